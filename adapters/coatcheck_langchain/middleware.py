@@ -1,0 +1,95 @@
+"""The middleware for ``langchain.agents.create_agent``: it offloads every tool's result and brings the retrieval tool.
+
+Only what the agent asks of a middleware belongs here; what happens around a call is in ``wrapping``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain.agents.middleware import AgentMiddleware
+
+from coatcheck import RETRIEVAL_TOOL
+from coatcheck_langchain.retrieval import retrieval_tool
+from coatcheck_langchain.rewriting import Rewriter
+from coatcheck_langchain.scoping import Scope, Source, checked_scope, offloader_of
+from coatcheck_langchain.wrapping import CallWrapper, RetrievalName
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from langchain_core.messages import ToolMessage
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+    from langgraph.types import Command
+
+    from coatcheck import Offloader
+
+__all__ = ("OffloadMiddleware",)
+
+
+class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Takes oversized tool results out of an agent's conversation; the model reads them back with one tool.
+
+    Results of ``return_direct`` tools and of the retrieval tool itself stay. A tool's own messages are never changed:
+    copies are. Where our rewriting fails, a warning is logged and the raw result stays. The first middleware in the
+    list is the outermost: put this one where it shall see results relative to others that change them.
+    """
+
+    def __init__(
+        self,
+        source: Source | None = None,
+        *,
+        scope: Scope = None,
+        include_retrieval_tool: bool = True,
+        name: str | None = None,
+        exempt: Collection[str] = (),
+        native_media: bool = False,
+        **knobs: Any,  # noqa: ANN401 - those of Offloader
+    ) -> None:
+        """Configure.
+
+        Args:
+            source: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            scope: who may read back: a text, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
+                ``thread_id``, else ``"default"``.
+            include_retrieval_tool: give the agent the tool to read back with.
+            name: tells two instances in one agent apart; they should share one ``Offloader``, and one of them should
+                not include the retrieval tool.
+            exempt: names of tools whose results stay, up to ``max_inline_tokens``; for one tool,
+                ``metadata={"coatcheck": "keep"}`` does the same.
+            native_media: the retrieval tool returns images and files themselves instead of a description.
+            **knobs: those of ``Offloader``, where ``source`` is none. A middleware sees one call at a time, so
+                ``max_step_tokens`` does nothing here.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs.
+
+        """
+        super().__init__()
+        self.offloader: Offloader = offloader_of(source, knobs)
+        self.tools = [retrieval_tool(self.offloader, native_media=native_media)] if include_retrieval_tool else []
+        self._name = name
+        expected = RETRIEVAL_TOOL if include_retrieval_tool else None
+        self._wrapper = CallWrapper(
+            Rewriter(offloader=self.offloader, scope=checked_scope(scope), exempt=frozenset(exempt)),
+            RetrievalName(expected, offloader=self.offloader, own=True),
+        )
+
+    @property
+    def name(self) -> str:
+        """The name that LangChain tells instances apart by."""
+        return self._name if self._name is not None else super().name
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        """Run the tool, then offload what is too large of its result."""
+        result: ToolMessage | Command[Any] = self._wrapper.wrap_tool_call(request, handler)
+        return result
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        """Do what ``wrap_tool_call`` does, without blocking the event loop."""
+        result: ToolMessage | Command[Any] = await self._wrapper.awrap_tool_call(request, handler)
+        return result

@@ -1,0 +1,148 @@
+"""The tool that a model reads offloaded content back with. Needs langchain-core only.
+
+Only the tool belongs here: its schema, its scope, and how an answer or an error becomes what LangChain expects. The
+arguments go to the core as the model sent them, because the core validates them and words what was wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain finds the parameter by its annotation
+from langchain_core.tools import StructuredTool, ToolException
+
+from coatcheck import (
+    RETRIEVAL_ARGUMENTS,
+    RETRIEVAL_DESCRIPTION,
+    RETRIEVAL_TOOL,
+    CoatcheckError,
+    InvalidRequest,
+    MediaBlock,
+    StorageError,
+)
+from coatcheck_langchain.convert import content_of
+from coatcheck_langchain.rewriting import logger, off_loop
+from coatcheck_langchain.scoping import Scope, Source, checked_scope, identity_of, offloader_of, resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coatcheck import Offloader, Retrieved
+
+__all__ = ("RetrievalTool", "retrieval_tool", "told")
+
+_SHAPES: dict[str, dict[str, Any]] = {
+    "reference": {"type": "string"},
+    "pattern": {"type": "string"},
+    "line_range": {"type": "object", "properties": {"start": {"type": "integer"}, "end": {"type": "integer"}}},
+    "context_lines": {"type": "integer", "default": 5},
+    "query": {"type": "string"},
+    "offset": {"type": "integer"},
+}
+_UNKNOWN = "unknown_arguments"
+_MOST_NAMED = 5
+_LONGEST_NAME = 40
+
+
+class RetrievalTool(StructuredTool):
+    """The retrieval tool. Its class is how hooks tell it from a user's tool that has the same name."""
+
+    _offloader: Any = None
+
+    def reading(self, offloader: Offloader) -> RetrievalTool:
+        """Say what this tool reads from, and return it."""
+        self._offloader = offloader
+        return self
+
+    def reads(self, offloader: Offloader) -> bool:
+        """Return whether this tool reads what ``offloader`` stored."""
+        return self._offloader is offloader
+
+    def run(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as LangChain's
+        """Do what ``StructuredTool.run`` does; an argument that is none of ours cannot break the call."""
+        return super().run(_sorted(tool_input), *args, **kwargs)
+
+    async def arun(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as LangChain's
+        """Do what ``run`` does, without blocking the event loop."""
+        return await super().arun(_sorted(tool_input), *args, **kwargs)
+
+
+def retrieval_tool(
+    source: Source, *, scope: Scope = None, native_media: bool = False, name: str = RETRIEVAL_TOOL
+) -> StructuredTool:
+    """Return the tool that reads offloaded content back, bounded by ``max_retrieval_tokens``.
+
+    What the model got wrong comes back as an answer that it can act on, marked as an error.
+
+    Args:
+        source: the ``Offloader`` that the results left through, or its storage.
+        scope: whose content may be read: a text, or a callable on the ``RunnableConfig``; the same as where results
+            leave. Else the ambient scope, else the ``thread_id``, else ``"default"``. Never the model's choice. Where
+            ``OffloadMiddleware``, ``offload_tool_calls`` or ``offload_tool_node`` run the tool, their ``scope`` does.
+        native_media: return an image or a file itself, as a standard content block, instead of a description.
+        name: what the model calls the tool.
+
+    Raises:
+        InvalidRequest: an argument is wrong.
+
+    """
+    offloader = offloader_of(source, {})
+    checked_scope(scope)
+
+    def selected(config: RunnableConfig, arguments: dict[str, Any]) -> dict[str, Any]:
+        if unknown := arguments.pop(_UNKNOWN, None):
+            msg = f"unknown arguments: {unknown}; accepted are {', '.join(RETRIEVAL_ARGUMENTS)}"
+            raise InvalidRequest(msg)
+        given = {argument: value for argument, value in arguments.items() if value is not None}
+        whose = {"scope": resolved(scope, config), "identity": identity_of(config)}
+        return {"reference": None, **given, **whose, "native_media": native_media}
+
+    def retrieve(config: RunnableConfig, **arguments: Any) -> Any:  # noqa: ANN401 - content of a tool message
+        try:
+            return _answer(offloader.retrieve(**selected(config, arguments)))
+        except Exception as error:
+            raise ToolException(told(error)) from error
+
+    async def aretrieve(config: RunnableConfig, **arguments: Any) -> Any:  # noqa: ANN401 - content of a tool message
+        try:
+            found = await offloader.aretrieve(**selected(config, arguments))
+            return await off_loop(native_media, _answer, found)
+        except Exception as error:
+            raise ToolException(told(error)) from error
+
+    return RetrievalTool(
+        name=name,
+        description=RETRIEVAL_DESCRIPTION,
+        args_schema=_schema(RETRIEVAL_ARGUMENTS),
+        func=retrieve,
+        coroutine=aretrieve,
+        handle_tool_error=True,
+    ).reading(offloader)
+
+
+def told(error: Exception) -> str:
+    """Return what the model reads about an error: always text that every client accepts."""
+    if not isinstance(error, CoatcheckError):
+        logger.warning("coatcheck could not read back a tool result", exc_info=error)
+        error = StorageError(str(error))
+    return error.for_model.encode("utf-8", "replace").decode("utf-8")
+
+
+def _schema(descriptions: Mapping[str, str]) -> dict[str, Any]:
+    properties = {name: {**shape, "description": descriptions[name]} for name, shape in _SHAPES.items()}
+    return {"type": "object", "properties": properties, "required": ["reference"]}
+
+
+def _sorted(tool_input: str | dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with those that the tool does not know set apart; a bare text is the reference."""
+    if isinstance(tool_input, str):
+        return {"reference": tool_input}
+    known = {name: value for name, value in tool_input.items() if name in RETRIEVAL_ARGUMENTS}
+    unknown = [name[:_LONGEST_NAME] for name in tool_input if name not in RETRIEVAL_ARGUMENTS]
+    return {**known, _UNKNOWN: ", ".join(map(repr, unknown[:_MOST_NAMED]))} if unknown else known
+
+
+def _answer(found: Retrieved) -> Any:  # noqa: ANN401 - content of a tool message
+    if any(isinstance(block, MediaBlock) for block in found.blocks):
+        return content_of(found.blocks, like=())
+    return found.text

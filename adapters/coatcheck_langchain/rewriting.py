@@ -1,0 +1,159 @@
+"""The one seam where results of LangChain's tools are rewritten, sync and async, and where our failures end.
+
+Nothing of the framework runs inside the guard: no tool, no handler, no control flow. If our rewriting fails, a warning
+says so and the raw result goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from coatcheck import Never, ToolResult
+from coatcheck_langchain.convert import blocks_of, holds_media, is_marked, rewritten
+from coatcheck_langchain.results import map_tool_messages
+from coatcheck_langchain.scoping import Scope, identity_of, resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from langchain_core.messages import ToolMessage
+
+    from coatcheck import Offloader, Outcome
+    from coatcheck_langchain.results import Step
+
+__all__ = ("FAILED", "Rewriter", "is_kept", "logger", "off_loop")
+
+logger = logging.getLogger("coatcheck_langchain")
+
+FAILED = "coatcheck could not offload a tool result; it stays in the conversation as it is"
+
+Result = TypeVar("Result")
+New = tuple[object, "ToolMessage"]
+"""What stands in a result, a message or a mapping that describes one, and the message that it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Results that the core decides about together, or the one that it decides about alone."""
+
+    new: Sequence[New]
+    results: Sequence[ToolResult]
+    together: bool
+    details: dict[str, Any]
+
+    def run(self, offloader: Offloader) -> Sequence[Outcome]:
+        """Return one outcome for each result."""
+        if self.together:
+            return offloader.offload_step(self.results, **self.details)
+        return [offloader.offload(result.blocks, **_call(result), **self.details) for result in self.results]
+
+    async def arun(self, offloader: Offloader) -> Sequence[Outcome]:
+        """Do what ``run`` does, without blocking the event loop."""
+        if self.together:
+            return await offloader.aoffload_step(self.results, **self.details)
+        return [await offloader.aoffload(result.blocks, **_call(result), **self.details) for result in self.results]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriter:
+    """Rewrites the tool messages in a result, and only those that are new to the conversation."""
+
+    offloader: Offloader
+    scope: Scope
+    exempt: Collection[str] = ()
+    key: str = "messages"
+    by_step: bool = False
+    """Whether a result is a whole step of parallel calls, so that ``max_step_tokens`` holds."""
+
+    def rewrite(self, result: Any, look: Callable[[], Step]) -> Any:  # noqa: ANN401 - as it came
+        """Return ``result`` with oversized tool messages replaced by copies; the raw one if that fails.
+
+        ``look`` finds out about the calls, here, so that its failures end here too.
+        """
+        try:
+            step = look()
+            jobs = self._jobs(self._new_messages(result, step), step)
+            return self._replaced(result, [(job, job.run(self.offloader)) for job in jobs])
+        except Exception:  # whatever goes wrong here must not end the agent
+            logger.warning(FAILED, exc_info=True)
+            return result
+
+    async def arewrite(self, result: Any, look: Callable[[], Step]) -> Any:  # noqa: ANN401 - as it came
+        """Do what ``rewrite`` does, without blocking the event loop."""
+        try:
+            step = look()
+            new = self._new_messages(result, step)
+            heavy = any(holds_media(message.content) for _, message in new)
+            jobs = await off_loop(heavy, self._jobs, new, step)
+            return self._replaced(result, [(job, await job.arun(self.offloader)) for job in jobs])
+        except Exception:  # whatever goes wrong here must not end the agent
+            logger.warning(FAILED, exc_info=True)
+            return result
+
+    def _new_messages(self, result: object, step: Step) -> list[New]:
+        found: list[New] = []
+
+        def visit(native: object, message: ToolMessage) -> object:
+            if message.tool_call_id not in step.answered and not is_marked(message):
+                found.append((native, message))
+            return native
+
+        map_tool_messages(result, visit, key=self.key)
+        return found
+
+    def _jobs(self, new: Sequence[New], step: Step) -> list[Job]:
+        whose = {"scope": resolved(self.scope, step.context), "identity": identity_of(step.config)} if new else {}
+        details = {**whose, "retrieval_tool": step.retrieval_tool}
+        jobs: list[Job] = []
+        together: list[tuple[New, ToolResult]] = []
+        for native, message in new:
+            result = _described(message, step)
+            tool = step.tools.get(result.tool_name)
+            if getattr(tool, "return_direct", False):  # a final answer, for the user
+                continue
+            keep = result.tool_name in self.exempt or is_kept(tool)
+            if self.by_step and not keep:
+                together.append(((native, message), result))
+                continue
+            policy = {"policy": Never()} if keep else {}
+            jobs.append(Job(new=[(native, message)], results=[result], together=False, details={**details, **policy}))
+        if together:
+            messages, results = zip(*together, strict=True)
+            jobs.append(Job(new=messages, results=results, together=True, details=details))
+        return jobs
+
+    def _replaced(self, result: Any, decided: Sequence[tuple[Job, Sequence[Outcome]]]) -> Any:  # noqa: ANN401 - as it came
+        copies = {
+            id(native): copy
+            for job, outcomes in decided
+            for (native, message), outcome in zip(job.new, outcomes, strict=True)
+            if (copy := rewritten(message, outcome)) is not message
+        }
+        return map_tool_messages(result, lambda native, _: copies.get(id(native), native), key=self.key)
+
+
+def is_kept(tool: object) -> bool:
+    """Return whether the host marked a tool with ``metadata={"coatcheck": "keep"}``."""
+    return (getattr(tool, "metadata", None) or {}).get("coatcheck") == "keep"
+
+
+async def off_loop(heavy: bool, function: Callable[..., Result], *args: object) -> Result:  # noqa: FBT001 - a private verb
+    """Call ``function``, on a thread where it may take a while."""
+    return await asyncio.to_thread(function, *args) if heavy else function(*args)
+
+
+def _described(message: ToolMessage, step: Step) -> ToolResult:
+    call = step.calls.get(message.tool_call_id, {})
+    return ToolResult(
+        blocks=blocks_of(message.content),
+        tool_name=str(call.get("name") or message.name or ""),
+        tool_args=call.get("args") or {},
+        is_error=message.status == "error",
+    )
+
+
+def _call(result: ToolResult) -> dict[str, Any]:
+    return {"tool_name": result.tool_name, "tool_args": result.tool_args, "is_error": result.is_error}

@@ -1,0 +1,168 @@
+"""One tool, copied so that what its function returns is offloaded. Needs langchain-core only.
+
+Only the wrapping of functions belongs here. The function's signature stays visible, because LangChain finds injected
+arguments by it; the user's own tool is never touched.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import ensure_config
+from langchain_core.tools import StructuredTool, Tool
+from langchain_core.tools.base import TOOL_MESSAGE_BLOCK_TYPES
+
+from coatcheck import RETRIEVAL_TOOL, InvalidRequest
+from coatcheck_langchain.results import Step, is_message_result
+from coatcheck_langchain.retrieval import RetrievalTool
+from coatcheck_langchain.rewriting import FAILED, Rewriter, logger, off_loop
+from coatcheck_langchain.scoping import Scope, Source, checked_scope, offloader_of
+
+__all__ = ("offload_tool",)
+
+AnyTool = TypeVar("AnyTool", StructuredTool, Tool)
+
+_CALL = ""
+"""A function is not told the id of its call."""
+
+
+def offload_tool(
+    tool: AnyTool,
+    source: Source,
+    *,
+    scope: Scope = None,
+    retrieval_tool: str | None = RETRIEVAL_TOOL,
+    **knobs: Any,  # noqa: ANN401 - those of Offloader
+) -> AnyTool:
+    """Return a copy of ``tool`` that returns a preview and a reference where its result is too large.
+
+    Everything else is as before: name, description, schema, response format, artifact, metadata, sync and async.
+    Exceptions pass. A ``return_direct`` tool, whose result is a final answer, and a retrieval tool are returned as they
+    are. Code that calls the copy gets the placeholder too.
+
+    Args:
+        tool: what ``@tool`` or ``StructuredTool`` makes.
+        source: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
+        scope: who may read back: a text, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
+            ``thread_id``, else ``"default"``.
+        retrieval_tool: the name of the retrieval tool, or None if the model has none.
+        **knobs: those of ``Offloader``, where ``source`` is a storage.
+
+    Raises:
+        InvalidRequest: ``tool`` runs no function of its own, or an argument is wrong.
+
+    """
+    if not _runs_a_function(tool):
+        msg = (
+            f"offload_tool takes what @tool and StructuredTool make, not {type(tool).__name__}; around any other tool"
+            " use offload_tool_node or OffloadMiddleware"
+        )
+        raise InvalidRequest(msg)
+    rewriter = Rewriter(offloader=offloader_of(source, knobs), scope=checked_scope(scope))
+    if tool.return_direct or isinstance(tool, RetrievalTool):
+        return tool
+    results = _Results(tool, rewriter, retrieval_tool)
+    func = results.around(tool.func) if tool.func is not None else None
+    coroutine = results.around_async(tool.coroutine) if tool.coroutine is not None else None
+    return tool.model_copy(update={"func": func, "coroutine": coroutine})
+
+
+class _Results:
+    """Offloads what one tool's function returns: as the message that LangChain would make of it."""
+
+    def __init__(self, tool: StructuredTool | Tool, rewriter: Rewriter, retrieval_tool: str | None) -> None:
+        self._tool = tool
+        self._rewriter = rewriter
+        self._retrieval_tool = retrieval_tool
+        self._arguments = tuple(tool.args)
+        self._with_artifact = tool.response_format == "content_and_artifact"
+
+    def around(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(func, functools.partial):  # LangChain looks through a partial for its annotations
+            return functools.partial(self.around(func.func), *func.args, **func.keywords)
+
+        @functools.wraps(func)
+        def offloading(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as func
+            value = func(*args, **kwargs)
+            carried = self._carried(value)
+            return self._unpacked(value, carried, self._rewriter.rewrite(carried, partial(self._step, args, kwargs)))
+
+        return offloading
+
+    def around_async(self, coroutine: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        if isinstance(coroutine, functools.partial):
+            return functools.partial(self.around_async(coroutine.func), *coroutine.args, **coroutine.keywords)
+
+        @functools.wraps(coroutine)
+        async def offloading(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as coroutine
+            value = await coroutine(*args, **kwargs)
+            carried = await off_loop(not isinstance(value, str), self._carried, value)
+            new = await self._rewriter.arewrite(carried, partial(self._step, args, kwargs))
+            return self._unpacked(value, carried, new)
+
+        return offloading
+
+    def _carried(self, value: object) -> object:
+        """Return the messages that a function returned, or the one that LangChain would make of what it did."""
+        content = self._content_of(value)
+        if is_message_result(content):
+            return content
+        try:
+            return ToolMessage(_formatted(content), tool_call_id=_CALL, name=self._tool.name)
+        except Exception:  # noqa: BLE001 - whatever goes wrong here must not end the agent
+            logger.warning(FAILED, exc_info=True)
+            return None
+
+    def _unpacked(self, value: Any, carried: object, new: Any) -> Any:  # noqa: ANN401 - what a tool returned
+        if new is carried:
+            return value
+        content = new if is_message_result(self._content_of(value)) else new.content
+        return (content, value[1]) if self._splits(value) else content
+
+    def _content_of(self, value: Any) -> Any:  # noqa: ANN401 - what a tool returned
+        return value[0] if self._splits(value) else value
+
+    def _splits(self, value: object) -> bool:
+        return self._with_artifact and isinstance(value, tuple) and len(value) == 2  # noqa: PLR2004 - content, artifact
+
+    def _step(self, args: Sequence[object], kwargs: dict[str, object]) -> Step:
+        given = {**dict(zip(self._arguments, args, strict=False)), **kwargs}
+        arguments = {name: given[name] for name in self._arguments if name in given}  # without what LangChain injects
+        config = ensure_config()
+        return Step(
+            calls={_CALL: {"name": self._tool.name, "args": arguments}},
+            answered=(),
+            tools={self._tool.name: self._tool},
+            context=config,
+            config=config,
+            retrieval_tool=self._retrieval_tool,
+        )
+
+
+def _runs_a_function(tool: object) -> bool:
+    """Return whether running ``tool`` is calling its ``func`` or ``coroutine``, and nothing more."""
+    for made in (StructuredTool, Tool):
+        if isinstance(tool, made):
+            return type(tool)._run is made._run and type(tool)._arun is made._arun  # noqa: SLF001 - who overrides them?
+    return False
+
+
+def _formatted(content: Any) -> Any:  # noqa: ANN401 - what a tool returned
+    """Return a result as LangChain puts it into a message: text and content blocks as they are, else JSON or text."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Sequence) and not isinstance(content, bytes) and all(map(_is_content_block, content)):
+        return list(content)
+    try:
+        return json.dumps(content, ensure_ascii=False)
+    except Exception:  # noqa: BLE001 - as LangChain does
+        return str(content)
+
+
+def _is_content_block(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, dict) and value.get("type") in TOOL_MESSAGE_BLOCK_TYPES)

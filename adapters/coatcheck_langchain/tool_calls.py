@@ -1,0 +1,70 @@
+"""The functions that LangGraph's ``ToolNode`` takes to wrap the calls of its tools.
+
+Only making them belongs here; what happens around a call is in ``wrapping``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from coatcheck import RETRIEVAL_TOOL
+from coatcheck_langchain.rewriting import Rewriter
+from coatcheck_langchain.scoping import Scope, Source, checked_scope, offloader_of
+from coatcheck_langchain.wrapping import CallWrapper, RetrievalName
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from langchain_core.messages import ToolMessage
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+    from langgraph.types import Command
+
+__all__ = ("ToolCallWrappers", "offload_tool_calls")
+
+
+class ToolCallWrappers(TypedDict):
+    """Both functions, under the names of ``ToolNode``'s arguments."""
+
+    wrap_tool_call: Callable[
+        [ToolCallRequest, Callable[[ToolCallRequest], ToolMessage | Command[Any]]], ToolMessage | Command[Any]
+    ]
+    awrap_tool_call: Callable[
+        [ToolCallRequest, Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]],
+        Awaitable[ToolMessage | Command[Any]],
+    ]
+
+
+def offload_tool_calls(
+    source: Source,
+    *,
+    scope: Scope = None,
+    retrieval_tool: str | None = RETRIEVAL_TOOL,
+    exempt: Collection[str] = (),
+    messages_key: str = "messages",
+    **knobs: Any,  # noqa: ANN401 - those of Offloader
+) -> ToolCallWrappers:
+    """Return what makes a tool node offload: ``ToolNode([*tools, retrieval_tool(o)], **offload_tool_calls(o))``.
+
+    Sync and async runs both are served. Each call is seen alone, so ``max_step_tokens`` does nothing here; see
+    ``offload_tool_node``. What stays, and what happens on failure, is as in ``OffloadMiddleware``.
+
+    Args:
+        source: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
+        scope: who may read back: a text, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
+            ``thread_id``, else ``"default"``.
+        retrieval_tool: the name of the retrieval tool, or None if the model has none. Where the node lacks it, a
+            warning is logged and placeholders do not name it.
+        exempt: names of tools whose results stay, up to ``max_inline_tokens``.
+        messages_key: as for the ``ToolNode``: where the messages stand in a state update.
+        **knobs: those of ``Offloader``, where ``source`` is a storage.
+
+    Raises:
+        InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs.
+
+    """
+    offloader = offloader_of(source, knobs)
+    wrapper = CallWrapper(
+        Rewriter(offloader=offloader, scope=checked_scope(scope), exempt=frozenset(exempt), key=messages_key),
+        RetrievalName(retrieval_tool, offloader=offloader),
+    )
+    return {"wrap_tool_call": wrapper.wrap_tool_call, "awrap_tool_call": wrapper.awrap_tool_call}

@@ -1,0 +1,193 @@
+"""Every job of this project. `nox -l` lists them; `nox -s tests` proves everything; plain `nox` does the same.
+
+Only jobs belong here. Names of extras and Python versions are read from pyproject.toml and from the folders, so that
+nothing is listed twice. A job takes more arguments after `--`: `nox -s core -- -k scope`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.5.1"
+nox.options.default_venv_backend = "uv"
+nox.options.sessions = ["tests"]
+nox.options.error_on_missing_interpreters = False  # `matrix` names the Pythons that it did not find, and goes on
+
+ROOT = Path(__file__).parent
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+PYTHONS = nox.project.python_versions(PYPROJECT)
+EXTRAS = PYPROJECT["project"]["optional-dependencies"]
+GROUPS = PYPROJECT["dependency-groups"]
+
+ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / extra).is_dir()]
+EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
+CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
+
+DEMO = ("-e.[cli,langgraph]", "langchain-openai")
+"""What `coatcheck demo` needs."""
+
+PYTEST = ("python", "-m", "pytest", "--numprocesses=auto")
+
+OFFLINE: dict[str, str | None] = {
+    "LANGCHAIN_TRACING_V2": None,
+    "LANGSMITH_API_KEY": None,
+    "LANGSMITH_TRACING": None,
+    "OPENAI_API_KEY": None,
+    "OPENAI_BASE_URL": None,
+    "NO_PROXY": "127.0.0.1,localhost",
+}
+"""No test sends anything to anyone, whatever the environment of whoever runs it says; None takes a variable away."""
+
+
+@nox.session(venv_backend="none")
+def tests(session: nox.Session) -> None:
+    """Run everything that proves the project: all that follows, up to `examples`."""
+    links = [
+        "lint",
+        "types",
+        "core",
+        "cli",
+        *(f"adapter({extra})" for extra in ADAPTERS),
+        "wheel",
+        *(f"examples({Path(example).stem})" for example in EXAMPLES),
+    ]
+    for link in links:
+        session.notify(link)  # runs after this session; one that fails lets the others run, and nox exits with 1
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check rules, format and spelling."""
+    session.install("--group", "lint")
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("codespell")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types: mypy, strict, on everything; pyright on what users write."""
+    session.install("-e.[all]", *groups("test", "types", *(f"test-{extra}" for extra in ADAPTERS)))
+    session.run("mypy")
+    session.run("pyright")
+
+
+@nox.session
+def core(session: nox.Session) -> None:
+    """Test the core with no extra installed, and measure its branch coverage."""
+    session.install("-e.", *groups("test"))
+    test_with_coverage(session, *CORE_TESTS, "tests/meta", only="--omit=*/coatcheck/cli/*")
+
+
+@nox.session
+def cli(session: nox.Session) -> None:
+    """Test the command line and the demo, and measure its branch coverage."""
+    session.install(*DEMO, *groups("test"))
+    test_with_coverage(session, "tests/cli", only="--include=*/coatcheck/cli/*")
+
+
+@nox.session
+@nox.parametrize("extra", ADAPTERS, ids=ADAPTERS)
+def adapter(session: nox.Session, extra: str) -> None:
+    """Test one adapter and the contract, with its own extra alone and the newest framework."""
+    session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}"))
+    test_part(session, extra)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build the wheel, install it where no source is in reach, and test the core there."""
+    with tempfile.TemporaryDirectory() as folder:
+        away = Path(folder)
+        # The wheel is made from the source distribution, so that one that lacks a file cannot pass.
+        session.run("uv", "build", "--quiet", f"--out-dir={away / 'dist'}", f"--python={Path(session.bin, 'python')}")
+        session.install(*groups("test"), *map(str, away.glob("dist/*.whl")))
+        for path in ("pyproject.toml", "tests/conftest.py", "tests/meta/test_installed.py", *CORE_TESTS):
+            copy(ROOT / path, away / path)
+        session.chdir(away)
+        session.run(*PYTEST, *session.posargs, env={**OFFLINE, "COATCHECK_EXPECT_WHEEL": "1"})
+        session.chdir(ROOT)
+
+
+@nox.session
+@nox.parametrize("example", EXAMPLES, ids=[Path(example).stem for example in EXAMPLES])
+def examples(session: nox.Session, example: str) -> None:
+    """Run one example with what its own head names, and nothing else."""
+    script = nox.project.load_toml(f"examples/{example}")
+    # A reader of the example gets coatcheck from the index; here it is this source tree.
+    session.install(*(re.sub(r"^coatcheck(?![\w-])", "-e.", requirement) for requirement in script["dependencies"]))
+    session.run("python", f"examples/{example}", *session.posargs, env=OFFLINE)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Show the main job on real input; no key, no server. `-- --help` lists what it takes."""
+    session.install(*DEMO)
+    session.run("coatcheck", "demo", *session.posargs)
+
+
+@nox.session(python=PYTHONS, download_python="never")
+@nox.parametrize("part", ["core", *ADAPTERS], ids=["core", *ADAPTERS])
+def matrix(session: nox.Session, part: str) -> None:
+    """Test the core and each adapter on every Python that is found here."""
+    session.install(requirement_of(part), *groups("test", f"test-{part}"))
+    test_part(session, part)
+
+
+@nox.session
+@nox.parametrize("part", ["core", *ADAPTERS], ids=["core", *ADAPTERS])
+def lowest(session: nox.Session, part: str) -> None:
+    """Test the core and each adapter with the lowest versions that pyproject.toml allows."""
+    session.install("--resolution=lowest-direct", requirement_of(part), *groups(f"test-{part}"))
+    session.install(*groups("test"))
+    # An old framework warns about today's Python and today's other libraries; that is not what this job proves.
+    test_part(session, part, "-Wdefault")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure what offloading costs; `-- --help` lists what it takes."""
+    session.install("-e.")
+    session.run("python", "benchmarks/offload.py", *session.posargs)
+
+
+def groups(*names: str) -> list[str]:
+    """Return the arguments that install those of the named dependency groups that exist."""
+    return [f"--group={name}" for name in names if name in GROUPS]
+
+
+def requirement_of(part: str) -> str:
+    """Return what to install for the core, or for one extra."""
+    return "-e." if part == "core" else f"-e.[{part}]"
+
+
+def test_part(session: nox.Session, part: str, *options: str) -> None:
+    """Run the tests of the core, or those of one adapter."""
+    # How public things are called is a rule for adapters too, and only here can they be imported.
+    adapter_tests = [f"tests/adapters/{part}", "tests/contract", "tests/meta/test_signatures.py"]
+    paths = [*CORE_TESTS] if part == "core" else adapter_tests
+    session.run(*PYTEST, *options, *paths, *session.posargs, env=OFFLINE)
+
+
+def test_with_coverage(session: nox.Session, *paths: str, only: str) -> None:
+    """Run tests, and fail where they cover less than pyproject.toml demands of the files that ``only`` chooses."""
+    data = session.cache_dir.resolve() / f"coverage-{session.name}"
+    env = {**OFFLINE, "COVERAGE_FILE": os.fspath(data)}
+    session.run(*PYTEST, "--cov", "--cov-report=", "--cov-fail-under=0", *paths, *session.posargs, env=env)
+    if not session.posargs:  # a part of the tests covers a part of the code
+        session.run("coverage", "report", only, env=env)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file or a folder."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy(source, target)

@@ -1,0 +1,123 @@
+"""coatcheck takes oversized tool results out of a conversation, and gives the model one tool to read them back.
+
+The names below are the public ones; each loads its module when it is first used, so that ``import coatcheck`` costs
+next to nothing and loads no tokenizer, no regex engine and no framework. No module of this package imports this one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+    from coatcheck.errors import (
+        CoatcheckError,
+        CorruptContent,
+        InvalidRequest,
+        ReferenceExpired,
+        ReferenceNotFound,
+        StorageError,
+    )
+    from coatcheck.events import Event, Stats
+    from coatcheck.notice import RETRIEVAL_ARGUMENTS, RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
+    from coatcheck.offloader import Offloader
+    from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
+    from coatcheck.references import Reference
+    from coatcheck.scopes import scope
+    from coatcheck.storage.file import FileStorage
+    from coatcheck.storage.memory import InMemoryStorage
+    from coatcheck.storage.protocol import Deletes, Listed, Lists, LocalPath, ReadsRanges, Storage, Stored
+    from coatcheck.tokens import ByteCounter, TiktokenCounter, TokenCounter
+
+__all__ = (
+    "RETRIEVAL_ARGUMENTS",
+    "RETRIEVAL_DESCRIPTION",
+    "RETRIEVAL_TOOL",
+    "Always",
+    "Block",
+    "ByteCounter",
+    "CoatcheckError",
+    "Content",
+    "CorruptContent",
+    "Deletes",
+    "Event",
+    "FileStorage",
+    "InMemoryStorage",
+    "InvalidRequest",
+    "JsonBlock",
+    "Kept",
+    "Listed",
+    "Lists",
+    "LocalPath",
+    "MediaBlock",
+    "Never",
+    "Offloaded",
+    "Offloader",
+    "OpaqueBlock",
+    "Outcome",
+    "OverChars",
+    "OverShare",
+    "OverTokens",
+    "Policy",
+    "ReadsRanges",
+    "Reference",
+    "ReferenceExpired",
+    "ReferenceNotFound",
+    "Retrieved",
+    "Stats",
+    "Storage",
+    "StorageError",
+    "Stored",
+    "TextBlock",
+    "TiktokenCounter",
+    "TokenCounter",
+    "ToolResult",
+    "Truncated",
+    "__version__",
+    "scope",
+)
+
+_MODULES = {
+    "blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
+    "errors": (
+        "CoatcheckError",
+        "CorruptContent",
+        "InvalidRequest",
+        "ReferenceExpired",
+        "ReferenceNotFound",
+        "StorageError",
+    ),
+    "events": ("Event", "Stats"),
+    "notice": ("RETRIEVAL_ARGUMENTS", "RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
+    "offloader": ("Offloader",),
+    "outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
+    "policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
+    "references": ("Reference",),
+    "scopes": ("scope",),
+    "storage.file": ("FileStorage",),
+    "storage.memory": ("InMemoryStorage",),
+    "storage.protocol": ("Deletes", "Listed", "Lists", "LocalPath", "ReadsRanges", "Storage", "Stored"),
+    "tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - read only when asked for
+
+        return version("coatcheck")
+    if name not in _MODULE_OF:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted({*globals(), *__all__})

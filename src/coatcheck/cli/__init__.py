@@ -1,0 +1,29 @@
+"""The command line, for people: ``coatcheck`` and ``python -m coatcheck.cli``.
+
+Only the entry point belongs here, and the one check that the extra is installed. The commands are in ``app``; what one
+of them does is in modules of its own, such as ``demo``, loaded when the command runs.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+
+__all__ = ("main",)
+
+_EXTRA = frozenset({"rich", "typer"})
+
+
+def main() -> None:
+    """Run the command that the arguments name, and end the process with its exit code."""
+    try:
+        from coatcheck.cli.app import app  # noqa: PLC0415 - needs the extra
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        sys.stderr.write('coatcheck: the command line needs its extra: pip install "coatcheck[cli]"\n')
+        raise SystemExit(2) from None
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # not every terminal or pipe can write what data holds
+    app()

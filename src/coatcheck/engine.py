@@ -1,0 +1,543 @@
+"""The engine: the order of effects, written once as generators that ``execution`` drives, sync or async.
+
+Save first, then hand out the placeholder. What is decided, worded or cut belongs to the pure modules; where calls run
+belongs to ``execution``; what keys look like belongs to ``references``. Here they meet the storage and the host's
+policies, and a failure of either leaves the agent with the raw result.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.errors import CoatcheckError, CorruptContent, ReferenceExpired, ReferenceNotFound, StorageError
+from coatcheck.events import Event, EventKind, Recorder
+from coatcheck.execution import Effect, Steps, beside
+from coatcheck.notice import index_entry, is_placeholder, miss
+from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
+from coatcheck.placeholder import MOST_LISTED, Item, build_placeholder, cut_to
+from coatcheck.plan import SHRINK_FROM_TOKENS, Decision, Keep, Leave, Limits, Measure, choose_for_step, decide, leave
+from coatcheck.policy import Policies, Policy, Rule, Verdict
+from coatcheck.preview import Previewed
+from coatcheck.reading import Answer as ReadAnswer
+from coatcheck.reading import IndexNeeded, Part, Request, Source, encode_text, is_text, read
+from coatcheck.references import Reference, content_digest, find_references, make_reference, resolve_reference, scope_tag, storage_key
+from coatcheck.storage.protocol import Listed, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from coatcheck.storage.access import StorageAccess
+    from coatcheck.tokens import TokenCounter
+
+__all__ = ("Call", "Configuration", "Engine")
+
+SWEEP_GRACE_SECONDS = 3_600.0
+"""``sweep`` leaves alone what was saved within the last hour: a conversation may be about to use it."""
+
+PLACEHOLDER_ROOM = 1_500
+"""Tokens that notice, references and marks of a placeholder can take beside its preview. What opens like a placeholder
+but is longer was written by a tool, and leaves."""
+
+HASHED_BESIDE_BYTES = 1_000_000
+"""From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
+
+_INDEX_TYPE = "application/vnd.coatcheck.lines+json"
+_INDEX_SUFFIX = "-lines"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What an offloader was told, checked."""
+
+    counter: TokenCounter
+    policies: Policies
+    limits: Limits
+    retrieval_tokens: int
+    step_tokens: int | None
+    max_query_bytes: int
+    show_path: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One tool result on its way through the engine."""
+
+    result: ToolResult
+    scope: str
+    policy: Policy
+    retrieval_tool: str | None
+    measured_tokens: int | None = None
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def milliseconds(self) -> float:
+        """Time since the call began."""
+        return _milliseconds_since(self.started)
+
+
+class Engine:
+    """All operations as generators of effects."""
+
+    def __init__(self, storage: StorageAccess, configuration: Configuration, recorder: Recorder) -> None:
+        self._storage = storage
+        self._configuration = configuration
+        self._recorder = recorder
+
+    # A tool result on its way into the conversation.
+
+    def offload(self, call: Call) -> Steps[Outcome]:
+        """Decide what becomes of a result; store it first if it leaves."""
+        measure, decision = yield from self._decide(call)
+        return (yield from self._carry_out(call, measure, decision))
+
+    def offload_step(self, calls: Sequence[Call]) -> Steps[tuple[Outcome, ...]]:
+        """Decide about all results of one step; what would stay leaves too, largest first, until the step fits."""
+        decided = []
+        for call in calls:
+            decided.append((call, *(yield from self._decide(call))))
+        outcomes: dict[int, Outcome] = {}
+        for index, (call, measure, decision) in enumerate(decided):
+            if isinstance(decision, Leave):
+                outcomes[index] = yield from self._carry_out(call, measure, decision)
+        more = self._over_step_budget([(measure, decision) for _, measure, decision in decided], outcomes)
+        for index, (call, measure, decision) in enumerate(decided):
+            if index not in outcomes:
+                outcomes[index] = yield from self._carry_out(call, measure, more.get(index, decision))
+        return tuple(outcomes[index] for index in range(len(decided)))
+
+    def keep(self, call: Call, decision: Keep) -> Kept:
+        """Record that a result stays."""
+        self._recorder.count(results=1)
+        if self._recorder.listening:
+            self._emit(call, "kept", reason=decision.reason)
+        return Kept(blocks=call.result.blocks, reason=decision.reason)
+
+    def _decide(self, call: Call) -> Steps[tuple[Measure, Decision]]:
+        measure = Measure(call.result.blocks, self._configuration.counter, measured_tokens=call.measured_tokens)
+        rule = yield from self._rule(call)
+        decision = decide(measure, rule, limits=self._configuration.limits, is_error=call.result.is_error)
+        is_retrieval = call.retrieval_tool is not None and call.result.tool_name == call.retrieval_tool
+        if isinstance(decision, Leave) and (is_retrieval or self._is_own_placeholder(call, measure)):
+            decision = Keep(reason="exempt")
+        return measure, decision
+
+    def _rule(self, call: Call) -> Steps[Rule]:
+        """Return the rule that governs a call, asking a callable policy; one that fails gives no verdict."""
+        if isinstance(call.policy, Rule):
+            return call.policy
+        ask = partial(call.policy, call.result)
+        answer = yield Effect(
+            call=ask,
+            local=False,
+            is_async=inspect.iscoroutinefunction(call.policy),
+            what=f"the policy of {call.result.tool_name!r}",
+            failure=CoatcheckError,
+        )
+        if isinstance(answer, CoatcheckError):
+            self._failed(call, answer, f"{answer}; the default threshold decides")
+            return self._configuration.policies.default
+        return self._configuration.policies.rule_for(cast("Verdict", answer))
+
+    def _is_own_placeholder(self, call: Call, measure: Measure) -> bool:
+        """Return whether a result is a placeholder of this scope that came back, and not merely content that opens so."""
+        first = measure.texts[0]
+        if first is None or not is_placeholder(first):
+            return False
+        if measure.local_exceeds(self._configuration.limits.preview_tokens + PLACEHOLDER_ROOM):
+            return False
+        return any(_belongs(match.group(), call.scope) for match in find_references(first))
+
+    def _over_step_budget(
+        self, decided: Sequence[tuple[Measure, Decision]], outcomes: Mapping[int, Outcome]
+    ) -> dict[int, Leave]:
+        """Return the results that must leave although they are within their own threshold."""
+        budget, limits = self._configuration.step_tokens, self._configuration.limits
+        if budget is None:
+            return {}
+        spent = 0
+        movable: list[int | None] = []
+        for index, (measure, decision) in enumerate(decided):
+            outcome = outcomes.get(index)
+            sized = measure if outcome is None else Measure(outcome.blocks, self._configuration.counter)
+            size = sized.estimate(exact_up_to=budget).tokens
+            may_leave = decision == Keep(reason="within the threshold") and size > SHRINK_FROM_TOKENS
+            movable.append(size if may_leave else None)
+            spent += 0 if may_leave else size
+        chosen = choose_for_step(movable, budget, spent=spent)
+        return {index: leave(max(1, (movable[index] or 0) - 1), decided[index][0], limits=limits) for index in chosen}
+
+    def _carry_out(self, call: Call, measure: Measure, decision: Decision) -> Steps[Outcome]:
+        match decision:
+            case Keep():
+                return self.keep(call, decision)
+            case Leave():
+                return (yield from self._leave(call, measure, decision))
+
+    def _leave(self, call: Call, measure: Measure, decision: Leave) -> Steps[Outcome]:
+        """Store every block, then hand out the placeholder. If anything fails, the result stays."""
+        items: list[Item] = []
+        for block, text in zip(call.result.blocks, measure.texts, strict=True):
+            saved = yield from self._save_block(call, block, text)
+            if isinstance(saved, CoatcheckError):
+                rest = [Item(block=later) for later in call.result.blocks[len(items) :]]
+                return self._not_stored(call, measure, decision, items=[*items, *rest], error=saved)
+            items.append(saved)
+        references = tuple(item.reference for item in items if item.reference is not None)
+        build = partial(
+            build_placeholder,
+            items,
+            decision,
+            counter=self._configuration.counter,
+            tool_name=call.result.tool_name,
+            retrieval_tool=call.retrieval_tool,
+        )
+        blocks = build(index=None) if len(references) <= MOST_LISTED else None
+        if blocks is None:
+            index = yield from self._save_index(call, references)
+            if isinstance(index, CoatcheckError):
+                return self._not_stored(call, measure, decision, items=items, error=index)
+            references = (*references, index)
+            blocks = build(index=index)
+        cost = sum(self._configuration.counter.count(block.text) for block in blocks or () if isinstance(block, TextBlock))
+        if blocks is None or (decision.limit is not None and not measure.local_exceeds(cost)):
+            return self.keep(call, Keep(reason="would not shrink"))
+        return self._offloaded(call, decision, blocks=blocks, references=references, cost=cost)
+
+    def _offloaded(
+        self, call: Call, decision: Leave, *, blocks: tuple[Block, ...], references: tuple[Reference, ...], cost: int
+    ) -> Offloaded:
+        size = sum(reference.size for reference in references)
+        saved = max(0, decision.tokens.tokens - cost)
+        self._recorder.count(results=1, offloaded=1, bytes_stored=size, tokens_saved=saved)
+        self._emit(
+            call,
+            "offloaded",
+            references=tuple(reference.id for reference in references),
+            size=size,
+            tokens=decision.tokens.tokens,
+            tokens_saved=saved,
+        )
+        return Offloaded(blocks=blocks, references=references, tokens=decision.tokens)
+
+    def _not_stored(
+        self, call: Call, measure: Measure, decision: Leave, *, items: Sequence[Item], error: CoatcheckError
+    ) -> Outcome:
+        """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
+        self._failed(call, error, str(error))
+        limit = self._configuration.limits.max_inline_tokens
+        if not measure.exceeds(limit):
+            return self.keep(call, Keep(reason="storage failed"))
+        described = [
+            item if text is None or item.content is not None else replace(item, content=_previewed(text))
+            for item, text in zip(items, measure.texts, strict=True)
+        ]
+        blocks = cut_to(
+            described,
+            limit,
+            counter=self._configuration.counter,
+            tool_name=call.result.tool_name,
+            tokens=decision.tokens,
+            reason=_cause(error),
+        )
+        self._recorder.count(results=1, truncated=1)
+        self._emit(call, "truncated", tokens=decision.tokens.tokens, reason=str(error))
+        return Truncated(blocks=blocks, error=error)
+
+    def _save_block(self, call: Call, block: Block, text: str | None) -> Steps[Item | CoatcheckError]:
+        """Store one block, if it is one that is stored, and return what the placeholder needs to know of it."""
+        content: Previewed | None = None
+        match block:
+            case TextBlock() | JsonBlock():
+                if not text:
+                    return Item(block=block)
+                encoded = encode_text(text)
+                content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
+                metadata = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
+                index = encoded.index.to_bytes() if encoded.index is not None else None
+                saved = yield from self._save(call, encoded.data, content_type, metadata=metadata, index=index)
+                content = Previewed(text=text, content_type=content_type, lines=encoded.lines)
+            case MediaBlock():
+                if not block.data:
+                    return Item(block=block)
+                saved = yield from self._save(call, block.data, block.media_type, metadata={}, index=None)
+            case OpaqueBlock():
+                return Item(block=block)
+        if isinstance(saved, CoatcheckError):
+            return saved
+        reference, path = saved
+        return Item(block=block, content=content, reference=reference, path=path)
+
+    def _save_index(self, call: Call, references: Sequence[Reference]) -> Steps[Reference | CoatcheckError]:
+        """Store the list of all references of a result that has too many to be shown one by one."""
+        listing = "".join(f"{index_entry(position, reference)}\n" for position, reference in enumerate(references, 1))
+        encoded = encode_text(listing)
+        metadata = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
+        saved = yield from self._save(call, encoded.data, "text/plain", metadata=metadata, index=None)
+        return saved if isinstance(saved, CoatcheckError) else saved[0]
+
+    def _save(
+        self, call: Call, data: bytes, content_type: str, *, metadata: dict[str, str], index: bytes | None
+    ) -> Steps[tuple[Reference, str | None] | CoatcheckError]:
+        """Store bytes and the index of their lines; return the reference and the file, where there is one."""
+        if index is not None:
+            metadata["index"] = "lines"
+        if self._storage.saves_unnamed and len(data) >= HASHED_BESIDE_BYTES:
+            hashing = beside(partial(content_digest, content_type, data))
+            answer = yield self._storage.save_unnamed(
+                data,
+                scope_tag=scope_tag(call.scope),
+                content_type=content_type,
+                name=lambda: (storage_key(call.scope, hashing.result()), {**metadata, "sha256": hashing.result()}),
+            )
+            digest = hashing.result()
+        else:
+            digest = content_digest(content_type, data)
+            answer = yield self._storage.save(
+                storage_key(call.scope, digest), data, content_type=content_type, metadata={**metadata, "sha256": digest}
+            )
+        key = storage_key(call.scope, digest)
+        if index is not None and not isinstance(answer, CoatcheckError):
+            checksum = content_digest(_INDEX_TYPE, index)
+            answer = yield self._storage.save(
+                key + _INDEX_SUFFIX, index, content_type=_INDEX_TYPE, metadata={"sha256": checksum}
+            )
+        if isinstance(answer, CoatcheckError):
+            return answer
+        reference = Reference(
+            id=make_reference(call.result.tool_name, call.scope, digest=digest), content_type=content_type, size=len(data)
+        )
+        path = self._storage.path_of(key, content_type=content_type) if self._configuration.show_path else None
+        return reference, path
+
+    # Reading back.
+
+    def retrieve(
+        self, reference: str, scope: str, *, request: Request, native_media: bool, retrieval_tool: str
+    ) -> Steps[Retrieved]:
+        """Answer what a model asks for, within the budget, and record how that ended."""
+        started = time.perf_counter()
+        try:
+            answered = yield from self._retrieve(
+                reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+            )
+        except CoatcheckError as error:
+            self._not_retrieved(error, reference, scope, milliseconds=_milliseconds_since(started))
+            raise
+        self._recorder.count(retrieved=1)
+        if self._recorder.listening:
+            tokens = self._configuration.counter.count(answered.text)
+            took = _milliseconds_since(started)
+            self._recorder.emit(
+                Event(kind="retrieved", scope=scope, references=(reference,), tokens=tokens, milliseconds=took)
+            )
+        return answered
+
+    def _not_retrieved(self, error: CoatcheckError, reference: str, scope: str, *, milliseconds: float) -> None:
+        event = partial(Event, scope=scope, references=(str(reference),), milliseconds=milliseconds, reason=str(error))
+        match error:
+            case ReferenceExpired():
+                self._recorder.count(expired=1)
+                self._recorder.emit(event(kind="expired"))
+            case ReferenceNotFound():
+                self._recorder.count(missed=1)
+                self._recorder.emit(event(kind="missed"))
+            case StorageError():
+                self._recorder.failure(event(kind="failed"), error)
+            case _:
+                pass  # the request itself was wrong, and the answer says so
+
+    def _retrieve(
+        self, reference: str, scope: str, *, request: Request, native_media: bool, retrieval_tool: str
+    ) -> Steps[Retrieved]:
+        key = resolve_reference(reference, scope)
+        found = _entry(
+            (yield (self._storage.load_range(key, start=0, length=0) if self._storage.reads_ranges else self._storage.load(key))),
+            reference,
+        )
+        if not self._storage.reads_ranges:
+            _verify(found, key)
+        if native_media and request.selects_nothing and not is_text(found.content_type):
+            whole = found if len(found.content) == found.size else _entry((yield self._storage.load(key)), reference)
+            _verify(whole, key)
+            medium = MediaBlock(whole.content, whole.content_type)
+            return Retrieved(text=f"[{whole.content_type}, {whole.size:,} bytes]", blocks=(medium,))
+        answer = yield from self._read(found, key, reference=reference, request=request, retrieval_tool=retrieval_tool)
+        return Retrieved(
+            text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
+        )
+
+    def _read(
+        self, found: Stored, key: str, *, reference: str, request: Request, retrieval_tool: str
+    ) -> Steps[ReadAnswer]:
+        """Drive ``reading``: fetch the parts of the content that it asks for."""
+        source = Source(
+            reference=next(find_references(reference)).group().lower(),
+            content_type=found.content_type,
+            size=found.size,
+            characters=_whole_number(found.metadata.get("characters")),
+            lines=_whole_number(found.metadata.get("lines")),
+            has_index="index" in found.metadata,
+        )
+        reading = read(
+            source,
+            request,
+            counter=self._configuration.counter,
+            budget=self._configuration.retrieval_tokens,
+            tool_name=retrieval_tool,
+            max_query_bytes=self._configuration.max_query_bytes,
+        )
+        try:
+            wanted = next(reading)
+            while True:
+                data = yield from self._fetch(wanted, found, key, reference=reference)
+                wanted = reading.send(data)
+        except StopIteration as stop:
+            return cast("ReadAnswer", stop.value)
+
+    def _fetch(self, wanted: Part | IndexNeeded, found: Stored, key: str, *, reference: str) -> Steps[bytes | None]:
+        match wanted:
+            case IndexNeeded():
+                index = yield self._storage.load(key + _INDEX_SUFFIX)
+                return index.content if isinstance(index, Stored) else None
+            case Part():
+                if not self._storage.reads_ranges:
+                    return found.content[wanted.start : wanted.start + wanted.length]
+                part = yield self._storage.load_range(key, start=wanted.start, length=wanted.length)
+                return _entry(part, reference).content
+
+    def load(self, reference: str, scope: str) -> Steps[Content]:
+        """Return a stored content, whole and verified, for the host."""
+        key = resolve_reference(reference, scope)
+        found = _entry((yield self._storage.load(key)), reference)
+        _verify(found, key)
+        return Content(data=found.content, content_type=found.content_type)
+
+    def expand(self, text: str, scope: str) -> Steps[str]:
+        """Replace every reference of ``scope`` in ``text`` by the text that it stands for."""
+        expanded: list[str] = []
+        end = 0
+        for match in find_references(text):
+            replacement = yield from self._text_of(match.group(), scope)
+            if replacement is not None:
+                expanded += [text[end : match.start()], replacement]
+                end = match.end()
+        return "".join([*expanded, text[end:]])
+
+    def _text_of(self, reference: str, scope: str) -> Steps[str | None]:
+        try:
+            content = yield from self.load(reference, scope)
+        except ReferenceNotFound:
+            return None
+        return content.text if is_text(content.content_type) else None
+
+    # Clean-up.
+
+    def delete_scope(self, scope: str) -> Steps[int]:
+        """Delete everything stored in ``scope``; return how many entries that were."""
+        listed = yield from self._entries(f"{scope_tag(scope)}/")
+        return (yield from self._delete(listed))
+
+    def sweep(self, *, now: float, max_age_seconds: float | None, max_bytes: int | None) -> Steps[int]:
+        """Delete what is past its limit and older than an hour; return how many entries that were."""
+        listed = sorted((yield from self._entries("")), key=lambda entry: entry.modified)
+        surplus = sum(entry.size for entry in listed) - max_bytes if max_bytes is not None else 0
+        doomed = []
+        for entry in listed:
+            age = now - entry.modified
+            too_old = max_age_seconds is not None and age > max_age_seconds
+            if age > SWEEP_GRACE_SECONDS and (too_old or surplus > 0):
+                doomed.append(entry)
+                surplus -= entry.size
+        return (yield from self._delete(doomed))
+
+    def _entries(self, prefix: str) -> Steps[list[Listed]]:
+        answer = yield self._storage.entries(prefix)
+        if isinstance(answer, CoatcheckError):
+            raise answer
+        return list(cast("Iterable[Listed]", answer))
+
+    def _delete(self, entries: Sequence[Listed]) -> Steps[int]:
+        for entry in entries:
+            answer = yield self._storage.delete(entry.key)
+            if isinstance(answer, CoatcheckError):
+                raise answer
+        return len(entries)
+
+    # Telling the host.
+
+    def _emit(self, call: Call, kind: EventKind, **details: Any) -> None:  # noqa: ANN401 - the fields of Event
+        event = Event(
+            kind=kind, scope=call.scope, tool_name=call.result.tool_name, milliseconds=call.milliseconds, **details
+        )
+        self._recorder.emit(event)
+
+    def _failed(self, call: Call, error: CoatcheckError, reason: str) -> None:
+        event = Event(
+            kind="failed", scope=call.scope, tool_name=call.result.tool_name, milliseconds=call.milliseconds, reason=reason
+        )
+        self._recorder.failure(event, error)
+
+
+def _entry(answer: object, reference: str) -> Stored:
+    """Return the entry that a storage answered with.
+
+    Raises:
+        ReferenceExpired: there is none.
+        StorageError: the storage failed, or answered with something else.
+
+    """
+    if isinstance(answer, Stored):
+        return answer
+    if answer is None:
+        raise ReferenceExpired(miss(reference, expired=True), reference=reference)
+    if isinstance(answer, CoatcheckError):
+        raise answer
+    msg = f"the storage answered with {type(answer).__name__} instead of coatcheck.Stored or None"
+    raise StorageError(msg)
+
+
+def _verify(entry: Stored, key: str) -> None:
+    """Check a whole entry against its key and its full digest.
+
+    Raises:
+        CorruptContent: the bytes are not those that were saved.
+
+    """
+    digest = content_digest(entry.content_type, entry.content)
+    if not digest.startswith(key.rpartition("/")[2]) or entry.metadata.get("sha256", digest) != digest:
+        msg = f"the content under {key!r} is not what was saved there: its SHA-256 differs"
+        raise CorruptContent(msg)
+
+
+def _milliseconds_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1e3
+
+
+def _belongs(reference: str, scope: str) -> bool:
+    try:
+        resolve_reference(reference, scope)
+    except CoatcheckError:
+        return False
+    return True
+
+
+def _previewed(text: str) -> Previewed:
+    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
+
+
+def _whole_number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _cause(error: CoatcheckError) -> str:
+    """Name a failure for the model: what kind, without paths, addresses or other tenants' data."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.errno is not None:
+        return os.strerror(cause.errno)
+    return type(cause if cause is not None else error).__name__

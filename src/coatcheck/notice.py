@@ -1,0 +1,165 @@
+"""Every word that the model reads in place of an offloaded result.
+
+These words are an interface: agents act on them, and hosts parse the marked parts (``[Offloaded: …]``, ``[Stored
+references:]``, ``| ref: R]``). The references stand before the preview, so that content cannot fake them first. Nothing
+here cuts or counts; ``placeholder`` puts the words together. What a read-back says stands in ``reading.wording``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck.references import Reference
+    from coatcheck.tokens import Estimate
+
+__all__ = (
+    "RETRIEVAL_ARGUMENTS",
+    "RETRIEVAL_DESCRIPTION",
+    "RETRIEVAL_TOOL",
+    "UNREADABLE",
+    "block_heading",
+    "index_entry",
+    "index_line",
+    "is_placeholder",
+    "media_placeholder",
+    "miss",
+    "notice",
+    "reference_line",
+    "truncation_notice",
+)
+
+RETRIEVAL_TOOL = "retrieve_offloaded_content"
+"""The name of the one tool that reads back, the same in every framework."""
+
+RETRIEVAL_DESCRIPTION = (
+    "Read back a tool result that was offloaded from the conversation. Give the reference from the placeholder and how"
+    " to read: pattern (regular expression, with context_lines around each match), line_range, query (JMESPath, for"
+    " JSON), or offset (a character position, negative from the end). Every answer is bounded and ends with the call"
+    " that reads on."
+)
+"""What the model is told about the tool."""
+
+RETRIEVAL_ARGUMENTS = {
+    "reference": "The reference, exactly as the placeholder shows it.",
+    "pattern": "Regular expression (RE2) to search line by line.",
+    "line_range": 'First and last line to read or search, such as {"start": 10, "end": 20}.',
+    "context_lines": "Lines shown before and after each match.",
+    "query": "JMESPath expression on JSON or JSON Lines, such as items[?price > `9`].name",
+    "offset": "Character to start at; with a query, in its result; with a pattern, where to go on.",
+}
+"""One line for each argument of the tool."""
+
+UNREADABLE = (
+    "The stored content cannot be read now: the storage failed. Try this call once more; if it fails again, call again"
+    " the tool whose result the reference replaced."
+)
+"""What the model is told when a storage fails."""
+
+_OPENING = "Tool result offloaded. [Offloaded: "
+_LONGEST_NAME = 64
+_LONGEST_PATH = 256
+"""Characters. A path cut short is useless, so a longer one is not shown."""
+
+
+def notice(
+    references: Sequence[str],
+    *,
+    tool_name: str,
+    blocks: int,
+    tokens: Estimate,
+    retrieval_tool: str | None,
+    searchable: bool,
+) -> str:
+    """Return the text that opens a placeholder: what happened, what not to do, how to read on, and the references.
+
+    Args:
+        references: the lines that ``reference_line`` made.
+        tool_name: shown so that the model knows which call not to repeat.
+        blocks: how many content blocks left.
+        tokens: what they would have cost.
+        retrieval_tool: the name under which the agent has the retrieval tool, or None if it has none.
+        searchable: whether any of the content is text.
+
+    """
+    opening = f"{_OPENING}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
+    warning = (
+        f"INCOMPLETE: only a preview is shown here. Do not guess the rest, and do not call {_one_line(tool_name)} again"
+        " for it: the whole result is stored."
+    )
+    if retrieval_tool is None:
+        way = "To read more: use your available tools with a reference below."
+    elif searchable:
+        way = f"To read more: {retrieval_tool}(reference, pattern | line_range | query | offset)"
+    else:
+        way = f"To read it: {retrieval_tool}(reference)"
+    return "\n".join((opening, warning, way, "[Stored references:]", *references))
+
+
+def reference_line(reference: Reference, *, path: str | None = None) -> str:
+    """Return the line that names one stored block."""
+    where = f", file: {path}" if path is not None and len(path) <= _LONGEST_PATH else ""
+    return f"  {reference.id} ({_one_line(reference.content_type)}, {reference.size:,} bytes{where})"
+
+
+def index_line(reference: Reference, *, hidden: int) -> str:
+    """Return the line that stands for the ``hidden`` references that the list leaves out."""
+    return f"  {reference.id} (index: lists all references, also the {hidden:,} not shown here)"
+
+
+def index_entry(position: int, reference: Reference) -> str:
+    """Return the line of the stored index that names the block at ``position``, counted from 1."""
+    return f"{position} {reference.id} {_one_line(reference.content_type)} {reference.size} bytes"
+
+
+def block_heading(reference: Reference) -> str:
+    """Return the line above one of several previews."""
+    return f"[Preview of {reference.id}]"
+
+
+def media_placeholder(media_type: str, size: int, *, name: str | None, reference: str | None) -> str:
+    """Return what stands in the place of an image, audio, video or document.
+
+    ``[image: png, 104 bytes | ref: R]``, ``[document: pdf, report.pdf, 108 bytes | ref: R]``.
+    """
+    kind, _, subtype = media_type.partition("/")
+    if kind not in {"image", "audio", "video"}:
+        kind = "document"
+    parts = [_one_line(subtype) or "unknown", *([_one_line(name)] if name else []), f"{size} bytes"]
+    return f"[{kind}: {', '.join(parts)}{f' | ref: {reference}' if reference is not None else ' | not stored'}]"
+
+
+def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
+    """Return the text that opens a result that could not be stored and was too large to stay."""
+    return (
+        f"Tool result cut. [Of ~{tokens.tokens:,} tokens only the parts below are kept]\n"
+        f"INCOMPLETE: the rest is lost, because it could not be stored ({_one_line(reason, longest=200)}). Do not guess it."
+        f" If you need it, call {_one_line(tool_name)} so that it returns less."
+    )
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether ``text`` opens as a placeholder does."""
+    return text.startswith(_OPENING)
+
+
+def miss(reference: str, *, expired: bool) -> str:
+    """Return what the model is told when a reference cannot be read: not to retry, and what to do instead."""
+    if expired:
+        return (
+            f"reference expired: {_one_line(reference)}. Its content was deleted from storage. Do not retry this reference:"
+            " call again the tool whose result it replaced, with the same arguments."
+        )
+    return (
+        f"reference not found: {_one_line(reference)}. This conversation has no such content. Do not retry this reference:"
+        " check it against the placeholder, or call again the tool whose result it replaced."
+    )
+
+
+def _one_line(text: str, *, longest: int = _LONGEST_NAME) -> str:
+    """Return foreign text so that it cannot break out of its place: one line, no brackets, bounded."""
+    line = re.sub(r"[\s\[\]|]+", " ", text).strip()
+    return line if len(line) <= longest else line[: longest - 1] + "…"

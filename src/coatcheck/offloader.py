@@ -1,0 +1,455 @@
+"""The public face of the engine: checks arguments, chooses the scope, and runs each operation sync or async.
+
+Every operation is a pair of methods of a few lines with equal arguments. What they do is written once, in ``engine``.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.engine import Call, Configuration, Engine
+from coatcheck.errors import InvalidRequest
+from coatcheck.events import Event, Recorder, Stats
+from coatcheck.execution import arun, run
+from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.plan import Keep, Limits, certainly_within
+from coatcheck.policy import Never, OverShare, OverTokens, Policies, require_positive
+from coatcheck.reading import DEFAULT_CONTEXT_LINES, MINIMUM_BUDGET, parse_request
+from coatcheck.scopes import choose_scope
+from coatcheck.storage.access import StorageAccess
+from coatcheck.storage.memory import InMemoryStorage
+from coatcheck.tokens import TiktokenCounter, TokenCounter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from coatcheck.blocks import Block
+    from coatcheck.execution import Steps
+    from coatcheck.outcomes import Content, Kept, Outcome, Retrieved
+    from coatcheck.policy import Policy
+    from coatcheck.storage.protocol import Storage
+
+__all__ = ("DEFAULT_PREVIEW_TOKENS", "Offloader")
+
+DEFAULT_PREVIEW_TOKENS = 1_000
+"""Tokens: enough for the shape of most results; the same as Strands' own offloader."""
+
+_WITHIN = Keep(reason="within the threshold")
+_POLICY = Keep(reason="policy")
+_ERROR = Keep(reason="error")
+_EXEMPT = Keep(reason="exempt")
+
+_BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
+
+
+class Offloader:
+    """Takes oversized tool results out of a conversation, and reads them back. Safe for many threads and event loops.
+
+    Every operation has an async form with the same arguments: ``aoffload``, ``aretrieve`` and so on. The sync forms
+    make every call where they stand; the async ones never block the loop.
+    """
+
+    def __init__(  # noqa: PLR0913 - one knob each, keyword-only, every one with a default
+        self,
+        storage: Storage | None = None,
+        *,
+        max_result_tokens: int = 2_500,
+        preview_tokens: int | None = None,
+        policies: Mapping[str | tuple[str, ...], Policy] | None = None,
+        token_counter: TokenCounter | None = None,
+        max_retrieval_tokens: int | None = None,
+        max_inline_tokens: int = 50_000,
+        max_step_tokens: int | None = None,
+        max_query_bytes: int = 8_000_000,
+        offload_errors: bool = False,
+        show_path: bool = False,
+        require_scope: bool = False,
+        on_event: Callable[[Event], object] | None = None,
+    ) -> None:
+        """Configure; nothing is read, written or loaded before the first result that needs it.
+
+        Args:
+            storage: where content goes; None means a new ``InMemoryStorage``, gone with the process.
+            max_result_tokens: the threshold, in tokens; a result above it leaves the conversation, one at it stays.
+            preview_tokens: tokens that stay in view, effectively at most 40% of the threshold that fired; None: 1,000.
+            policies: what governs single tools: by exact name, by a tuple of names, or ``"*"`` for all others.
+            token_counter: counts and cuts; None means ``TiktokenCounter("o200k_base")``.
+            max_retrieval_tokens: tokens of one read-back at most; None means ``max_result_tokens``, at least 256.
+            max_inline_tokens: whatever a policy, an error mark or a failure would keep leaves above this.
+            max_step_tokens: tokens that all results of one step may take together, where the framework shows the step.
+            max_query_bytes: JSON larger than this is not queried, only searched and read.
+            offload_errors: whether results marked as errors leave like others; by default they stay.
+            show_path: name the local file in the notice, for agents that have a shell.
+            require_scope: refuse to work in the shared default scope.
+            on_event: called with each ``Event``, on the thread that made the decision; must be quick.
+
+        Raises:
+            InvalidRequest: an argument is wrong.
+
+        """
+        threshold = require_positive("max_result_tokens", max_result_tokens)
+        if preview_tokens is not None and not _is_count(preview_tokens, below=threshold):
+            msg = (
+                f"preview_tokens must be a whole number from 0 to below max_result_tokens ({threshold:,}),"
+                f" not {preview_tokens!r}"
+            )
+            raise InvalidRequest(msg)
+        if require_positive("max_inline_tokens", max_inline_tokens) < threshold:
+            msg = f"max_inline_tokens must be at least max_result_tokens ({threshold:,}), not {max_inline_tokens!r}"
+            raise InvalidRequest(msg)
+        if max_retrieval_tokens is not None and not _is_count(max_retrieval_tokens, least=MINIMUM_BUDGET):
+            msg = (
+                f"max_retrieval_tokens must be a whole number of at least {MINIMUM_BUDGET}, which an answer with its next"
+                f" call needs, not {max_retrieval_tokens!r}"
+            )
+            raise InvalidRequest(msg)
+        if token_counter is not None and not isinstance(token_counter, TokenCounter):
+            msg = f"token_counter must be a coatcheck.TokenCounter, not {token_counter!r}"
+            raise InvalidRequest(msg)
+        if on_event is not None and not callable(on_event):
+            msg = f"on_event must be callable, not {on_event!r}"
+            raise InvalidRequest(msg)
+        self._require_scope = require_scope
+        self._recorder = Recorder(on_event)
+        self._limits = Limits(
+            preview_tokens=DEFAULT_PREVIEW_TOKENS if preview_tokens is None else preview_tokens,
+            max_inline_tokens=max_inline_tokens,
+            offload_errors=offload_errors,
+        )
+        self._policies = Policies({} if policies is None else dict(policies), OverTokens(threshold))
+        configuration = Configuration(
+            counter=TiktokenCounter() if token_counter is None else token_counter,
+            policies=self._policies,
+            limits=self._limits,
+            retrieval_tokens=max(threshold, MINIMUM_BUDGET) if max_retrieval_tokens is None else max_retrieval_tokens,
+            step_tokens=None if max_step_tokens is None else require_positive("max_step_tokens", max_step_tokens),
+            max_query_bytes=require_positive("max_query_bytes", max_query_bytes),
+            show_path=show_path,
+        )
+        self._bytewise = configuration.counter.bytewise
+        access = StorageAccess(InMemoryStorage() if storage is None else storage)
+        self._engine = Engine(access, configuration, self._recorder)
+
+    # Tool results on their way into the conversation.
+
+    def offload(  # noqa: PLR0913 - what a framework knows of a call, keyword-only
+        self,
+        blocks: Sequence[Block],
+        *,
+        tool_name: str,
+        tool_args: Mapping[str, object] | None = None,
+        scope: str | None = None,
+        identity: str | None = None,
+        is_error: bool = False,
+        measured_tokens: int | None = None,
+        policy: Policy | None = None,
+        retrieval_tool: str | None = RETRIEVAL_TOOL,
+    ) -> Outcome:
+        """Decide what becomes of a tool result; store it first if it leaves.
+
+        A failing storage or policy never raises: the result stays, or is cut above ``max_inline_tokens``.
+
+        Args:
+            blocks: the content blocks, in order.
+            tool_name: the tool's name, as the framework has it.
+            tool_args: the arguments of the call, for callable policies.
+            scope: who may read it back; else the ambient scope, else ``identity``, else ``"default"``.
+            identity: the framework's own stable identity of the conversation, such as a thread id.
+            is_error: whether the framework marked the result as an error.
+            measured_tokens: the framework's own count of the whole result, if it has one.
+            policy: governs this one call instead of the configured policies.
+            retrieval_tool: the name under which the agent has the retrieval tool, or None if it has none. The results
+                of that tool itself always stay.
+
+        Returns:
+            ``Kept`` with the very same objects, ``Offloaded``, or ``Truncated``.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or no scope was given and ``require_scope`` is set.
+
+        """
+        call = Call(
+            result=_checked(
+                ToolResult(blocks=tuple(blocks), tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error)
+            ),
+            scope=self._scope(scope, identity),
+            policy=self._policies.of(tool_name) if policy is None else policy,
+            retrieval_tool=retrieval_tool,
+            measured_tokens=measured_tokens,
+        )
+        kept = self._kept_at_once(call)
+        return kept if kept is not None else run(self._engine.offload(call))
+
+    async def aoffload(  # noqa: PLR0913 - as offload
+        self,
+        blocks: Sequence[Block],
+        *,
+        tool_name: str,
+        tool_args: Mapping[str, object] | None = None,
+        scope: str | None = None,
+        identity: str | None = None,
+        is_error: bool = False,
+        measured_tokens: int | None = None,
+        policy: Policy | None = None,
+        retrieval_tool: str | None = RETRIEVAL_TOOL,
+    ) -> Outcome:
+        """Do what ``offload`` does, without blocking the event loop."""
+        call = Call(
+            result=_checked(
+                ToolResult(blocks=tuple(blocks), tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error)
+            ),
+            scope=self._scope(scope, identity),
+            policy=self._policies.of(tool_name) if policy is None else policy,
+            retrieval_tool=retrieval_tool,
+            measured_tokens=measured_tokens,
+        )
+        kept = self._kept_at_once(call)
+        return kept if kept is not None else await arun(self._engine.offload(call))
+
+    def offload_step(
+        self,
+        results: Sequence[ToolResult],
+        *,
+        scope: str | None = None,
+        identity: str | None = None,
+        retrieval_tool: str | None = RETRIEVAL_TOOL,
+    ) -> tuple[Outcome, ...]:
+        """Decide about all results of one step of parallel calls together; see ``offload`` for each of them.
+
+        With ``max_step_tokens``, results that are small alone and too much together leave too, the largest first,
+        until the step fits. Errors, exempt tools and results of at most 512 tokens stay.
+
+        Returns:
+            One outcome for each result, in order.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or no scope was given and ``require_scope`` is set.
+
+        """
+        return run(self._engine.offload_step(self._step(results, scope, identity=identity, retrieval_tool=retrieval_tool)))
+
+    async def aoffload_step(
+        self,
+        results: Sequence[ToolResult],
+        *,
+        scope: str | None = None,
+        identity: str | None = None,
+        retrieval_tool: str | None = RETRIEVAL_TOOL,
+    ) -> tuple[Outcome, ...]:
+        """Do what ``offload_step`` does, without blocking the event loop."""
+        calls = self._step(results, scope, identity=identity, retrieval_tool=retrieval_tool)
+        return await arun(self._engine.offload_step(calls))
+
+    # Stored content on its way back.
+
+    def retrieve(  # noqa: PLR0913 - the selectors of the retrieval tool, keyword-only
+        self,
+        reference: str,
+        *,
+        scope: str | None = None,
+        identity: str | None = None,
+        pattern: object = None,
+        line_range: object = None,
+        context_lines: object = DEFAULT_CONTEXT_LINES,
+        query: object = None,
+        offset: object = None,
+        native_media: bool = False,
+        retrieval_tool: str = RETRIEVAL_TOOL,
+    ) -> Retrieved:
+        """Answer what a model asks for, in at most ``max_retrieval_tokens``.
+
+        The selectors are taken as models send them: numbers may come as text, and ``""`` means not given. Without any,
+        the content is read from its beginning.
+
+        Args:
+            reference: as the placeholder shows it.
+            scope: whose content; never take it from the model.
+            identity: as for ``offload``.
+            pattern: RE2 regular expression, searched line by line; what is no regular expression is searched literally.
+            line_range: first and last line, ``{"start": 10, "end": 20}``, a pair, or ``"10-20"``.
+            context_lines: lines shown around each match.
+            query: JMESPath expression, for JSON and JSON Lines.
+            offset: character to start at, negative from the end; with a query, in its result.
+            native_media: return an image, audio, video or document itself instead of a description.
+            retrieval_tool: the name under which the agent has the tool, for the call that reads on.
+
+        Raises:
+            InvalidRequest: a selector is wrong or does not fit the content; the message is meant for the model.
+            ReferenceNotFound: the scope never had such a reference.
+            ReferenceExpired: it had, and the content is gone.
+            StorageError: the storage failed.
+
+        """
+        request = parse_request(
+            pattern=pattern, line_range=line_range, context_lines=context_lines, query=query, offset=offset
+        )
+        chosen = self._scope(scope, identity)
+        return run(
+            self._engine.retrieve(
+                reference, chosen, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+            )
+        )
+
+    async def aretrieve(  # noqa: PLR0913 - as retrieve
+        self,
+        reference: str,
+        *,
+        scope: str | None = None,
+        identity: str | None = None,
+        pattern: object = None,
+        line_range: object = None,
+        context_lines: object = DEFAULT_CONTEXT_LINES,
+        query: object = None,
+        offset: object = None,
+        native_media: bool = False,
+        retrieval_tool: str = RETRIEVAL_TOOL,
+    ) -> Retrieved:
+        """Do what ``retrieve`` does, without blocking the event loop."""
+        request = parse_request(
+            pattern=pattern, line_range=line_range, context_lines=context_lines, query=query, offset=offset
+        )
+        chosen = self._scope(scope, identity)
+        return await arun(
+            self._engine.retrieve(
+                reference, chosen, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+            )
+        )
+
+    def load(self, reference: str, *, scope: str | None = None, identity: str | None = None) -> Content:
+        """Return a stored content whole, for the host: unbounded, and checked against its digest.
+
+        Raises:
+            InvalidRequest: the reference is no text, empty or too long, or no scope was given and one is required.
+            ReferenceNotFound: the scope never had such a reference.
+            ReferenceExpired: it had, and the content is gone.
+            CorruptContent: the stored bytes are not what was saved.
+            StorageError: the storage failed.
+
+        """
+        return run(self._engine.load(reference, self._scope(scope, identity)))
+
+    async def aload(self, reference: str, *, scope: str | None = None, identity: str | None = None) -> Content:
+        """Do what ``load`` does, without blocking the event loop."""
+        return await arun(self._engine.load(reference, self._scope(scope, identity)))
+
+    def expand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
+        """Return ``text`` with every reference of the scope replaced by the stored text: for a final answer.
+
+        References of other scopes, expired ones and those of media stay as they are. The result is unbounded.
+
+        Raises:
+            InvalidRequest: no scope was given and one is required.
+            StorageError: the storage failed, or stored bytes are not what was saved.
+
+        """
+        return run(self._engine.expand(text, self._scope(scope, identity)))
+
+    async def aexpand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
+        """Do what ``expand`` does, without blocking the event loop."""
+        return await arun(self._engine.expand(text, self._scope(scope, identity)))
+
+    # Clean-up and counts.
+
+    def delete_scope(self, scope: str) -> int:
+        """Delete everything that was stored in ``scope``; return how many entries that were.
+
+        Raises:
+            InvalidRequest: the storage cannot list or delete.
+            StorageError: the storage failed; what was not deleted yet is still there.
+
+        """
+        return run(self._engine.delete_scope(choose_scope(scope, None, required=True)))
+
+    async def adelete_scope(self, scope: str) -> int:
+        """Do what ``delete_scope`` does, without blocking the event loop."""
+        return await arun(self._engine.delete_scope(choose_scope(scope, None, required=True)))
+
+    def sweep(self, *, max_age_seconds: float | None = None, max_bytes: int | None = None) -> int:
+        """Delete what is past a limit, the oldest first; return how many entries that were.
+
+        What was saved within the last hour always stays. Reading does not refresh an entry; saving it again does.
+
+        Args:
+            max_age_seconds: delete what was saved longer ago.
+            max_bytes: delete until at most so many bytes are stored.
+
+        Raises:
+            InvalidRequest: no limit was given, or the storage cannot list or delete.
+            StorageError: the storage failed; what was not deleted yet is still there.
+
+        """
+        return run(self._sweeping(max_age_seconds, max_bytes))
+
+    async def asweep(self, *, max_age_seconds: float | None = None, max_bytes: int | None = None) -> int:
+        """Do what ``sweep`` does, without blocking the event loop."""
+        return await arun(self._sweeping(max_age_seconds, max_bytes))
+
+    def stats(self) -> Stats:
+        """Return the counts since this offloader was made."""
+        return self._recorder.stats
+
+    def _sweeping(self, max_age_seconds: float | None, max_bytes: int | None) -> Steps[int]:
+        if max_age_seconds is None and max_bytes is None:
+            msg = "sweep needs a limit: max_age_seconds, max_bytes or both"
+            raise InvalidRequest(msg)
+        return self._engine.sweep(now=time.time(), max_age_seconds=max_age_seconds, max_bytes=max_bytes)
+
+    def _scope(self, argument: str | None, identity: str | None) -> str:
+        return choose_scope(argument, identity, required=self._require_scope)
+
+    def _step(
+        self, results: Sequence[ToolResult], scope: str | None, *, identity: str | None, retrieval_tool: str | None
+    ) -> list[Call]:
+        chosen = self._scope(scope, identity)
+        return [
+            Call(
+                result=_checked(result),
+                scope=chosen,
+                policy=self._policies.of(result.tool_name),
+                retrieval_tool=retrieval_tool,
+            )
+            for result in results
+        ]
+
+    def _kept_at_once(self, call: Call) -> Kept | None:
+        """Return the outcome of a result that certainly stays, without counting a token; None where it takes a look."""
+        result = call.result
+        if call.retrieval_tool is not None and result.tool_name == call.retrieval_tool:
+            return self._engine.keep(call, _EXEMPT)
+        rule, limits = call.policy, self._limits
+        if result.is_error and not limits.offload_errors:
+            limit, keep = limits.max_inline_tokens, _ERROR
+        elif isinstance(rule, OverTokens | OverShare):
+            limit, keep = min(rule.threshold, limits.max_inline_tokens), _WITHIN
+        elif isinstance(rule, Never):
+            limit, keep = limits.max_inline_tokens, _POLICY
+        else:
+            return None
+        if call.measured_tokens is not None or not self._bytewise or not certainly_within(result.blocks, limit):
+            return None
+        return self._engine.keep(call, keep)
+
+
+def _checked(result: ToolResult) -> ToolResult:
+    """Return ``result`` if an adapter filled it correctly.
+
+    Raises:
+        InvalidRequest: the tool's name is no text, or something among the blocks is no content block.
+
+    """
+    if not isinstance(result.tool_name, str):
+        msg = f"tool_name must be a text, not {result.tool_name!r}"
+        raise InvalidRequest(msg)
+    for block in result.blocks:
+        if not isinstance(block, _BLOCKS):
+            msg = f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {type(block).__name__}"
+            raise InvalidRequest(msg)
+    return result
+
+
+def _is_count(value: object, *, least: int = 0, below: int | None = None) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    return value >= least and (below is None or value < below)

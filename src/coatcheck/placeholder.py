@@ -1,0 +1,179 @@
+"""Puts a placeholder together: the notice, the previews and the marks for media, within the tokens that are allowed.
+
+Pure. ``notice`` has the words, ``preview`` has what is shown; here is decided what goes where, how the budget is shared
+among several blocks, and what is left out when it does not fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
+from coatcheck.notice import block_heading, index_line, media_placeholder, notice, reference_line, truncation_notice
+from coatcheck.preview import Previewed, preview
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck.plan import Leave
+    from coatcheck.references import Reference
+    from coatcheck.tokens import Estimate, TokenCounter
+
+__all__ = ("FIRST_SHOWN", "LAST_SHOWN", "MOST_LISTED", "Item", "build_placeholder", "cut_to")
+
+MOST_LISTED = 8
+"""References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
+
+FIRST_SHOWN = 4
+LAST_SHOWN = 2
+
+_ROUNDS = 3
+"""How often the previews are made smaller before the placeholder does without them."""
+
+_HEADING_TOKENS = 48
+"""Room for the heading of one of several previews."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One content block of a result that leaves, with what is known of it."""
+
+    block: Block
+    """The block as it came."""
+
+    content: Previewed | None = None
+    """Its text, if it has any."""
+
+    reference: Reference | None = None
+    """Where it was stored; None for blocks that are not."""
+
+    path: str | None = None
+    """The local file that holds it, where the notice shall name it."""
+
+
+def build_placeholder(
+    items: Sequence[Item],
+    leave: Leave,
+    *,
+    counter: TokenCounter,
+    tool_name: str,
+    retrieval_tool: str | None,
+    index: Reference | None,
+) -> tuple[Block, ...] | None:
+    """Return the blocks that go into the conversation, or None if nothing that fits would say enough.
+
+    The first is the notice with the previews; each medium's mark and each unknown block follow in their order.
+
+    Args:
+        items: every block of the result; a stored one with its reference.
+        leave: the decision, with the budget of the previews and the limit of the whole.
+        counter: measures both.
+        tool_name: for the notice.
+        retrieval_tool: the name under which the agent has the retrieval tool, or None.
+        index: the stored list of all references, where there are more than ``MOST_LISTED``.
+
+    """
+    stored = [item for item in items if item.reference is not None]
+    shown = stored if index is None else _ends(stored)
+    for listed, marks in ((shown, True), (shown, False), ([], False)):
+        lines = [reference_line(item.reference, path=item.path) for item in listed if item.reference is not None]
+        if index is not None:
+            lines.append(index_line(index, hidden=len(stored) - len(listed)))
+        if not lines:
+            return None
+        head = notice(
+            lines,
+            tool_name=tool_name,
+            blocks=len(stored),
+            tokens=leave.tokens,
+            retrieval_tool=retrieval_tool,
+            searchable=any(item.content is not None for item in stored),
+        )
+        fitted = _fit(head, listed, _rest(items, marks=marks), leave, counter)
+        if fitted is not None:
+            return fitted
+    return None
+
+
+def cut_to(
+    items: Sequence[Item], limit: int, *, counter: TokenCounter, tool_name: str, tokens: Estimate, reason: str
+) -> tuple[Block, ...]:
+    """Return a result that could not be stored, cut to ``limit`` tokens, saying that the rest is lost and why."""
+    head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=reason)
+    lost = [replace(item, reference=None) for item in items]
+    rest = _rest(lost, marks=True)
+    budget = limit - _cost((TextBlock(head), *rest), counter)
+    while True:
+        previews = _previews(lost, counter, budget=budget)
+        blocks = _assemble(head, previews, rest)
+        over = _cost(blocks, counter) - limit
+        if over <= 0 or not previews:
+            return blocks
+        budget -= over
+
+
+def _fit(
+    head: str, listed: Sequence[Item], rest: tuple[Block, ...], leave: Leave, counter: TokenCounter
+) -> tuple[Block, ...] | None:
+    """Return the placeholder with previews as large as the limit allows, with none, or None if even that is too much."""
+    budget = leave.preview_tokens
+    for _ in range(_ROUNDS):
+        previews = _previews(listed, counter, budget=budget)
+        blocks = _assemble(head, previews, rest)
+        over = 0 if leave.limit is None else _cost(blocks, counter) - leave.limit
+        if over <= 0:
+            return blocks
+        budget = max(0, min(budget, counter.count(previews)) - over)
+    blocks = _assemble(head, "", rest)
+    return blocks if leave.limit is None or _cost(blocks, counter) <= leave.limit else None
+
+
+def _assemble(head: str, previews: str, rest: tuple[Block, ...]) -> tuple[Block, ...]:
+    return (TextBlock(to_valid_unicode(f"{head}\n\n{previews}" if previews else head)), *rest)
+
+
+def _rest(items: Sequence[Item], *, marks: bool) -> tuple[Block, ...]:
+    """Return what follows the notice: a mark for each medium, where wanted, and every unknown block, the same object."""
+    rest: list[Block] = []
+    for item in items:
+        match item.block:
+            case MediaBlock() as media if media.data:
+                if marks:
+                    reference = item.reference.id if item.reference is not None else None
+                    mark = media_placeholder(media.media_type, len(media.data), name=media.name, reference=reference)
+                    rest.append(TextBlock(to_valid_unicode(mark)))
+            case MediaBlock() | OpaqueBlock():
+                rest.append(item.block)
+            case TextBlock() | JsonBlock():
+                pass
+    return tuple(rest)
+
+
+def _previews(items: Sequence[Item], counter: TokenCounter, *, budget: int) -> str:
+    """Return the previews of the texts among ``items``; what a short one does not need goes to the longer ones."""
+    texts = [item for item in items if item.content is not None and item.content.text]
+    if len(texts) == 1 and texts[0].content is not None:
+        return preview(texts[0].content, counter, budget=budget)
+    made: dict[int, str] = {}
+    left = budget
+    for position, (number, item) in enumerate(sorted(enumerate(texts), key=lambda pair: _length(pair[1]))):
+        share = left // (len(texts) - position) - _HEADING_TOKENS
+        shown = preview(item.content, counter, budget=share) if item.content is not None and share > 0 else ""
+        if shown:
+            heading = f"{block_heading(item.reference)}\n" if item.reference is not None else ""
+            made[number] = f"{heading}{shown}"
+            left -= counter.count(made[number]) + 1
+    return "\n\n".join(made[number] for number in sorted(made))
+
+
+def _length(item: Item) -> int:
+    return len(item.content.text) if item.content is not None else 0
+
+
+def _ends(stored: list[Item]) -> list[Item]:
+    return [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
+
+
+def _cost(blocks: Sequence[Block], counter: TokenCounter) -> int:
+    return sum(counter.count(block.text) for block in blocks if isinstance(block, TextBlock))

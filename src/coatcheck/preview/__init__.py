@@ -1,0 +1,41 @@
+"""What stays in view of a content that left: one function, and one module for each kind of content.
+
+A kind is a pair: a cheap and certain test of the content, and a function that shows it within a budget of tokens, or
+returns None when the content is not of that kind after all; then plain text shows it. To add a kind, add a module and
+a line to ``_KINDS``. Pure; a preview is valid Unicode and says nothing that is not in the content.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from coatcheck.blocks import to_valid_unicode
+from coatcheck.preview.json import looks_like_json, preview_json
+from coatcheck.preview.source import Previewed
+from coatcheck.preview.text import preview_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coatcheck.tokens import TokenCounter
+
+    Kind: TypeAlias = tuple[Callable[[Previewed], bool], Callable[[Previewed, int, TokenCounter], str | None]]
+
+__all__ = ("Previewed", "preview")
+
+_KINDS: tuple[Kind, ...] = ((looks_like_json, preview_json),)
+
+
+def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
+    """Return what to show of ``content``, at most ``budget`` tokens by ``counter``; ``""`` where nothing useful fits.
+
+    The declared content type decides first, then the content itself; when in doubt, it is text.
+    """
+    if budget <= 0:
+        return ""
+    for is_kind, show in _KINDS:
+        if is_kind(content):
+            shown = show(content, budget, counter)
+            if shown is not None:
+                return to_valid_unicode(shown)
+    return to_valid_unicode(preview_text(content, budget, counter))

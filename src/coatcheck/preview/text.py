@@ -1,0 +1,67 @@
+"""Plain text: its head and its tail, in whole lines where lines are short, with the gap named between them.
+
+The tail is there because errors and totals stand at the end. In text whose lines are longer than the budget, the cut
+is inside a line, never inside a character, and the gap is named in characters, which ``offset`` reads on from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coatcheck.preview.source import Previewed
+    from coatcheck.tokens import TokenCounter
+
+__all__ = ("preview_text",)
+
+HEAD_SHARE = 0.6
+"""Of the budget. The head says what the content is; the tail needs less to say how it ended."""
+
+_LEAST_OF_A_CUT = 0.5
+"""A piece is cut back to a line end only where that leaves at least this share of it."""
+
+
+def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
+    """Return head and tail of the text within ``budget`` tokens, or the whole text where it fits."""
+    text = content.text
+    if not counter.exceeds(text, budget):
+        return text
+    # The longest form of the gap is reserved; numbers of the real one are at most as long.
+    gap = _gap(0, len(text), content)
+    room = budget - counter.count(f"\n{gap}\n")
+    while room > 0:
+        shown = _head_and_tail(content, room, counter)
+        over = counter.count(shown) - budget
+        if over <= 0:
+            return shown
+        room -= over  # tokens of the joined parts can be more than the sum of their own
+    return counter.head(text, budget)
+
+
+def _head_and_tail(content: Previewed, room: int, counter: TokenCounter) -> str:
+    text = content.text
+    head = _end_at_a_line(counter.head(text, int(room * HEAD_SHARE)))
+    tail = _start_at_a_line(counter.tail(text, room - counter.count(head)))
+    start = max(len(text) - len(tail), len(head))
+    return f"{head.removesuffix(chr(10))}\n{_gap(len(head), start, content)}\n{text[start:]}"
+
+
+def _gap(start: int, end: int, content: Previewed) -> str:
+    """Return the line that stands for what is not shown: the characters from ``start`` up to ``end``."""
+    text = content.text
+    whole_lines = (start == 0 or text[start - 1] == "\n") and (end == len(text) or text[end - 1] == "\n")
+    if whole_lines and content.lines > 1:
+        first = text.count("\n", 0, start) + 1
+        last = content.lines - text.count("\n", end) - (0 if text.endswith("\n") or end == len(text) else 1)
+        return f"[… lines {first:,}-{last:,} of {content.lines:,} not shown …]"
+    return f"[… characters {start:,}-{end - 1:,} of {len(text):,} not shown …]"
+
+
+def _end_at_a_line(piece: str) -> str:
+    cut = piece.rfind("\n") + 1
+    return piece[:cut] if cut >= len(piece) * _LEAST_OF_A_CUT else piece
+
+
+def _start_at_a_line(piece: str) -> str:
+    cut = piece.find("\n") + 1
+    return piece[cut:] if 0 < cut <= len(piece) * _LEAST_OF_A_CUT else piece

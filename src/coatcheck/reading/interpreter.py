@@ -1,0 +1,212 @@
+"""JMESPath with a budget: the same language, refused where it would work or grow without end.
+
+A query of 200 characters can build a value of a billion nodes by naming the same part again and again
+(``[@,@]|[@,@]|...``). Building it is cheap, since the parts are shared; comparing, printing or joining it is not. So
+each step costs one unit, and whatever walks through a value costs what there is to walk. Only evaluating belongs here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import jmespath
+from jmespath.exceptions import JMESPathError, JMESPathTypeError
+from jmespath.functions import Functions
+from jmespath.visitor import Options, TreeInterpreter
+
+from coatcheck.blocks import to_valid_unicode
+from coatcheck.errors import InvalidRequest
+from coatcheck.reading import wording
+
+if TYPE_CHECKING:
+    from jmespath.parser import ParsedResult
+
+__all__ = ("MAX_UNITS", "Evaluator", "MismatchedType", "check_size")
+
+MAX_UNITS = 1_000_000
+"""Steps and sizes of one query, about a second of work."""
+
+MAX_RESULT_UNITS = 2_000_000
+"""The size of a result that is still printed. No part of 8 MB of JSON is larger, unless it is nothing but digits."""
+
+_CHARACTERS_PER_UNIT = 64
+"""Text is copied and compared some hundred times as fast as it is interpreted."""
+
+_STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""", re.DOTALL)
+
+
+class MismatchedType(InvalidRequest):
+    """A function got a value of a type that it does not take. On JSON Lines one record may, and the next may not."""
+
+
+class Evaluator:
+    """One parsed query, and what is left of its budget."""
+
+    def __init__(self, query: str) -> None:
+        """Parse ``query``.
+
+        Raises:
+            InvalidRequest: it is no JMESPath, in the engine's words, or nested too deeply.
+
+        """
+        try:
+            self._parsed: ParsedResult = jmespath.compile(_quote_bare_literals(query))
+        except RecursionError:
+            raise InvalidRequest(wording.too_deep()) from None
+        except (JMESPathError, LookupError, TypeError, AttributeError) as error:
+            raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
+        self._interpreter = _Interpreter(_Meter(MAX_UNITS))
+
+    def search(self, value: object) -> object:
+        """Return what the query selects from ``value``. Calls share one budget.
+
+        Raises:
+            MismatchedType: a function does not take what it got.
+            InvalidRequest: the query fails otherwise, or costs more than its budget.
+
+        """
+        try:
+            return self._interpreter.visit(self._parsed.parsed, value)
+        except RecursionError:
+            raise InvalidRequest(wording.too_deep()) from None
+        except JMESPathTypeError as error:
+            # Its own text prints the whole value, and a traceback that chains it would, too.
+            raise MismatchedType(wording.invalid_query(_type_message(error))) from None
+        except (JMESPathError, ArithmeticError, LookupError, TypeError) as error:
+            raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
+        except InvalidRequest:
+            raise
+        except ValueError as error:
+            raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
+
+
+def check_size(value: object) -> None:
+    """Refuse a value that is too large to print, or that is none of JSON's.
+
+    Raises:
+        InvalidRequest: select less.
+
+    """
+    try:
+        _Meter(MAX_RESULT_UNITS).charge_walk(value)
+    except TypeError as error:
+        raise InvalidRequest(wording.invalid_query(str(error))) from None
+
+
+class _Meter:
+    """Units left to spend."""
+
+    def __init__(self, units: int) -> None:
+        self.left = units
+
+    def charge(self, units: int) -> None:
+        self.left -= units
+        if self.left < 0:
+            raise InvalidRequest(wording.too_much_work())
+
+    def charge_text(self, characters: int) -> None:
+        self.charge(characters // _CHARACTERS_PER_UNIT)
+
+    def charge_walk(self, value: object) -> None:
+        """Charge every node of ``value``, a shared one each time it is met."""
+        stack = [value]
+        while stack:
+            node = stack.pop()
+            self.charge(1)
+            if isinstance(node, str):
+                self.charge_text(len(node))
+            elif isinstance(node, list):
+                self.charge(len(node) // 8)  # the stack grows by as much before any of it is charged
+                stack.extend(node)
+            elif isinstance(node, dict):
+                self.charge(len(node))
+                stack.extend(node.values())
+            elif node is not None and not isinstance(node, (int, float)):
+                msg = "an expression (&...) is no value; it is an argument of functions such as sort_by"
+                raise TypeError(msg)
+
+
+class _Functions(Functions):
+    """JMESPath's functions, each paid before it is called."""
+
+    def __init__(self, meter: _Meter) -> None:
+        self._meter = meter
+
+    def call_function(self, function_name: str, resolved_args: Any) -> Any:  # noqa: ANN401 - as the base declares it
+        for argument in resolved_args:
+            if isinstance(argument, str):
+                self._meter.charge_text(len(argument))
+            elif isinstance(argument, (list, dict)):
+                self._meter.charge(len(argument))
+        if function_name in {"to_string", "contains"}:
+            for argument in resolved_args:
+                self._meter.charge_walk(argument)
+        elif function_name == "join":
+            self._charge_join(resolved_args)
+        return super().call_function(function_name, resolved_args)
+
+    def _charge_join(self, arguments: list[object]) -> None:
+        """Charge the text that comes of it: arguments that share one long string hide how long that is."""
+        separator, items = (*arguments, None, None)[:2]
+        if isinstance(separator, str) and isinstance(items, list):
+            lengths = sum(len(item) for item in items if isinstance(item, str))
+            self._meter.charge_text(lengths + len(separator) * len(items))
+
+
+class _Interpreter(TreeInterpreter):
+    """JMESPath's interpreter, each step paid before it is taken."""
+
+    def __init__(self, meter: _Meter) -> None:
+        super().__init__(Options(custom_functions=_Functions(meter)))
+        self._meter = meter
+
+    def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base declares it
+        self._meter.charge(1)
+        return super().visit(node, *args, **kwargs)
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:  # noqa: ANN401
+        left, right = (self.visit(child, value) for child in node["children"])
+        if isinstance(left, (list, dict)) and type(left) is type(right):
+            self._meter.charge_walk(left)
+        elif isinstance(left, str) and isinstance(right, str):
+            self._meter.charge_text(min(len(left), len(right)))
+        operands = [{"type": "literal", "value": operand, "children": []} for operand in (left, right)]
+        compared: Any = {"type": node["type"], "value": node["value"], "children": operands}
+        try:
+            return super().visit_comparator(compared, value)
+        except TypeError:
+            return None  # a text and a number have no order; JMESPath itself says null, its library raises
+
+    def visit_flatten(self, node: Any, value: Any) -> Any:  # noqa: ANN401
+        flat = super().visit_flatten(node, value)
+        self._meter.charge(len(flat or ()))
+        return flat
+
+    def visit_slice(self, node: Any, value: Any) -> Any:  # noqa: ANN401
+        if isinstance(value, list):
+            self._meter.charge(len(value) // 8)  # copied, not interpreted
+        return super().visit_slice(node, value)
+
+
+def _type_message(error: JMESPathTypeError) -> str:
+    accepted = " or ".join(error.expected_types)
+    return f"function {error.function_name}() takes {accepted}, but got {error.actual_type}"
+
+
+def _quote_bare_literals(query: str) -> str:
+    """Return ``query`` with quotes in literals such as `` `open` ``.
+
+    Models write them; JMESPath accepts them with a warning, and a host that turns warnings into errors would fail.
+    """
+    return _STRINGS.sub(lambda found: _quoted(found[0]) if found[0].startswith("`") else found[0], query)
+
+
+def _quoted(literal: str) -> str:
+    content = literal[1:-1]
+    try:
+        json.loads(content.replace("\\`", "`"))
+    except (ValueError, RecursionError):
+        return f'`"{content.lstrip()}"`'
+    return literal

@@ -1,0 +1,109 @@
+"""Queries: fields of JSON content, selected with JMESPath and shown by pages.
+
+On JSON Lines the query is applied to each line, and what it gives is listed with line numbers; where it gives nothing
+on any line, to the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coatcheck.blocks import to_valid_unicode
+from coatcheck.errors import InvalidRequest
+from coatcheck.reading import wording
+from coatcheck.reading.characters import resolve_offset
+from coatcheck.reading.interpreter import Evaluator, MismatchedType, check_size
+from coatcheck.reading.records import parse_json, parse_json_lines, render, render_records
+from coatcheck.reading.source import Answer
+from coatcheck.reading.walk import LARGEST_PART, fetch
+
+if TYPE_CHECKING:
+    from coatcheck.reading.request import Request
+    from coatcheck.reading.source import Reading, Source
+    from coatcheck.reading.writer import Writer
+
+__all__ = ("read_query",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    text: str
+    kind: str
+
+
+def read_query(source: Source, request: Request, writer: Writer, max_bytes: int) -> Reading:
+    """Show what a query selects, from an offset into that on."""
+    query = request.query or ""
+    evaluator = Evaluator(query)
+    if source.size > max_bytes:
+        raise InvalidRequest(wording.too_large_to_query(source.size, max_bytes))
+    data = b""
+    for start in range(0, source.size, LARGEST_PART):
+        data += yield from fetch(start, min(source.size, start + LARGEST_PART))
+    try:
+        result = _evaluate(evaluator, data)
+    except RecursionError:
+        raise InvalidRequest(wording.too_deep()) from None
+    if result is None:
+        return Answer(text=wording.nothing_selected(writer.selector(query)))
+    return _page(result, query, request.offset or 0, writer)
+
+
+def _evaluate(evaluator: Evaluator, data: bytes) -> _Result | None:
+    try:
+        content = parse_json(data)
+    except ValueError:
+        return _evaluate_lines(evaluator, data)
+    return _whole(evaluator, content)
+
+
+def _evaluate_lines(evaluator: Evaluator, data: bytes) -> _Result | None:
+    records = parse_json_lines(data)
+    if records is None:
+        raise InvalidRequest(wording.not_json())
+    results = []
+    for number, record in records:
+        try:
+            result = evaluator.search(record)
+        except MismatchedType:
+            continue
+        if result is not None:
+            results.append((number, result))
+    if not results:
+        return _whole(evaluator, [record for _, record in records])
+    check_size([result for _, result in results])
+    return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(records)))
+
+
+def _whole(evaluator: Evaluator, content: object) -> _Result | None:
+    value = evaluator.search(content)
+    if value is None:
+        return None
+    check_size(value)
+    return _Result(to_valid_unicode(render(value)), _kind(value))
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, list):
+        return wording.list_kind(len(value))
+    if isinstance(value, dict):
+        return wording.object_kind(len(value))
+    return "text" if isinstance(value, str) else "boolean" if isinstance(value, bool) else "number"
+
+
+def _page(result: _Result, query: str, offset: int, writer: Writer) -> Answer:
+    text, total = result.text, len(result.text)
+    start = resolve_offset(offset, total, "result of the query")
+    shown_query = writer.selector(query)
+
+    def compose(shown: str) -> str:
+        stop = start + len(shown)
+        part = None if not start and stop == total else (start, stop)
+        header = wording.result_header(shown_query, result.kind, total, part)
+        footer = writer.more({"query": query, "offset": stop}) if stop < total else wording.END_OF_RESULT
+        return f"{header}\n{shown}\n{footer}"
+
+    shown = writer.page(text[start:], compose)
+    stop = start + len(shown)
+    return Answer(text=compose(shown), next_call={"query": query, "offset": stop} if stop < total else None)

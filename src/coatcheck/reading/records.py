@@ -1,0 +1,96 @@
+"""JSON text to values and back, exactly: what a query reads, and what it answers as text.
+
+Integers of any length and NaN come out as they stand. Content may also be JSON Lines: one value a line. Nothing here
+knows of queries.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import orjson
+
+from coatcheck.reading.index import decode
+from coatcheck.reading.pattern import Matcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("parse_json", "parse_json_lines", "render", "render_records")
+
+_LONG_NUMBER = Matcher("[0-9]{19}")
+"""An integer beyond 64 bits has at least 19 digits; orjson would make a float of it without a word. Any other run of so
+many digits only costs time."""
+
+_BOM = "\ufeff"
+
+
+def parse_json(data: bytes) -> object:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: it is none.
+        RecursionError: it is nested too deeply.
+
+    """
+    return _parser(data)(data)
+
+
+def parse_json_lines(data: bytes) -> list[tuple[int, object]] | None:
+    """Return each value of JSON Lines with its line number, or None if the content is something else.
+
+    Every line that is not empty holds a value, and there are at least two.
+
+    Raises:
+        RecursionError: a value is nested too deeply.
+
+    """
+    parse = _parser(data)
+    records = []
+    try:
+        for number, line in enumerate(data.split(b"\n"), start=1):
+            if line.strip():
+                records.append((number, parse(line)))
+    except ValueError:
+        return None
+    return records if len(records) > 1 else None
+
+
+def render(value: object) -> str:
+    """Return a value as the model reads it: a string as it is, anything else as JSON.
+
+    Each item of a list and each key of an object has its line.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(map(_dumps, value)) + "\n]"
+    if isinstance(value, dict) and value:
+        return "{\n" + ",\n".join(f"{_dumps(key)}: {_dumps(item)}" for key, item in value.items()) + "\n}"
+    return _dumps(value)
+
+
+def render_records(results: list[tuple[int, object]]) -> str:
+    """Return values with the numbers of the lines that they come from, as JSON, one a line."""
+    return "\n".join(f"{number}| {_dumps(value)}" for number, value in results)
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _parser(data: bytes) -> Callable[[bytes], object]:
+    """Return the fastest parser that gives the values of ``data`` exactly."""
+    return _parse_standard if _LONG_NUMBER.find(data, 0, len(data)) else _parse
+
+
+def _parse(data: bytes) -> object:
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return _parse_standard(data)  # NaN, infinity and lone surrogates are fine there
+
+
+def _parse_standard(data: bytes) -> object:
+    return json.loads(decode(data).removeprefix(_BOM))

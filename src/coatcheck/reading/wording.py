@@ -1,0 +1,247 @@
+"""Every word that reading says to the model: headers, footers, errors.
+
+One small function for each, so that all of them can be read, compared and improved in one place. Facts come in as
+arguments; nothing is decided here. A refusal says what is wrong and what to do instead.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = (
+    "BETWEEN_GROUPS",
+    "EMPTY",
+    "END_OF_CONTENT",
+    "END_OF_RESULT",
+    "RANGE_TRUNCATED",
+    "SEARCH_TRUNCATED",
+    "SHOWN_SELECTOR",
+    "binary",
+    "binary_refused",
+    "characters_header",
+    "invalid_query",
+    "lines_header",
+    "list_kind",
+    "long_line_header",
+    "matches_from",
+    "matches_header",
+    "more",
+    "more_in_short",
+    "no_matches",
+    "none_behind",
+    "not_json",
+    "nothing_selected",
+    "numbered",
+    "numbered_window",
+    "object_kind",
+    "offset_beyond",
+    "one_line",
+    "records_kind",
+    "result_header",
+    "searched_literally",
+    "start_beyond",
+    "too_complex",
+    "too_deep",
+    "too_large_to_query",
+    "too_much_work",
+    "too_small",
+    "unsupported",
+)
+
+SHOWN_SELECTOR = 50
+"""Characters of a pattern or query in a header: enough to know it again."""
+
+EMPTY = "[Content is empty]"
+END_OF_CONTENT = "[End of content]"
+END_OF_RESULT = "[End of result]"
+RANGE_TRUNCATED = "[output truncated, narrow your range]"
+SEARCH_TRUNCATED = "[output truncated, narrow your search]"
+BETWEEN_GROUPS = "---"
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` on one line, cut to what a header shows."""
+    line = " ".join(text.split()) if "\n" in text or "\r" in text else text
+    return line if len(line) <= SHOWN_SELECTOR else line[: SHOWN_SELECTOR - 1] + "…"
+
+
+# -- the next call
+
+
+def more(tool_name: str, reference: str, arguments: Mapping[str, object]) -> str:
+    """Say literally which call reads on."""
+    given = {"reference": reference, **arguments}
+    listed = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
+    return f"[More: {tool_name}({listed})]"
+
+
+def more_in_short(name: str, value: object) -> str:
+    """Say which call reads on where the whole of it is too long to repeat."""
+    return f"[More: the same call with {name}={json.dumps(value)}]"
+
+
+# -- characters
+
+
+def characters_header(start: int, stop: int, total: int) -> str:
+    """Head a slice of the content; ``stop`` is the first character that is not shown."""
+    return f"[Characters {start:,}-{stop - 1:,} of {total:,}]"
+
+
+def binary(content_type: str, size: int) -> str:
+    """Describe content that has no text."""
+    return f"[{content_type}, {size:,} bytes: binary content, not shown]"
+
+
+def binary_refused(content_type: str) -> str:
+    """Refuse a selector on content that has no text."""
+    return f"cannot search binary content ({content_type}): call without pattern, line_range, query and offset"
+
+
+def offset_beyond(offset: int, total: int, what: str = "content") -> str:
+    """Refuse an offset behind the end."""
+    return f"offset ({offset:,}) is beyond the {what} ({total:,} characters): the last character is {total - 1:,}"
+
+
+def too_small(budget: int, minimum: int) -> str:
+    """Refuse a budget that no answer fits into."""
+    return f"the retrieval budget is {budget} tokens; at least {minimum} are needed"
+
+
+# -- lines
+
+
+def lines_header(first: int, last: int, total: int) -> str:
+    """Head a run of lines."""
+    return f"[Lines {first}-{last} of {total}]"
+
+
+def long_line_header(line: int, lines: int, start: int, stop: int) -> str:
+    """Head the beginning of a line that does not fit as a whole."""
+    return f"[Line {line} of {lines}, only its characters {start:,}-{stop - 1:,} of the content]"
+
+
+def start_beyond(start: int, lines: int) -> str:
+    """Refuse a line range behind the last line."""
+    return f"line_range.start ({start}) is beyond content length ({lines} line{'' if lines == 1 else 's'})"
+
+
+def numbered(line: int, text: str, *, width: int, marked: bool = False) -> str:
+    """Return one line of content with its number; a match is marked."""
+    return f"{'> ' if marked else '  '}{line:>{width}}| {text}"
+
+
+def numbered_window(line: int, text: str, *, width: int, start: int, stop: int) -> str:
+    """Return a window into a long line, around a match, with the characters of the content that it shows."""
+    return f"> {line:>{width}} [characters {start:,}-{stop - 1:,}]| {text}"
+
+
+# -- matches
+
+
+def matches_header(count: str, pattern: str, lines: tuple[int, int] | None, shown: tuple[int, int] | None) -> str:
+    """Head search results; ``shown`` is given where not all of them are."""
+    where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
+    which = f"; {shown[0]:,}-{shown[1]:,} shown" if shown else ""
+    return f"[{_matches(count)} for /{pattern}/{where}{which}]"
+
+
+def matches_from(count: str, pattern: str, lines: tuple[int, int] | None, character: int) -> str:
+    """Head search results that begin behind as many matches as are counted."""
+    where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
+    return f"[{_matches(count)} for /{pattern}/{where}; shown from character {character:,} on]"
+
+
+def none_behind(offset: int) -> str:
+    """Say that all matches lie before the offset."""
+    return f"[No match at or after offset {offset:,}: call without offset to see them]"
+
+
+def searched_literally(reason: str) -> str:
+    """Say that a pattern was taken as plain text."""
+    return f"[not a valid regular expression ({reason}): searched as literal text]"
+
+
+def no_matches(pattern: str, lines: tuple[int, int] | None, searched: int, *, literal: str | None) -> str:
+    """Say that nothing was found, and how to go on."""
+    where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
+    found = (
+        f"No matches found for pattern '{pattern}'{where} (searched {searched:,} line{'' if searched == 1 else 's'})."
+    )
+    taken = f"\n{searched_literally(literal)}" if literal else ""
+    return f"{found}{taken}\nA match lies within one line and case counts. Try (?i), a shorter pattern, or line_range."
+
+
+def unsupported(construct: str, advice: str) -> str:
+    """Refuse a pattern that the linear-time engine cannot run."""
+    return f"pattern uses {construct}, which the search engine (RE2) does not support: {advice}"
+
+
+def too_complex(size: int) -> str:
+    """Refuse a pattern whose repeats make it too large for this much content."""
+    return (
+        f"pattern is too complex for content of {size:,} bytes: "
+        "use * or + instead of counted repeats such as {0,200}, or search a line_range"
+    )
+
+
+def _matches(count: str) -> str:
+    return f"{count} match" if count == "1" else f"{count} matches"
+
+
+# -- queries
+
+
+def result_header(query: str, kind: str, total: int, shown: tuple[int, int] | None) -> str:
+    """Head the result of a query; ``shown`` is given where only some of its characters are."""
+    which = f"; {shown[0]:,}-{shown[1] - 1:,} shown" if shown else ""
+    return f"[Result of query '{query}': {kind}, {total:,} characters{which}]"
+
+
+def nothing_selected(query: str) -> str:
+    """Say that a query gave null."""
+    return f"[Query '{query}' matched nothing (null): check the field names; query 'keys(@)' lists them for an object]"
+
+
+def records_kind(results: int, records: int) -> str:
+    """Describe what a query gave on JSON Lines."""
+    return f"{results:,} of {records:,} lines gave a result"
+
+
+def list_kind(items: int) -> str:
+    """Describe a list."""
+    return f"list of {items:,} item{'' if items == 1 else 's'}"
+
+
+def object_kind(keys: int) -> str:
+    """Describe an object."""
+    return f"object of {keys:,} key{'' if keys == 1 else 's'}"
+
+
+def too_large_to_query(size: int, limit: int) -> str:
+    """Refuse a query on more JSON than is parsed at once."""
+    return f"content of {size:,} bytes is too large for a query (limit {limit:,}): use pattern, line_range or offset"
+
+
+def not_json() -> str:
+    """Refuse a query on text that does not parse."""
+    return "content is neither JSON nor JSON Lines, so query cannot be used: use pattern, line_range or offset"
+
+
+def too_much_work() -> str:
+    """Refuse a query that exceeds its budget."""
+    return "the query needs too much work: select less"
+
+
+def too_deep() -> str:
+    """Refuse a query or content that is nested too deeply."""
+    return "the query or the content is nested too deeply: select a part, or use pattern, line_range or offset"
+
+
+def invalid_query(reason: str) -> str:
+    """Refuse a query with the engine's message."""
+    return f"invalid query: {reason}"

@@ -1,0 +1,118 @@
+"""Scope and content become a storage key and the reference that the model sees.
+
+    key        = <16 hex of SHA-256(scope)>/<16 hex of SHA-256(content type, content)>
+    reference  = <tool slug>-<the same 16 hex of the content>-<4 hex over scope and content>
+
+Nothing random, no clock, no counter: the same call, content and scope give the same reference in every framework, on
+every storage, after any restart. The four check digits tell a reference of this scope from any other, so a miss can be
+named *unknown* or *expired* with nothing kept for it. No raw tool name, call id or scope reaches a key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coatcheck.errors import InvalidRequest, ReferenceNotFound
+from coatcheck.notice import miss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("Reference", "content_digest", "find_references", "make_reference", "resolve_reference", "scope_tag", "storage_key")
+
+DIGEST_LENGTH = 16
+"""Hex digits of a digest in a key: 64 bits, so two contents meet by accident only among billions in one scope."""
+
+CHECK_LENGTH = 4
+"""Hex digits of the check over scope and content. It tells misses apart; it is no secret and guards nothing."""
+
+MAX_REFERENCE_LENGTH = 256
+"""Characters. The longest reference ever made has 32 + 1 + 16 + 1 + 4; the rest is room for what models put around."""
+
+_MAX_SLUG_LENGTH = 32
+_REFERENCE = re.compile(r"(?<![\w-])(?:[\w.-]{0,64}-)?([0-9A-Fa-f]{16})-([0-9A-Fa-f]{4})(?![\w-])", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One stored content block. ``str()`` is what the model sees."""
+
+    id: str
+    """The reference as the model reads it and gives it back."""
+
+    content_type: str
+    """MIME type of the stored bytes."""
+
+    size: int
+    """Bytes stored."""
+
+    def __str__(self) -> str:
+        return self.id
+
+
+def content_digest(content_type: str, data: bytes) -> str:
+    """Return the full SHA-256, 64 hex digits, over content type and bytes."""
+    digest = hashlib.sha256(content_type.encode("utf-8", "surrogatepass"))
+    digest.update(b"\0")
+    digest.update(data)
+    return digest.hexdigest()
+
+
+def scope_tag(scope: str) -> str:
+    """Return the 16 hex digits that stand for ``scope`` in keys."""
+    return hashlib.sha256(scope.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_LENGTH]
+
+
+def storage_key(scope: str, digest: str) -> str:
+    """Return the storage key of the content with this (full or short) ``digest`` in ``scope``."""
+    return f"{scope_tag(scope)}/{digest[:DIGEST_LENGTH]}"
+
+
+def make_reference(tool_name: str, scope: str, *, digest: str) -> str:
+    """Return the reference for the content with this ``digest``, stored in ``scope`` for a call of ``tool_name``."""
+    short = digest[:DIGEST_LENGTH]
+    return f"{_slug(tool_name)}-{short}-{_check(scope, short)}"
+
+
+def resolve_reference(reference: object, scope: str) -> str:
+    """Return the storage key that ``reference`` names in ``scope``.
+
+    The tool slug and upper or lower case do not matter, and neither do quotes, brackets or spaces around it.
+
+    Raises:
+        InvalidRequest: ``reference`` is no text, empty, or longer than 256 characters.
+        ReferenceNotFound: it has not the form of a reference, or its check does not belong to ``scope``.
+
+    """
+    if not isinstance(reference, str) or not reference.strip():
+        msg = f"reference must be a non-empty text as shown in the placeholder, not {reference!r}"
+        raise InvalidRequest(msg)
+    if len(reference) > MAX_REFERENCE_LENGTH:
+        msg = f"reference has {len(reference):,} characters; the longest one has {MAX_REFERENCE_LENGTH}: pass one reference only"
+        raise InvalidRequest(msg)
+    found = list(_REFERENCE.finditer(reference))
+    if len(found) != 1:
+        raise ReferenceNotFound(miss(reference, expired=False), reference=reference)
+    digest, check = found[0].group(1).lower(), found[0].group(2).lower()
+    if check != _check(scope, digest):
+        raise ReferenceNotFound(miss(reference, expired=False), reference=reference)
+    return storage_key(scope, digest)
+
+
+def find_references(text: str) -> Iterator[re.Match[str]]:
+    """Yield every place in ``text`` that has the form of a reference, whatever its scope."""
+    return _REFERENCE.finditer(text)
+
+
+def _check(scope: str, digest: str) -> str:
+    # The separator cannot appear in a digest, so no two pairs of scope and digest hash the same text.
+    seed = f"{digest}\n{scope}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(seed).hexdigest()[:CHECK_LENGTH]
+
+
+def _slug(tool_name: str) -> str:
+    """Return a short, harmless form of a tool name: readable for the model, meaningless to storages."""
+    return re.sub(r"[^0-9a-z]+", "_", tool_name.lower()).strip("_")[:_MAX_SLUG_LENGTH].strip("_") or "result"

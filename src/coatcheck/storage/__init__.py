@@ -1,0 +1,23 @@
+"""Storages: where content goes when it leaves the conversation.
+
+``protocol`` says what a storage is; each other module is one storage. A storage keeps bytes under keys and knows
+nothing of agents, scopes or previews.
+"""
+
+from __future__ import annotations
+
+from coatcheck.storage.file import FileStorage
+from coatcheck.storage.memory import InMemoryStorage
+from coatcheck.storage.protocol import Deletes, Listed, Lists, LocalPath, ReadsRanges, Storage, Stored
+
+__all__ = (
+    "Deletes",
+    "FileStorage",
+    "InMemoryStorage",
+    "Listed",
+    "Lists",
+    "LocalPath",
+    "ReadsRanges",
+    "Storage",
+    "Stored",
+)

@@ -1,0 +1,87 @@
+"""How the engine reaches a storage: every call as an ``Effect``, and every capability asked for in one place."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import TYPE_CHECKING
+
+from coatcheck.errors import InvalidRequest
+from coatcheck.execution import Effect
+from coatcheck.storage.memory import InMemoryStorage
+from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ("StorageAccess",)
+
+
+class StorageAccess:
+    """Turns the methods of a storage into effects, whichever of them it has and whether they are async or not."""
+
+    def __init__(self, storage: object) -> None:
+        """Take any object with the two methods of ``Storage``.
+
+        Raises:
+            InvalidRequest: it has not both.
+
+        """
+        if isinstance(storage, type) or not isinstance(storage, Storage):
+            msg = f"storage must have the methods save and load (see coatcheck.Storage), not {storage!r}"
+            raise InvalidRequest(msg)
+        self.storage: Storage = storage
+        self.reads_ranges = isinstance(storage, ReadsRanges)
+        self.saves_unnamed = isinstance(storage, SavesUnnamed)
+        self._local = isinstance(storage, LocalPath | InMemoryStorage)
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Effect:
+        """Save an entry. Answers with None."""
+        call = partial(self.storage.save, key, content, content_type=content_type, metadata=metadata)
+        return self._effect(self.storage.save, call, f"saving {len(content):,} bytes")
+
+    def save_unnamed(
+        self, content: bytes, *, scope_tag: str, content_type: str, name: Callable[[], tuple[str, Mapping[str, str]]]
+    ) -> Effect:
+        """Save an entry whose key is still being computed. Answers with None."""
+        if not isinstance(self.storage, SavesUnnamed):
+            raise self._lacks("saving before the key is known", "SavesUnnamed")
+        method = self.storage.save_unnamed
+        call = partial(method, content, scope_tag=scope_tag, content_type=content_type, name=name)
+        return self._effect(method, call, f"saving {len(content):,} bytes")
+
+    def load(self, key: str) -> Effect:
+        """Load a whole entry. Answers with ``Stored`` or None."""
+        return self._effect(self.storage.load, partial(self.storage.load, key), "loading")
+
+    def load_range(self, key: str, *, start: int, length: int) -> Effect:
+        """Load a part of an entry. Answers with ``Stored`` or None."""
+        if not isinstance(self.storage, ReadsRanges):
+            raise self._lacks("reading parts", "ReadsRanges")
+        method = self.storage.load_range
+        return self._effect(method, partial(method, key, start=start, length=length), "loading a part")
+
+    def delete(self, key: str) -> Effect:
+        """Remove an entry. Answers with None."""
+        if not isinstance(self.storage, Deletes):
+            raise self._lacks("deleting", "Deletes")
+        return self._effect(self.storage.delete, partial(self.storage.delete, key), "deleting")
+
+    def entries(self, prefix: str) -> Effect:
+        """List entries. Answers with an iterable of ``Listed``."""
+        if not isinstance(self.storage, Lists):
+            raise self._lacks("listing", "Lists")
+        return self._effect(self.storage.entries, partial(self.storage.entries, prefix), "listing")
+
+    def path_of(self, key: str, *, content_type: str) -> str | None:
+        """Return the file that holds an entry, if the storage keeps files."""
+        if not isinstance(self.storage, LocalPath):
+            return None
+        return str(self.storage.local_path(key, content_type=content_type))
+
+    def _effect(self, method: Callable[..., object], call: Callable[[], object], what: str) -> Effect:
+        is_async = inspect.iscoroutinefunction(method)
+        return Effect(call=call, local=self._local, is_async=is_async, what=f"{what} ({type(self.storage).__name__})")
+
+    def _lacks(self, doing: str, capability: str) -> InvalidRequest:
+        return InvalidRequest(f"{type(self.storage).__name__} does not support {doing}: it lacks coatcheck.{capability}")

@@ -1,0 +1,123 @@
+"""A storage in this process's memory: for tests, short-lived agents and content that must not touch a disk."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from coatcheck.errors import StorageError
+from coatcheck.policy import require_positive
+from coatcheck.storage.protocol import Listed, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ("InMemoryStorage",)
+
+
+class InMemoryStorage:
+    """Keeps content in memory, at most ``max_bytes`` and ``max_entries`` of it, the least recently used leaving first.
+
+    Saving and loading both count as use. Safe for many threads. Gone with the process.
+    """
+
+    def __init__(
+        self, *, max_bytes: int = 256_000_000, max_entries: int = 100_000, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Set the limits.
+
+        Args:
+            max_bytes: content bytes kept at most; a single content larger than this is refused.
+            max_entries: entries kept at most.
+            clock: gives the time of a save, in seconds since the epoch.
+
+        Raises:
+            InvalidRequest: a limit is not a whole number above 0.
+
+        """
+        self._max_bytes = require_positive("max_bytes", max_bytes)
+        self._max_entries = require_positive("max_entries", max_entries)
+        self._clock = clock
+        # One lock for every access: the order of use, the byte count and the entries change together.
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[str, tuple[Stored, float]] = OrderedDict()
+        self._bytes = 0
+
+    def __repr__(self) -> str:
+        return f"InMemoryStorage(max_bytes={self._max_bytes:_}, max_entries={self._max_entries:_})"
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        """Save an entry, pushing out the least recently used ones beyond the limits.
+
+        Raises:
+            StorageError: ``content`` alone is larger than ``max_bytes``, or another content has this key.
+
+        """
+        if len(content) > self._max_bytes:
+            msg = f"content of {len(content):,} bytes is larger than InMemoryStorage(max_bytes={self._max_bytes:_})"
+            raise StorageError(msg)
+        entry = Stored(content=bytes(content), content_type=content_type, metadata=dict(metadata), size=len(content))
+        with self._lock:
+            existing = self._entries.get(key)
+            if existing is not None:
+                refuse_other_content(key, existing[0].metadata, metadata)
+                self._bytes -= existing[0].size
+            self._entries[key] = (entry, self._clock())
+            self._entries.move_to_end(key)
+            self._bytes += entry.size
+            while self._bytes > self._max_bytes or len(self._entries) > self._max_entries:
+                _, (oldest, _) = self._entries.popitem(last=False)
+                self._bytes -= oldest.size
+
+    def load(self, key: str) -> Stored | None:
+        """Return the entry, or None."""
+        with self._lock:
+            found = self._entries.get(key)
+            if found is None:
+                return None
+            self._entries.move_to_end(key)
+            return found[0]
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        """Return the entry with at most ``length`` bytes from ``start``, or None."""
+        entry = self.load(key)
+        if entry is None:
+            return None
+        part = entry.content[start : start + length]
+        return Stored(content=part, content_type=entry.content_type, metadata=entry.metadata, size=entry.size)
+
+    def delete(self, key: str) -> None:
+        """Remove the entry, if it is there."""
+        with self._lock:
+            removed = self._entries.pop(key, None)
+            if removed is not None:
+                self._bytes -= removed[0].size
+
+    def entries(self, prefix: str) -> list[Listed]:
+        """Return the entries whose key starts with ``prefix``, least recently used first."""
+        with self._lock:
+            return [
+                Listed(key=key, size=entry.size, modified=modified)
+                for key, (entry, modified) in self._entries.items()
+                if key.startswith(prefix)
+            ]
+
+    def clear(self) -> None:
+        """Remove everything."""
+        with self._lock:
+            self._entries.clear()
+            self._bytes = 0
+
+
+def refuse_other_content(key: str, existing: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Raise if two different contents meet under one key.
+
+    Raises:
+        StorageError: the full digests differ.
+
+    """
+    if existing.get("sha256") != new.get("sha256"):
+        msg = f"another content is already stored under {key!r}: their short digests are equal; the new one was not saved"
+        raise StorageError(msg)

@@ -1,0 +1,125 @@
+"""What a storage is: bytes under keys, and the capabilities that one may add.
+
+Two methods make a storage. Everything else is a capability, asked for with ``isinstance``; a storage with none of them
+works, only slower on large content and without clean-up. All methods may be plain or ``async``: the engine awaits what
+is awaitable and keeps what is not off the event loop. Keys are made by ``coatcheck.references`` and hold only hex
+digits, one ``/`` and an optional ``-lines``; a storage may rely on that and should refuse anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ("Deletes", "Listed", "Lists", "LocalPath", "MaybeAwaitable", "ReadsRanges", "SavesUnnamed", "Storage", "Stored")
+
+Result = TypeVar("Result")
+MaybeAwaitable: TypeAlias = Result | Awaitable[Result]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """One entry of a storage, whole or in part."""
+
+    content: bytes
+    """All the bytes, or the part that was asked for."""
+
+    content_type: str
+    """MIME type, as saved."""
+
+    metadata: Mapping[str, str]
+    """As saved, unchanged."""
+
+    size: int
+    """Bytes of the whole entry, also where ``content`` is a part of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One entry of a listing."""
+
+    key: str
+    """The key it was saved under."""
+
+    size: int
+    """Bytes stored."""
+
+    modified: float
+    """Time of the last save, in seconds since the epoch."""
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """Keeps bytes under keys. Sync or async; safe for many threads at once."""
+
+    def save(
+        self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]
+    ) -> MaybeAwaitable[None]:
+        """Save an entry whole or not at all; when this returns, ``load`` finds it.
+
+        Saving what is there already refreshes the entry's time. Where ``metadata["sha256"]`` of the existing entry
+        differs from the new one, two contents met under one short key: raise ``StorageError`` and keep the old one.
+        Any exception means that nothing was saved; the tool result then stays in the conversation.
+        """
+        ...
+
+    def load(self, key: str) -> MaybeAwaitable[Stored | None]:
+        """Return the whole entry, or None if there is none."""
+        ...
+
+
+@runtime_checkable
+class ReadsRanges(Protocol):
+    """Reads a part of an entry at a cost that does not grow with the entry."""
+
+    def load_range(self, key: str, *, start: int, length: int) -> MaybeAwaitable[Stored | None]:
+        """Return the entry with ``content`` being at most ``length`` bytes from ``start``, or None if there is none.
+
+        A range beyond the end gives fewer bytes or none; ``length=0`` asks for type, metadata and size only.
+        """
+        ...
+
+
+@runtime_checkable
+class SavesUnnamed(Protocol):
+    """Writes content while its digest, and with it its key, is still being computed on another thread."""
+
+    def save_unnamed(
+        self, content: bytes, *, scope_tag: str, content_type: str, name: Callable[[], tuple[str, Mapping[str, str]]]
+    ) -> MaybeAwaitable[None]:
+        """Do what ``save`` does under the key and with the metadata that ``name()`` gives once everything is written.
+
+        The key will start with ``scope_tag`` and ``/``. Where ``name`` raises, nothing stays behind.
+        """
+        ...
+
+
+@runtime_checkable
+class Deletes(Protocol):
+    """Removes entries."""
+
+    def delete(self, key: str) -> MaybeAwaitable[None]:
+        """Remove the entry. Removing what is not there is no error."""
+        ...
+
+
+@runtime_checkable
+class Lists(Protocol):
+    """Names its entries."""
+
+    def entries(self, prefix: str) -> MaybeAwaitable[Iterable[Listed]]:
+        """Return the entries whose key starts with ``prefix``, in any order; ``""`` means all."""
+        ...
+
+
+@runtime_checkable
+class LocalPath(Protocol):
+    """Keeps each entry's raw content in a file of this machine."""
+
+    def local_path(self, key: str, *, content_type: str) -> Path:
+        """Return the file that holds, or would hold, the content saved under ``key`` with this type."""
+        ...

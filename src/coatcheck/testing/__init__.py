@@ -1,0 +1,51 @@
+"""The contracts, for authors of other storages and adapters: subclass one, give it a fixture, run pytest.
+
+    from coatcheck.testing import StorageContract, ReadsRangesContract   # see coatcheck.testing.storage
+    from coatcheck.testing import AdapterContract, Harness               # see coatcheck.testing.adapter
+
+Needs pytest and nothing else. A new version of coatcheck may bring new tests: pin it where that must not surprise you.
+"""
+
+from __future__ import annotations
+
+try:
+    import pytest
+except ImportError as exc:
+    _msg = "coatcheck.testing needs pytest. Install it with: pip install pytest"
+    raise ImportError(_msg) from exc
+
+# Before they are imported, so that a failing assertion of the contract shows its values in other projects too.
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{module}" for module in ("adapter", "capabilities", "scripting", "storage", "suite", "trial"))
+)
+
+from coatcheck.testing.adapter import AdapterContract  # noqa: E402 - see above
+from coatcheck.testing.capabilities import (  # noqa: E402
+    DeletesContract,
+    ListsContract,
+    LocalPathContract,
+    ReadsRangesContract,
+)
+from coatcheck.testing.harness import Harness, ModelCall, Received, Returned, Run, Transcript  # noqa: E402
+from coatcheck.testing.scenario import Call, Read, Scenario  # noqa: E402
+from coatcheck.testing.scenarios import SCENARIOS  # noqa: E402
+from coatcheck.testing.storage import StorageContract  # noqa: E402
+
+__all__ = (
+    "SCENARIOS",
+    "AdapterContract",
+    "Call",
+    "DeletesContract",
+    "Harness",
+    "ListsContract",
+    "LocalPathContract",
+    "ModelCall",
+    "Read",
+    "ReadsRangesContract",
+    "Received",
+    "Returned",
+    "Run",
+    "Scenario",
+    "StorageContract",
+    "Transcript",
+)

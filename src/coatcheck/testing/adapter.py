@@ -1,0 +1,94 @@
+"""The adapter contract: every scenario, through a real agent of the framework, sync and async, in memory and on files.
+
+    class TestMyAdapter(AdapterContract):
+        @pytest.fixture
+        def harness(self):
+            return MyHarness(...)
+
+Only how the scenarios become tests belongs here; what they say is data, and ``trial`` runs it.
+"""
+
+# ruff: noqa: S101 - assert is how pytest asks
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+
+from coatcheck.storage.file import FileStorage
+from coatcheck.storage.memory import InMemoryStorage
+from coatcheck.testing.scenarios import SCENARIOS
+from coatcheck.testing.suite import Contract
+from coatcheck.testing.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from coatcheck.testing.harness import Harness
+    from coatcheck.testing.scenario import Scenario
+
+__all__ = ("DELIVERIES", "AdapterContract")
+
+DELIVERIES = ("sync, memory", "async, memory", "sync, files", "async, files")
+"""The ways in which each scenario is run."""
+
+
+class AdapterContract(Contract):
+    """What every adapter promises: in each scenario the model gets what the core says, and can read all of it back."""
+
+    cannot: ClassVar[Mapping[str, str]] = {}
+    """Scenarios that the framework cannot express, by name, with the reason. They are skipped, and the reason is shown."""
+
+    deliveries: ClassVar[tuple[str, ...]] = DELIVERIES
+    """Override to run fewer of them, where another suite of the same framework runs all."""
+
+    @pytest.fixture
+    def harness(self) -> Harness:
+        """Override: return the harness of your framework; see ``coatcheck.testing.Harness``."""
+        message = (
+            f"{type(self).__name__} does not say which adapter to test: give it a fixture\n\n"
+            "    @pytest.fixture\n"
+            "    def harness(self):\n"
+            "        return MyHarness(...)\n"
+        )
+        raise NotImplementedError(message)
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Make a test of each scenario in each delivery."""
+        if {"scenario", "delivery"} <= set(metafunc.fixturenames):
+            metafunc.parametrize("scenario", [self._parameter(scenario) for scenario in SCENARIOS])
+            metafunc.parametrize("delivery", self.deliveries)
+
+    def test_scenario(self, harness: Harness, *, scenario: Scenario, delivery: str, tmp_path: Path) -> None:
+        """The model receives what the core makes of each result, the storage holds it, and each read answers.
+
+        If this fails, read the scenario's ``promise`` and check the adapter's two conversions, that it hands over every
+        block in order, that it rewrites a result once, and that its retrieval tool passes the arguments on unchanged.
+        Where the message says that the core itself does something else, the scenario or the core is wrong.
+        """
+        path, storage = delivery.split(", ")
+        Trial(harness, scenario, is_async=path == "async", open_storage=_opener(storage, tmp_path)).check()
+
+    def test_what_cannot_be_expressed_has_a_reason(self) -> None:
+        """Each name in ``cannot`` is that of a scenario, and has a reason.
+
+        If this fails, check the spelling, and that the scenario still exists.
+        """
+        assert self.cannot.keys() <= {scenario.name for scenario in SCENARIOS}, "cannot names unknown scenarios"
+        assert all(reason.strip() for reason in self.cannot.values()), "cannot lacks a reason"
+
+    def _parameter(self, scenario: Scenario) -> object:
+        reason = self.cannot.get(scenario.name)
+        marks = () if reason is None else (pytest.mark.skip(reason=f"cannot be expressed: {reason}"),)
+        return pytest.param(scenario, id=scenario.name, marks=marks)
+
+
+def _opener(storage: str, folder: Path) -> Callable[[], FileStorage | InMemoryStorage]:
+    """Return what opens the same storage again and again."""
+    if storage == "files":
+        return partial(FileStorage, folder / "artifacts")
+    memory = InMemoryStorage()
+    return lambda: memory

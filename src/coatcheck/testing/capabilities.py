@@ -1,0 +1,286 @@
+"""One contract for each capability that a storage may have. Inherit those of yours beside ``StorageContract``.
+
+A capability that a storage has is used by the engine, so ``StorageContract`` fails if its contract is not inherited.
+"""
+
+# ruff: noqa: S101 - assert is how pytest asks
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import pytest
+
+from coatcheck.errors import StorageError
+from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, Storage, Stored
+from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
+from coatcheck.testing.storage import check_holds, save
+from coatcheck.testing.suite import Contract, require_same, settle
+
+if TYPE_CHECKING:
+    from coatcheck.storage.protocol import Listed
+
+__all__ = ("DeletesContract", "ListsContract", "LocalPathContract", "ReadsRangesContract")
+
+
+class RangedStorage(Storage, ReadsRanges, Protocol):
+    """A storage that reads ranges."""
+
+
+class DeletingStorage(Storage, Deletes, Protocol):
+    """A storage that deletes."""
+
+
+class ListingStorage(Storage, Lists, Protocol):
+    """A storage that lists."""
+
+
+class LocalStorage(Storage, LocalPath, Protocol):
+    """A storage that keeps files."""
+
+
+class ReadsRangesContract(Contract):
+    """What ``load_range`` promises: exactly the bytes asked for, and all that is known of the whole."""
+
+    capability: ClassVar[type] = ReadsRanges
+
+    @pytest.mark.parametrize(
+        ("start", "length"),
+        [(0, 1), (0, 1_000), (999, 1), (400, 200), (1, 998), (500, 500)],
+    )
+    def test_a_range_is_those_bytes(self, storage: RangedStorage, *, start: int, length: int) -> None:
+        """A range inside the content gives exactly those bytes.
+
+        If this fails, check whether the end is counted as included, as in an HTTP ``Range`` header, or one is missing.
+        """
+        check_range(storage, make_entry(noise(1_000)), start=start, length=length)
+
+    @pytest.mark.parametrize(
+        ("start", "length"), [(990, 100), (1_000, 1), (1_000, 0), (5_000, 10), (0, 1_000_000)]
+    )
+    def test_a_range_beyond_the_end_gives_less(self, storage: RangedStorage, *, start: int, length: int) -> None:
+        """A range that leaves the content gives fewer bytes or none; it is no error.
+
+        If this fails, check how the backend answers a range that it cannot satisfy (HTTP 416).
+        """
+        check_range(storage, make_entry(noise(1_000)), start=start, length=length)
+
+    @pytest.mark.parametrize("start", [0, 500])
+    def test_length_zero_asks_for_what_is_known(self, storage: RangedStorage, start: int) -> None:
+        """``length=0`` gives type, metadata and size of the whole, and no bytes.
+
+        If this fails, check that 0 is not taken for "no limit", and that ``size`` is that of the entry, not of the part.
+        """
+        check_range(storage, make_entry(noise(1_000), lines="1"), start=start, length=0)
+
+    def test_ranges_together_are_the_whole(self, storage: RangedStorage) -> None:
+        """Ranges one after another give the content, with nothing lost or doubled between them.
+
+        If this fails, check both ends of a range: the first byte is at ``start``, the last before ``start + length``.
+        """
+        entry = make_entry(EVERY_BYTE * 40, content_type="application/octet-stream")
+        save(storage, entry)
+        step = 977
+        parts = [part(storage, entry, start=start, length=step).content for start in range(0, len(entry.content), step)]
+        require_same(b"".join(parts), entry.content, "the ranges together are not the whole")
+
+    def test_a_range_of_empty_content(self, storage: RangedStorage) -> None:
+        """Empty content is an entry: its range is empty, not None.
+
+        If this fails, check for a truth test on the bytes where a test for None is meant.
+        """
+        check_range(storage, make_entry(b""), start=0, length=10)
+
+    def test_a_range_of_an_unknown_key_is_none(self, storage: RangedStorage) -> None:
+        """A key that was never saved is no error here either.
+
+        If this fails, check that the backend's "not found" becomes None, as in ``load``.
+        """
+        assert settle(storage.load_range(make_entry(b"never saved").key, start=0, length=0)) is None
+
+
+class DeletesContract(Contract):
+    """What ``delete`` promises: that entry is gone, and no other."""
+
+    capability: ClassVar[type] = Deletes
+
+    def test_what_was_deleted_is_gone(self, storage: DeletingStorage) -> None:
+        """After ``delete``, ``load`` returns None.
+
+        If this fails, check that ``delete`` waits for the backend, and that no cache answers.
+        """
+        entry = make_entry(b"to be deleted")
+        save(storage, entry)
+        settle(storage.delete(entry.key))
+        assert settle(storage.load(entry.key)) is None, "the entry is still there after delete"
+
+    def test_deleting_twice_is_no_error(self, storage: DeletingStorage) -> None:
+        """Two sweeps may meet: deleting what is gone, or never was, succeeds.
+
+        If this fails, check that the backend's "not found" is swallowed.
+        """
+        entry = make_entry(b"to be deleted twice")
+        save(storage, entry)
+        for _ in range(2):
+            settle(storage.delete(entry.key))
+        settle(storage.delete(make_entry(b"never saved").key))
+
+    def test_deleting_leaves_the_others(self, storage: DeletingStorage) -> None:
+        """Deleting one entry leaves those of its scope, of other scopes, and its own index.
+
+        If this fails, check for a prefix or wildcard match where the whole key is meant.
+        """
+        doomed = make_entry(b"doomed")
+        others = [make_entry(b"neighbour"), make_entry(b"doomed", scope="elsewhere")]
+        others.append(Entry(f"{doomed.key}-lines", b"index", "application/json", {"sha256": "1" * 64}))
+        for entry in (doomed, *others):
+            save(storage, entry)
+        settle(storage.delete(doomed.key))
+        for entry in others:
+            check_holds(storage, entry, "after another entry was deleted")
+
+    def test_what_was_deleted_can_be_saved_again(self, storage: DeletingStorage) -> None:
+        """The same call after a deletion offloads again, under the same key.
+
+        If this fails, check for marks of deleted keys that outlive the entry.
+        """
+        entry = make_entry(b"deleted, then saved again")
+        save(storage, entry)
+        settle(storage.delete(entry.key))
+        save(storage, entry)
+        check_holds(storage, entry, "after it was deleted and saved again")
+
+
+class ListsContract(Contract):
+    """What ``entries`` promises: every entry under a prefix, with its size and the time of its last save."""
+
+    capability: ClassVar[type] = Lists
+
+    def make_older(self, storage: Storage, key: str) -> bool:
+        """Make what is stored look older than what is saved next, and return True. Override where you can.
+
+        Move the clock that you gave your storage, or set the entry's time back. Without it the contract cannot prove,
+        only not refute, that saving refreshes: it never sleeps.
+        """
+        del storage, key
+        return False
+
+    def test_lists_what_was_saved(self, storage: ListingStorage) -> None:
+        """Every entry is listed under its own key, with its size in bytes.
+
+        If this fails, check that keys are given back whole, and that helper files are not listed.
+        """
+        saved = [make_entry(b"one"), make_entry(b"three"), make_entry(b"", scope="elsewhere")]
+        for entry in saved:
+            save(storage, entry)
+        found = listing(storage, "")
+        for entry in saved:
+            assert entry.key in found, "an entry is missing from the listing"
+            assert found[entry.key].size == len(entry.content), "the size in the listing is wrong"
+
+    def test_lists_only_what_has_the_prefix(self, storage: ListingStorage) -> None:
+        """A prefix names a scope: other scopes' entries are not listed, or ``delete_scope`` would delete them.
+
+        If this fails, check that the prefix is used, and that it is matched at the start of the key only.
+        """
+        mine = [make_entry(b"one", scope="mine"), make_entry(b"two", scope="mine")]
+        yours = make_entry(b"one", scope="yours")
+        for entry in (*mine, yours):
+            save(storage, entry)
+        scope = mine[0].key.partition("/")[0]
+        wanted = {entry.key for entry in mine}
+        assert set(listing(storage, f"{scope}/")) == wanted, "the listing does not keep to the prefix"
+        assert set(listing(storage, mine[0].key)) == {mine[0].key}, "the listing does not keep to a prefix within a scope"
+        assert listing(storage, "0" * 16 + "/") == {}, "the listing of an unknown scope is not empty"
+
+    def test_saving_again_refreshes_the_time(self, storage: ListingStorage) -> None:
+        """The time is that of the last save: ``sweep`` spares what a conversation has just got again.
+
+        If this fails, check that a save of what is there sets its time, and that time is in seconds since the epoch.
+        """
+        entry = make_entry(b"saved twice")
+        save(storage, entry)
+        aged = self.make_older(storage, entry.key)
+        before = listing(storage, entry.key)[entry.key].modified
+        save(storage, entry)
+        after = listing(storage, entry.key)[entry.key].modified
+        assert math.isfinite(before), "the time of an entry is no number of seconds"
+        assert after > before if aged else after >= before, "a second save did not refresh the entry's time"
+
+    def test_lists_nothing_that_was_refused(self, storage: ListingStorage) -> None:
+        """A save that raised left nothing behind to be listed, and no second entry beside the first.
+
+        If this fails, check that the refusal comes before the first write.
+        """
+        entry = make_entry(b"original")
+        save(storage, entry)
+        with pytest.raises(StorageError):
+            save(storage, Entry(entry.key, b"tampered", "image/png", {"sha256": "2" * 64}))
+        found = settle(storage.entries(entry.key))
+        assert [listed.size for listed in found] == [len(entry.content)], "a refused save left something behind"
+
+
+class LocalPathContract(Contract):
+    """What ``local_path`` promises: the raw content, in a file of this machine, for agents that have a shell."""
+
+    capability: ClassVar[type] = LocalPath
+
+    @pytest.mark.parametrize("content_type", ["text/plain", "application/json", "image/png", "x/unheard-of"])
+    def test_the_file_holds_the_raw_content(self, storage: LocalStorage, content_type: str) -> None:
+        """The file at the path is the content, byte for byte: no header, no compression, no encoding.
+
+        If this fails, check that ``local_path`` and ``save`` agree on the name for every content type.
+        """
+        entry = make_entry(EVERY_BYTE, content_type=content_type)
+        save(storage, entry)
+        path = storage.local_path(entry.key, content_type=content_type)
+        assert path.is_absolute(), "the path is relative: it would change with the current folder"
+        require_same(path.read_bytes(), entry.content, "the file is not the raw content")
+
+    def test_each_entry_has_a_file_of_its_own(self, storage: LocalStorage) -> None:
+        """Two entries never share a file.
+
+        If this fails, check that the whole key enters the name, the scope too.
+        """
+        entries = [make_entry(b"one"), make_entry(b"two"), make_entry(b"one", scope="elsewhere")]
+        paths = {storage.local_path(entry.key, content_type=entry.content_type) for entry in entries}
+        assert len(paths) == len(entries), "two entries share a file"
+
+    @pytest.mark.parametrize("key", MALFORMED_KEYS, ids=ascii)
+    def test_a_malformed_key_names_no_file_outside(self, storage: LocalStorage, key: str) -> None:
+        """No key names a file outside the storage's own folder.
+
+        If this fails, check keys against the form that the engine makes, before they become a path.
+        """
+        one, other = make_entry(b"x"), make_entry(b"x", scope="elsewhere")
+        paths = [storage.local_path(entry.key, content_type="text/plain") for entry in (one, other)]
+        inside = os.path.commonpath(paths)
+        try:
+            named = os.path.normpath(storage.local_path(key, content_type="text/plain"))
+        except (StorageError, ValueError):
+            return
+        assert os.path.commonpath([inside, named]) == inside, f"the key {key!r} names a file outside {inside}"
+
+
+def part(storage: RangedStorage, entry: Entry, *, start: int, length: int) -> Stored:
+    """Load a part of an entry that must be there, sync or async."""
+    found = settle(storage.load_range(entry.key, start=start, length=length))
+    assert found is not None, f"load_range(start={start}, length={length}) returned None for an entry that is there"
+    return found
+
+
+def check_range(storage: RangedStorage, entry: Entry, *, start: int, length: int) -> None:
+    """Save an entry, and check one range of it."""
+    save(storage, entry)
+    found = part(storage, entry, start=start, length=length)
+    require_same(found.content, entry.content[start : start + length], f"the range from {start}, {length} bytes, is wrong")
+    assert found.size == len(entry.content), "size must be that of the whole entry, also for a range"
+    assert found.content_type == entry.content_type, "a range forgot the content type"
+    assert dict(found.metadata) == entry.metadata, "a range forgot the metadata"
+
+
+def listing(storage: ListingStorage, prefix: str) -> dict[str, Listed]:
+    """List entries by key, sync or async."""
+    return {found.key: found for found in settle(storage.entries(prefix))}

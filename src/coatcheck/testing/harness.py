@@ -1,0 +1,98 @@
+"""What an adapter's author writes: a ``Harness`` that runs a real agent of the framework against a scripted model.
+
+The contract hands over a ``Run`` and asks what the model received. A harness builds the agent, lets its tools return the
+blocks, lets ``Run.model`` speak for the model, and reports. It decides and checks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from coatcheck.blocks import Block
+    from coatcheck.offloader import Offloader
+
+__all__ = ("Harness", "Model", "ModelCall", "Received", "Returned", "Run", "Transcript")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One tool call, as the scripted model makes it."""
+
+    tool: str
+    """The tool's name."""
+
+    arguments: Mapping[str, object]
+    """Its arguments. Those of the scenario's own tools are ``{"number": n}``."""
+
+    call_id: str
+    """Its id, as the model gives it: it may be empty, long, or the same as another's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """One tool result, as it reached the model."""
+
+    text: str
+    """Its text parts, joined by line ends."""
+
+    raw: str
+    """The whole of its content, other parts included, as JSON text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """What a tool returns for one call."""
+
+    blocks: tuple[Block, ...]
+    """To be turned into the framework's own content. ``OpaqueBlock.native`` is a text: put it into any block that the
+    framework knows and coatcheck does not."""
+
+    is_error: bool
+    """To be reported as an error, in the framework's way."""
+
+
+Model: TypeAlias = Callable[[Sequence[Received]], Sequence[ModelCall]]
+"""Asked at every request with all tool results in it; answers with tool calls, or with none for a final answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One conversation to be run."""
+
+    offloader: Offloader | None
+    """Given to the adapter as it is. None: an agent without any offloading, for comparison."""
+
+    scope: str
+    """Given to the adapter as its scope."""
+
+    tools: Mapping[str, Mapping[int, Returned]]
+    """Every tool of the agent by its name, and what it returns by the argument ``number``."""
+
+    model: Model
+    """Speaks for the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """What came of a conversation."""
+
+    received: tuple[Received, ...]
+    """The tool results in the last request to the model, in the order of the calls."""
+
+    offered: frozenset[str]
+    """Names of the tools that the model was offered."""
+
+
+class Harness(Protocol):
+    """Runs a real agent of one framework. Both methods raise what the agent raises."""
+
+    def run(self, case: Run) -> Transcript:
+        """Run the conversation through the framework's sync path."""
+        ...
+
+    async def arun(self, case: Run) -> Transcript:
+        """Run the conversation through the framework's async path."""
+        ...

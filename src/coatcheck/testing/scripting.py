@@ -1,0 +1,134 @@
+"""The scripted model: it calls tools, takes a reference out of what it was shown, and reads on as it was told.
+
+It knows only what a real model would know, the text that it received, so that a reference that is not shown, or a next
+call that cannot be read, fails a scenario.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.testing.harness import ModelCall
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping, Sequence
+
+    from coatcheck.testing.harness import Received
+    from coatcheck.testing.scenario import Call, Read, Scenario
+
+    Moves = Generator[Sequence[ModelCall], Sequence[Received], None]
+
+__all__ = ("MOST_PAGES", "Script", "next_call", "page_content", "shown_references")
+
+MOST_PAGES = 400
+"""Answers that the model reads one after another; more means that reading does not advance."""
+
+_NEXT_CALL = re.compile(r"\n\[More: (?:\w+\((?P<whole>.*)\)|the same call with (?P<change>.*))\]$")
+_ARGUMENT = re.compile(r"(?:, )?(\w+)=")
+_PAGE = re.compile(r"\[Characters [\d,]+-[\d,]+ of [\d,]+\]\n(.*)\n\[(?:More: |End of content\])[^\n]*", re.DOTALL)
+_HEADING = "[Stored references:]"
+
+
+class Script:
+    """Answers every request of a conversation, and keeps what each read was answered with."""
+
+    def __init__(self, scenario: Scenario, *, references: Sequence[str] | None = None) -> None:
+        """Play a scenario.
+
+        Args:
+            scenario: what to play.
+            references: for a second conversation, which only reads: what the model was shown in the first.
+
+        """
+        self.answers: list[list[Received]] = [[] for _ in scenario.reads]
+        self._moves = self._play(scenario) if references is None else self._read(scenario, references)
+        self._started = False
+
+    def __call__(self, received: Sequence[Received]) -> Sequence[ModelCall]:
+        """Answer one request."""
+        try:
+            if self._started:
+                return self._moves.send(received)
+            self._started = True
+            return next(self._moves)
+        except StopIteration:
+            return ()
+
+    def _play(self, scenario: Scenario) -> Moves:
+        numbers = iter(range(len(scenario.calls)))
+        received: Sequence[Received] = ()
+        for step in scenario.steps:
+            received = yield [_tool_call(call, next(numbers)) for call in step]
+        if scenario.between == "nothing":
+            references = [reference for result in received for reference in shown_references(result.text)]
+            yield from self._read(scenario, references)
+
+    def _read(self, scenario: Scenario, references: Sequence[str]) -> Moves:
+        for number, read in enumerate(scenario.reads):
+            arguments: dict[str, object] | None = {"reference": _reference(read, references), **read.arguments}
+            while arguments is not None and len(self.answers[number]) < MOST_PAGES:
+                call_id = f"read_{number}_{len(self.answers[number])}"
+                received = yield [ModelCall(tool=RETRIEVAL_TOOL, arguments=arguments, call_id=call_id)]
+                self.answers[number].append(received[-1])
+                arguments = next_call(received[-1].text, arguments) if read.to_the_end else None
+
+
+def shown_references(text: str) -> list[str]:
+    """Return the references of a placeholder: the first word of each line of the list that stands before the preview."""
+    lines = iter(text.split("\n"))
+    if not text.startswith("Tool result offloaded.") or _HEADING not in lines:  # reads on, up to the heading
+        return []
+    return list(_first_words(lines))
+
+
+def next_call(text: str, arguments: Mapping[str, object]) -> dict[str, object] | None:
+    """Return the arguments of the call that an answer says to make next; None where it says none."""
+    found = _NEXT_CALL.search(text)
+    if found is None:
+        return None
+    if found["change"] is not None:
+        return {**arguments, **_arguments(found["change"])}
+    return _arguments(found["whole"])
+
+
+def page_content(text: str) -> str:
+    """Return what an answer shows of the content, without its first line and without its last."""
+    found = _PAGE.fullmatch(text)
+    if found is None:
+        message = f"not a page of characters with a first and a last line: {text[:80]!r} … {text[-80:]!r}"
+        raise AssertionError(message)
+    return found[1]
+
+
+def _first_words(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        if not line.startswith("  "):
+            return
+        yield line.split()[0]
+
+
+def _arguments(listed: str) -> dict[str, object]:
+    """Read ``name="text", other=10``: names, and values written as JSON."""
+    decoder = json.JSONDecoder()
+    arguments: dict[str, object] = {}
+    at = 0
+    while found := _ARGUMENT.match(listed, at):
+        arguments[found[1]], at = decoder.raw_decode(listed, found.end())
+    return arguments
+
+
+def _tool_call(call: Call, number: int) -> ModelCall:
+    call_id = f"call_{number}" if call.call_id is None else call.call_id
+    return ModelCall(tool=call.tool, arguments={"number": number}, call_id=call_id)
+
+
+def _reference(read: Read, references: Sequence[str]) -> str:
+    if read.reference is not None and "{}" not in read.reference:
+        return read.reference
+    if read.of >= len(references):
+        message = f"the model was shown {len(references)} references; the scenario reads the one at {read.of}"
+        raise AssertionError(message)
+    return (read.reference or "{}").format(references[read.of])

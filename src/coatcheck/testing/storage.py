@@ -1,0 +1,320 @@
+"""The storage contract: what every storage promises, and what each capability adds. Subclass to test yours.
+
+    class TestMyStorage(StorageContract, ReadsRangesContract, DeletesContract):
+        @pytest.fixture
+        def storage(self, tmp_path):
+            return MyStorage(tmp_path)
+
+One suite for sync and async storages. Behaviour only belongs here, never the words of an error; each test says what to
+look at when it fails. Capabilities stand in ``capabilities``.
+"""
+
+# ruff: noqa: S101 - assert is how pytest asks
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from coatcheck.blocks import JsonBlock, MediaBlock, TextBlock
+from coatcheck.errors import StorageError
+from coatcheck.offloader import Offloader
+from coatcheck.outcomes import Offloaded
+from coatcheck.policy import Always
+from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, Storage, Stored
+from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
+from coatcheck.testing.suite import Contract, require_same, settle
+
+if TYPE_CHECKING:
+    from coatcheck.outcomes import Content, Outcome
+
+__all__ = ("StorageContract", "load", "save")
+
+LARGE_BYTES = 5_000_000
+"""Larger than the buffers and the part sizes of usual backends, small enough for every test run."""
+
+THREADS = 8
+REFUSALS = (StorageError, ValueError)
+"""How a storage may refuse a key that no engine ever makes."""
+
+CAPABILITIES = (ReadsRanges, Deletes, Lists, LocalPath)
+
+
+class StorageContract(Contract):
+    """What every storage promises: bytes under keys, whole and exact, for one scope only."""
+
+    @pytest.fixture
+    def storage(self) -> Storage:
+        """Override: return a storage of yours that is empty, or that holds nothing of this process's earlier tests."""
+        message = (
+            f"{type(self).__name__} does not say which storage to test: give it a fixture\n\n"
+            "    @pytest.fixture\n"
+            "    def storage(self):\n"
+            "        return MyStorage(...)\n"
+        )
+        raise NotImplementedError(message)
+
+    def test_has_the_methods_of_a_storage(self, storage: Storage) -> None:
+        """A storage has ``save`` and ``load``, by these names.
+
+        If this fails, check that the fixture returns an instance, not a class, and that both methods are there.
+        """
+        assert isinstance(storage, Storage), f"{storage!r} lacks save or load"
+        assert not isinstance(storage, type), f"the fixture returned the class {storage!r}, not an instance"
+
+    def test_tests_every_capability_that_the_storage_has(self, storage: Storage) -> None:
+        """Whatever the storage can do is tested: the engine uses each capability that it finds.
+
+        If this fails, check that your class also inherits the contract named after the capability, such as
+        ``ReadsRangesContract``, or that the storage has no method of that name by accident.
+        """
+        has = {capability.__name__ for capability in CAPABILITIES if isinstance(storage, capability)}
+        tested = {capability.__name__ for capability in CAPABILITIES if _tests(type(self), capability)}
+        assert has == tested, f"the storage has {sorted(has)}, the suite tests {sorted(tested)}"
+
+    def test_loads_the_bytes_that_were_saved(self, storage: Storage) -> None:
+        """What is loaded is what was saved, to the last byte, and ``size`` is its length.
+
+        If this fails, check for text conversions (line ends, encodings), for a lost end, and for padding.
+        """
+        check_round_trip(storage, make_entry(b"first line\nsecond line\r\nno line end at the end"))
+
+    def test_keeps_empty_content(self, storage: Storage) -> None:
+        """Empty content is content: it is loaded as an entry of 0 bytes, not as None.
+
+        If this fails, check for a truth test on the bytes where a test for None is meant.
+        """
+        check_round_trip(storage, make_entry(b""))
+
+    def test_keeps_every_byte(self, storage: Storage) -> None:
+        """NUL, line ends of every kind, bytes that are no UTF-8, and a byte order mark come back as they went in.
+
+        If this fails, check that nothing decodes, strips or escapes the content on its way.
+        """
+        check_round_trip(storage, make_entry(EVERY_BYTE, content_type="image/png"))
+
+    def test_keeps_large_content(self, storage: Storage) -> None:
+        """Five megabytes come back whole.
+
+        If this fails, check for limits of the backend on one value, and for reads that return less than asked.
+        """
+        check_round_trip(storage, make_entry(noise(LARGE_BYTES), content_type="application/octet-stream"))
+
+    @pytest.mark.parametrize(
+        "content_type", ["text/plain", "application/json", "image/svg+xml", "application/vnd.a.b-c+json", "x/y; a=\"b c\""]
+    )
+    def test_keeps_the_content_type(self, storage: Storage, content_type: str) -> None:
+        """The content type comes back as it was saved: reading and the model's view depend on it.
+
+        If this fails, check that the type is stored, not guessed again from a name or from the content.
+        """
+        entry = make_entry(b"[1, 2]", content_type=content_type)
+        save(storage, entry)
+        assert load(storage, entry).content_type == content_type, "the content type was not kept"
+
+    def test_keeps_the_metadata(self, storage: Storage) -> None:
+        """Metadata, a mapping of text to text, comes back unchanged.
+
+        If this fails, check that all of it is stored, and that the backend changes no case and adds nothing.
+        """
+        entry = make_entry(b"content", lines="1", characters="7", index="lines")
+        save(storage, entry)
+        assert dict(load(storage, entry).metadata) == entry.metadata, "the metadata was not kept"
+
+    def test_an_unknown_key_gives_none(self, storage: Storage) -> None:
+        """A key that was never saved is no error: ``load`` returns None.
+
+        If this fails, check that the backend's "not found" becomes None, and only that: every other failure is raised.
+        """
+        save(storage, make_entry(b"something else"))
+        try:
+            found = settle(storage.load(make_entry(b"never saved").key))
+        except Exception as error:
+            pytest.fail(f"load of an unknown key raised {error!r} instead of returning None", pytrace=False)
+            raise  # unreachable: fail raises
+        assert found is None, "load of an unknown key returned something else than None"
+
+    def test_saving_again_changes_nothing(self, storage: Storage) -> None:
+        """The same result twice is stored once: the second save succeeds, and the entry stays what it was.
+
+        If this fails, check that a key that exists is no error, and that content is replaced, never appended.
+        """
+        entry = make_entry(b"the same content")
+        save(storage, entry)
+        try:
+            save(storage, entry)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the defect
+            pytest.fail(f"saving the same content again is not idempotent: it raised {error!r}", pytrace=False)
+        check_holds(storage, entry, "after a second save")
+
+    @pytest.mark.parametrize(
+        "other", [b"tampered", b"longer than the first", b""], ids=["same size", "longer", "empty"]
+    )
+    @pytest.mark.parametrize("content_type", ["text/plain", "application/json"])
+    def test_refuses_other_content_under_the_same_key(
+        self, storage: Storage, *, other: bytes, content_type: str
+    ) -> None:
+        """Keys are short digests. Where two contents meet under one, the second is refused and the first stays.
+
+        If this fails, check that ``save`` compares ``metadata["sha256"]`` with that of the entry that is there, whatever
+        their types and sizes, and raises ``StorageError`` before it writes anything.
+        """
+        entry = make_entry(b"original")
+        intruder = make_entry(other, content_type=content_type)
+        save(storage, entry)
+        try:
+            save(storage, Entry(entry.key, intruder.content, intruder.content_type, intruder.metadata))
+        except StorageError:
+            check_holds(storage, entry, "after other content was refused")
+        else:
+            pytest.fail("other content under the same key was accepted silently; StorageError was due", pytrace=False)
+
+    def test_keeps_scopes_apart(self, storage: Storage) -> None:
+        """A key holds its scope before the slash: equal content of two scopes is two entries.
+
+        If this fails, check that the whole key is used, not only what follows the slash.
+        """
+        mine, yours = make_entry(b"equal content", scope="mine"), make_entry(b"equal content", scope="yours")
+        save(storage, mine)
+        assert settle(storage.load(yours.key)) is None, "an entry of one scope was loaded under the key of another scope"
+        save(storage, yours)
+        check_holds(storage, mine, "after another scope saved the same content")
+
+    def test_keeps_nothing_that_the_caller_can_change(self, storage: Storage) -> None:
+        """What was saved stays as it was, whatever the caller does with its own objects afterwards.
+
+        If this fails, copy the content with ``bytes(content)`` and the metadata with ``dict(metadata)``.
+        """
+        entry = make_entry(b"as it was saved")
+        content, metadata = bytearray(entry.content), dict(entry.metadata)
+        settle(storage.save(entry.key, cast("bytes", content), content_type=entry.content_type, metadata=metadata))
+        content[:] = b"changed later!!"
+        metadata["sha256"] = "changed later"
+        check_holds(storage, entry, "after the caller changed its own copy: a mutable alias is kept")
+
+    def test_many_threads_at_once(self, storage: Storage) -> None:
+        """Parallel tool calls save and load at once, also equal content under one key.
+
+        If this fails, check for state that is shared without a lock, and for temporary names that are not unique.
+        """
+        entries = [make_entry(noise(20_000, seed=number % 10)) for number in range(THREADS * 10)]
+
+        def save_and_load(entry: Entry) -> None:
+            save(storage, entry)
+            check_holds(storage, entry, "while other threads save and load")
+
+        with ThreadPoolExecutor(THREADS) as threads:
+            list(threads.map(save_and_load, entries))
+
+    @pytest.mark.parametrize("key", MALFORMED_KEYS, ids=ascii)
+    def test_a_malformed_key_does_no_harm(self, storage: Storage, key: str) -> None:
+        """A key that no engine makes is refused with ``StorageError``, or is a key like any other; nothing else happens.
+
+        If this fails, check that no part of a key ever becomes a path, a pattern or a query without being checked.
+        """
+        entry = make_entry(b"what is there")
+        save(storage, entry)
+        try:
+            settle(storage.save(key, b"intruder", content_type="text/plain", metadata={"sha256": "0" * 64}))
+            found = settle(storage.load(key))
+        except REFUSALS:
+            found = None
+        assert found is None or found.content == b"intruder", f"the malformed key {key!r} reads something else"
+        check_holds(storage, entry, f"after a save under the malformed key {key!r}")
+
+    def test_an_offloader_stores_and_reads_back(self, storage: Storage) -> None:
+        """The engine offloads to the storage and reads back from it, by pattern, by offset and whole.
+
+        If this fails and the other tests pass, check what the capabilities return: the engine reads through them.
+        """
+        check_offloader(storage, is_async=False)
+
+    def test_an_offloader_stores_and_reads_back_async(self, storage: Storage) -> None:
+        """The same through the async methods, which call a sync storage on threads and an async one on the loop.
+
+        If this fails and the sync one passes, check for objects that belong to one thread or to one event loop.
+        """
+        check_offloader(storage, is_async=True)
+
+
+def save(storage: Storage, entry: Entry) -> None:
+    """Save an entry, sync or async."""
+    settle(
+        storage.save(entry.key, entry.content, content_type=entry.content_type, metadata=dict(entry.metadata)),
+    )
+
+
+def load(storage: Storage, entry: Entry) -> Stored:
+    """Load an entry that must be there, sync or async."""
+    found = settle(storage.load(entry.key))
+    assert found is not None, f"the entry is not there: load({entry.key!r}) returned None"
+    assert isinstance(found, Stored), f"load returned {type(found).__name__} instead of coatcheck.Stored"
+    return found
+
+
+def check_round_trip(storage: Storage, entry: Entry) -> None:
+    """Save an entry, and check that the same comes back."""
+    save(storage, entry)
+    check_holds(storage, entry, "after it was saved")
+
+
+def check_holds(storage: Storage, entry: Entry, when: str) -> None:
+    """Check that an entry is there, as it was saved."""
+    found = load(storage, entry)
+    require_same(found.content, entry.content, f"the content is not what was saved, {when}")
+    assert found.size == len(entry.content), f"the size is wrong, {when}"
+    assert found.content_type == entry.content_type, f"the content type was not kept, {when}"
+    assert dict(found.metadata) == entry.metadata, f"the metadata was not kept, {when}"
+
+
+def check_offloader(storage: Storage, *, is_async: bool) -> None:
+    """Offload a result of three blocks, and read it back in every way."""
+    text = numbered_lines(3_000) + "a lone surrogate \ud800, NUL \0, CRLF\r\n"
+    value = {"rows": [{"id": number} for number in range(500)]}
+    blocks = (TextBlock(text), JsonBlock(value), MediaBlock(noise(3_000), "image/png"))
+    _Driver(storage, is_async=is_async).check(blocks, text=text, value=value)
+
+
+class _Driver:
+    """Runs the engine over a storage, sync or async."""
+
+    def __init__(self, storage: Storage, *, is_async: bool) -> None:
+        self.offloader = Offloader(storage, policies={"*": Always()}, max_retrieval_tokens=1_000)
+        self.restarted = Offloader(storage)
+        self.is_async = is_async
+
+    def check(self, blocks: tuple[TextBlock, JsonBlock, MediaBlock], *, text: str, value: object) -> None:
+        outcome = self.offload(blocks)
+        assert isinstance(outcome, Offloaded), f"the result was not offloaded: {outcome}"
+        first, second, third = (reference.id for reference in outcome.references)
+        require_same(self.load(first).data, text.encode("utf-8", "surrogatepass"), "the text is not what was offloaded")
+        assert json.loads(self.load(second).data) == value, "the JSON is not what was offloaded"
+        require_same(self.load(third).data, blocks[2].data, "the image is not what was offloaded")
+        assert "line 1,234 of" in self.retrieve(first, pattern="^line 1,234 of"), "a pattern found nothing"
+        for offset in range(7, len(text) - 100, len(text) // 5):
+            assert text[offset : offset + 50] in self.retrieve(first, offset=offset), f"offset {offset} reads elsewhere"
+
+    def offload(self, blocks: tuple[TextBlock, JsonBlock, MediaBlock]) -> Outcome:
+        if self.is_async:
+            return asyncio.run(self.offloader.aoffload(blocks, tool_name="contract", scope="contract"))
+        return self.offloader.offload(blocks, tool_name="contract", scope="contract")
+
+    def load(self, reference: str) -> Content:
+        if self.is_async:
+            return asyncio.run(self.restarted.aload(reference, scope="contract"))
+        return self.restarted.load(reference, scope="contract")
+
+    def retrieve(self, reference: str, *, pattern: str | None = None, offset: int | None = None) -> str:
+        if self.is_async:
+            found = asyncio.run(self.offloader.aretrieve(reference, scope="contract", pattern=pattern, offset=offset))
+        else:
+            found = self.offloader.retrieve(reference, scope="contract", pattern=pattern, offset=offset)
+        return found.text
+
+
+def _tests(suite: type, capability: type) -> bool:
+    return any(getattr(owner, "capability", None) is capability for owner in suite.__mro__ if "capability" in vars(owner))

@@ -1,0 +1,94 @@
+"""What every contract has: the guard against hollowing it out, the way to call sync and async alike, and its words.
+
+A contract is a plain class of tests. Never make one an abstract base class: pytest collects no test of such a class, and
+does not say so. Only what storage and adapter contracts share belongs here.
+"""
+
+# ruff: noqa: S101 - assert is how pytest asks
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator
+
+    import pytest
+
+    from coatcheck.storage.protocol import MaybeAwaitable
+
+__all__ = ("Contract", "require_same", "settle")
+
+Result = TypeVar("Result")
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+class Contract:
+    """Base of the contracts: a plain class, so that pytest collects what inherits from it."""
+
+    def test_no_test_of_the_contract_was_changed(self) -> None:
+        """The suite runs every inherited test as it is. Do not override this one.
+
+        If this fails, check that your class neither defines a test of the same name nor sets one to None. A storage or
+        adapter that cannot keep a promise says so where everybody sees it::
+
+            @pytest.mark.xfail(reason="why", strict=True)
+            def test_of_the_contract(self, storage):
+                super().test_of_the_contract(storage)
+        """
+        changed = [name for name in _inherited_tests(type(self)) if not _is_untouched(type(self), name)]
+        assert not changed, f"tests of the contract overridden or removed without a strict xfail and a reason: {changed}"
+
+
+def settle(value: MaybeAwaitable[Result]) -> Result:
+    """Return ``value``, or, where it is awaitable, what it gives: so one suite tests sync and async alike.
+
+    Each call has an event loop of its own, as in frameworks that start one for each run: nothing that you keep may
+    belong to a loop.
+    """
+    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else cast("Result", value)
+
+
+def require_same(found: bytes, expected: bytes, what: str) -> None:
+    """Fail, naming the first difference, if two byte strings differ: pytest's own would print megabytes."""
+    if found == expected:
+        return
+    same = next((at for at, (one, other) in enumerate(zip(found, expected, strict=False)) if one != other), None)
+    first = min(len(found), len(expected)) if same is None else same
+    near = slice(max(0, first - 8), first + 24)
+    message = (
+        f"{what}: {len(found):,} bytes instead of {len(expected):,}, first difference at byte {first:,}:"
+        f" {found[near]!r} instead of {expected[near]!r}"
+    )
+    raise AssertionError(message)
+
+
+async def _awaited(value: Awaitable[Result]) -> Result:
+    return await value
+
+
+def _inherited_tests(suite: type) -> Iterator[str]:
+    for owner in suite.__mro__:
+        if _is_contract(owner):
+            yield from (name for name in vars(owner) if name.startswith("test_"))
+
+
+def _is_untouched(suite: type, name: str) -> bool:
+    owner = next(owner for owner in suite.__mro__ if name in vars(owner))
+    return _is_contract(owner) or any(_excuses(mark) for mark in _marks(vars(owner)[name]))
+
+
+def _is_contract(owner: type) -> bool:
+    return owner.__module__.startswith(f"{_PACKAGE}.")
+
+
+def _marks(test: object) -> list[pytest.Mark]:
+    marks = getattr(test, "pytestmark", [])
+    return marks if isinstance(marks, list) else [marks]
+
+
+def _excuses(mark: pytest.Mark) -> bool:
+    return mark.name == "xfail" and bool(mark.kwargs.get("reason")) and mark.kwargs.get("strict") is True

@@ -1,0 +1,222 @@
+"""Runs one scenario through an adapter and, beside it, through the core alone, and compares what the model gets.
+
+The core is the oracle: the same blocks, settings and scope give the same words in every framework. What the words must
+be stands in the scenario. Running and checking belong here, data in the scenarios, frameworks in the harnesses.
+"""
+
+# ruff: noqa: S101 - assert is how pytest asks
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from coatcheck.blocks import TextBlock, to_valid_unicode
+from coatcheck.errors import CoatcheckError
+from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.offloader import Offloader
+from coatcheck.outcomes import Kept, Offloaded, Truncated
+from coatcheck.storage.memory import InMemoryStorage
+from coatcheck.storage.protocol import Deletes, Lists, Storage
+from coatcheck.testing.faults import FaultyStorage
+from coatcheck.testing.harness import Returned, Run
+from coatcheck.testing.scenario import KNOBS, SCOPE
+from coatcheck.testing.scripting import Script, page_content, shown_references
+from coatcheck.testing.suite import require_same, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from coatcheck.outcomes import Outcome
+    from coatcheck.testing.harness import Harness, Received, Transcript
+    from coatcheck.testing.scenario import Becomes, Call, Read, Scenario
+
+__all__ = ("Trial",)
+
+OTHER_SCOPE = "conversation-2"
+_BECOMES: dict[type, Becomes] = {Kept: "kept", Offloaded: "offloaded", Truncated: "truncated"}
+
+
+class _Keeping(Storage, Lists, Deletes, Protocol):
+    """What the trial asks of a storage, to look into it."""
+
+
+class Trial:
+    """One scenario, one harness, one way to run it, one kind of storage."""
+
+    def __init__(
+        self, harness: Harness, scenario: Scenario, *, is_async: bool, open_storage: Callable[[], _Keeping]
+    ) -> None:
+        """Prepare a trial.
+
+        Args:
+            harness: runs the framework's agent.
+            scenario: what to play.
+            is_async: whether through the framework's async path.
+            open_storage: opens the same storage again, as after a restart.
+
+        """
+        self._harness = harness
+        self._scenario = scenario
+        self._is_async = is_async
+        self._open_storage = open_storage
+        # The oracle's own storage: a storage contract of its own makes sure that storages are alike.
+        self._oracle_storage = InMemoryStorage()
+        self._oracle = self._offloader(self._oracle_storage)
+        self._scope = SCOPE
+
+    def check(self) -> None:
+        """Play the scenario, and check all that it says.
+
+        Raises:
+            AssertionError: the adapter does something else than the scenario says, or than the core does.
+
+        """
+        script = Script(self._scenario)
+        offloader = self._offloader(self._open_storage())
+        transcript = self._converse(offloader, script)
+        results = transcript.received[: len(self._scenario.calls)]
+        self._check_results(results)
+        self._check_stored(results)
+        assert RETRIEVAL_TOOL in transcript.offered, "the model was not offered the retrieval tool"
+        if self._scenario.between != "nothing":
+            script = self._second_conversation(results)
+        for read, answers in zip(self._scenario.reads, script.answers, strict=True):
+            self._check_answers(read, answers, results)
+        self._check_stored(results, when="after reading back", expired=self._scenario.between == "deletion")
+
+    def _offloader(self, storage: Storage) -> Offloader:
+        faulty = storage if self._scenario.fault == "none" else FaultyStorage(storage, self._scenario.fault)
+        return Offloader(faulty, **{**KNOBS, **self._scenario.knobs})
+
+    def _converse(self, offloader: Offloader | None, script: Script) -> Transcript:
+        tools: dict[str, dict[int, Returned]] = {}
+        for number, call in enumerate(self._scenario.calls):
+            tools.setdefault(call.tool, {})[number] = Returned(blocks=call.returns, is_error=call.is_error)
+        case = Run(offloader=offloader, scope=self._scope, tools=tools, model=script)
+        return asyncio.run(self._harness.arun(case)) if self._is_async else self._harness.run(case)
+
+    # The results of the scenario's own tools.
+
+    def _check_results(self, results: Sequence[Received]) -> None:
+        calls = self._scenario.calls
+        assert len(results) == len(calls), f"the model received {len(results)} results for {len(calls)} calls"
+        untouched: Sequence[Received] | None = None
+        for number, (call, received) in enumerate(zip(calls, results, strict=True)):
+            outcome = self._expected(call, number)
+            assert _BECOMES[type(outcome)] == call.becomes, f"the core itself {_BECOMES[type(outcome)]} the result {number}"
+            if call.becomes == "kept":
+                untouched = self._without_offloading() if untouched is None else untouched
+                check_equal(received.raw, untouched[number].raw, f"result {number} should stay as it is without offloading")
+            else:
+                check_equal(received.text, _text(outcome), f"result {number} is not what the core makes of it")
+        seen = "\n".join(f"{received.text}\n{received.raw}" for received in results)
+        check_contains(seen, sees=self._scenario.sees, hides=self._scenario.hides, what="the results")
+
+    def _expected(self, call: Call, number: int) -> Outcome:
+        return self._oracle.offload(
+            call.returns,
+            tool_name=call.tool,
+            tool_args={"number": number},
+            scope=SCOPE,
+            is_error=call.is_error,
+            retrieval_tool=RETRIEVAL_TOOL,
+        )
+
+    def _without_offloading(self) -> Sequence[Received]:
+        """Run the same conversation without the adapter, and without reads, which need it."""
+        return self._converse(None, Script(replace(self._scenario, reads=()))).received
+
+    # What the storage holds.
+
+    def _check_stored(self, results: Sequence[Received], *, when: str = "after offloading", expired: bool = False) -> None:
+        contents = {} if expired else _contents(self._oracle_storage)
+        found = _contents(self._open_storage())
+        assert found.keys() == contents.keys(), f"the storage holds {len(found)} entries instead of {len(contents)}, {when}"
+        for key, content in contents.items():
+            require_same(found[key], content, f"the content under {key} is not what the tool returned, {when}")
+        if self._scenario.holds is not None and not expired:
+            whole = sorted(content for key, content in found.items() if not key.endswith("-lines"))
+            assert whole == sorted(self._scenario.holds), f"the storage holds something else than what was offloaded, {when}"
+        if not expired:
+            self._check_references(results)
+
+    def _check_references(self, results: Sequence[Received]) -> None:
+        reader = Offloader(self._open_storage())
+        for reference in self._shown(results):
+            content = reader.load(reference, scope=SCOPE)
+            assert content.data in _contents(self._oracle_storage).values(), f"{reference} names other content"
+
+    def _shown(self, results: Sequence[Received]) -> list[str]:
+        """Return the references that the model was shown in place of results; a kept one may hold whatever it wants."""
+        offloaded = [received for call, received in zip(self._scenario.calls, results, strict=True) if call.becomes == "offloaded"]
+        return [reference for received in offloaded for reference in shown_references(received.text)]
+
+    # What the retrieval tool answers.
+
+    def _second_conversation(self, results: Sequence[Received]) -> Script:
+        references = self._shown(results)
+        if self._scenario.between == "another scope":
+            self._scope = OTHER_SCOPE
+        if self._scenario.between == "deletion":
+            for storage in (self._open_storage(), self._oracle_storage):
+                assert Offloader(storage).delete_scope(SCOPE) > 0, "there was nothing to delete"
+        script = Script(self._scenario, references=references)
+        self._converse(self._offloader(self._open_storage()), script)
+        return script
+
+    def _check_answers(self, read: Read, answers: Sequence[Received], results: Sequence[Received]) -> None:
+        assert answers, f"the model got no answer to {read}"
+        references = self._shown(results)
+        for answer in answers:
+            assert not shown_references(answer.text), "an answer of the retrieval tool was itself offloaded"
+            self._check_budget(answer.text)
+        reference = (read.reference or "{}").format(references[read.of])
+        check_equal(answers[0].text, self._answer_of_the_core(reference, read), f"the answer to {reference} {read.arguments}")
+        seen = "\n".join(answer.text for answer in answers)
+        check_contains(seen, sees=read.sees, hides=read.hides, what=f"the answer to {read.arguments}")
+        if read.to_the_end:
+            whole = Offloader(self._open_storage()).load(references[read.of], scope=SCOPE).text
+            pages = "".join(page_content(answer.text) for answer in answers)
+            check_equal(pages, to_valid_unicode(whole), "the pages together are not the stored text")
+
+    def _check_budget(self, text: str) -> None:
+        knobs = {**KNOBS, **self._scenario.knobs}
+        budget = knobs.get("max_retrieval_tokens") or knobs["max_result_tokens"]
+        took = knobs["token_counter"].count(text)
+        assert took <= budget, f"an answer of the retrieval tool has {took} tokens; the budget is {budget}"
+
+    def _answer_of_the_core(self, reference: str, read: Read) -> str:
+        try:
+            return self._oracle.retrieve(reference, scope=self._scope, **read.arguments).text  # type: ignore[arg-type]
+        except CoatcheckError as error:
+            return error.for_model
+
+
+def check_equal(found: str, expected: str, what: str) -> None:
+    """Fail, naming the first difference, if two texts differ."""
+    require_same(found.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"), what)
+
+
+def check_contains(text: str, *, sees: Sequence[str], hides: Sequence[str], what: str) -> None:
+    """Fail if a text lacks something that it must contain, or contains what it must not."""
+    for wanted in sees:
+        assert wanted in text, f"{what} lack {wanted!r}: {_shortened(text)}"
+    for unwanted in hides:
+        assert unwanted not in text, f"{what} contain {unwanted!r}, which must not reach the model"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 2_000 else f"{text[:1_200]} … {text[-800:]}"  # noqa: PLR2004 - what a reader takes in
+
+
+def _text(outcome: Outcome) -> str:
+    return "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
+
+
+def _contents(storage: _Keeping) -> dict[str, bytes]:
+    """Return all that a storage holds."""
+    keys = [listed.key for listed in settle(storage.entries(""))]
+    found = {key: settle(storage.load(key)) for key in keys}
+    return {key: entry.content for key, entry in found.items() if entry is not None}

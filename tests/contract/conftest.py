@@ -1,0 +1,30 @@
+"""Fixtures of the contract: the scripted server, once for each process, and an environment that reaches nowhere else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.contract.server import ScriptedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ELSEWHERE = ("PROXY", "LANGSMITH", "LANGCHAIN", "OPENAI", "OTEL")
+"""Parts of names of variables that send requests, traces or keys to somebody."""
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer().serving() as serving:
+        yield serving
+
+
+@pytest.fixture(autouse=True)
+def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in os.environ:
+        if any(part in name.upper() for part in ELSEWHERE):
+            monkeypatch.delenv(name)

@@ -1,0 +1,172 @@
+"""Harnesses of the LangChain adapter: three ways in which people build agents, each with the real OpenAI client.
+
+A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in LangChain stands here too.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import httpx
+from langchain.agents import create_agent
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
+from langchain_openai import ChatOpenAI
+from langgraph.graph import MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.types import Command
+
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck_langchain import OffloadMiddleware, offload_tool_calls, offload_tool_node, retrieval_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_core.runnables import Runnable, RunnableConfig
+
+    from coatcheck.testing import Returned, Run, Transcript
+    from tests.contract.server import Conversation, ScriptedServer
+
+__all__ = ("CreateAgentHarness", "LangChainHarness", "ToolNodeHarness", "WrappedNodeHarness")
+
+QUESTION = {"messages": [("user", "Find out.")]}
+CONFIG: RunnableConfig = {"recursion_limit": 2_000}
+"""A model that reads page after page makes many steps."""
+
+FROM_A_TOOL = {"text", "json", "image", "file"}
+"""Blocks that LangChain accepts in the list that a tool returns; any other makes it one JSON text."""
+
+
+class Builder(Protocol):
+    def __call__(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]: ...
+
+
+class LangChainHarness:
+    """Runs an agent that ``build`` makes."""
+
+    def __init__(self, server: ScriptedServer, *, streaming: bool = False) -> None:
+        self._server = server
+        self._streaming = streaming
+
+    def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
+        """Return the agent."""
+        raise NotImplementedError
+
+    def run(self, case: Run) -> Transcript:
+        with self._server.conversation(case.model) as conversation:
+            transport = httpx.HTTPTransport(verify=False, trust_env=False)
+            with httpx.Client(transport=transport, trust_env=False) as client:
+                self.build(case, self._model(conversation, http_client=client)).invoke(QUESTION, CONFIG)
+            return conversation.transcript()
+
+    async def arun(self, case: Run) -> Transcript:
+        with self._server.conversation(case.model) as conversation:
+            transport = httpx.AsyncHTTPTransport(verify=False, trust_env=False)
+            async with httpx.AsyncClient(transport=transport, trust_env=False) as client:
+                await self.build(case, self._model(conversation, http_async_client=client)).ainvoke(QUESTION, CONFIG)
+            return conversation.transcript()
+
+    def _model(self, conversation: Conversation, **client: Any) -> ChatOpenAI:
+        return ChatOpenAI(
+            model="scripted",
+            base_url=conversation.base_url,
+            api_key="none",  # type: ignore[arg-type] # a plain text is accepted
+            max_retries=0,
+            streaming=self._streaming,
+            **client,
+        )
+
+
+class CreateAgentHarness(LangChainHarness):
+    """``create_agent`` with ``OffloadMiddleware``."""
+
+    def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
+        middleware = () if case.offloader is None else (OffloadMiddleware(case.offloader, scope=case.scope),)
+        return create_agent(model, tools_of(case), middleware=middleware)
+
+
+class ToolNodeHarness(LangChainHarness):
+    """A graph built by hand around a ``ToolNode`` that calls through ``offload_tool_calls``."""
+
+    def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
+        tools = tools_of(case)
+        if case.offloader is None:
+            return graph(model, tools, ToolNode(tools))
+        tools = [*tools, retrieval_tool(case.offloader, scope=case.scope)]
+        return graph(model, tools, ToolNode(tools, **offload_tool_calls(case.offloader, scope=case.scope)))
+
+
+class WrappedNodeHarness(LangChainHarness):
+    """The same graph around a node that ``offload_tool_node`` wraps."""
+
+    def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
+        tools = tools_of(case)
+        if case.offloader is None:
+            return graph(model, tools, ToolNode(tools))
+        tools = [*tools, retrieval_tool(case.offloader, scope=case.scope)]
+        return graph(model, tools, offload_tool_node(ToolNode(tools), case.offloader, scope=case.scope))
+
+
+def graph(model: ChatOpenAI, tools: list[BaseTool], node: Any) -> Runnable[Any, Any]:
+    """Return the usual graph: the model, then its tools, until it calls none."""
+    bound = model.bind_tools(tools)
+
+    def ask(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [bound.invoke(state["messages"])]}
+
+    async def aask(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [await bound.ainvoke(state["messages"])]}
+
+    from langchain_core.runnables import RunnableLambda
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("model", RunnableLambda(ask, aask))
+    builder.add_node("tools", node)
+    builder.set_entry_point("model")
+    builder.add_conditional_edges("model", tools_condition)
+    builder.add_edge("tools", "model")
+    return builder.compile()
+
+
+def tools_of(case: Run) -> list[BaseTool]:
+    """Return the tools of a run."""
+    return [tool_of(name, results) for name, results in case.tools.items()]
+
+
+def tool_of(name: str, results: Mapping[int, Returned]) -> BaseTool:
+    """Return a tool that gives a result for each number."""
+
+    def give(number: int, tool_call_id: Annotated[str, InjectedToolCallId]) -> object:
+        return native_result(results[number], tool_call_id)
+
+    return StructuredTool.from_function(give, name=name, description="Gives a result.", handle_tool_error=True)
+
+
+def native_result(result: Returned, call_id: str) -> object:
+    """Return what a tool of LangChain's would: a text, a list of blocks, or, for what a list cannot hold, a command."""
+    if len(result.blocks) == 1 and isinstance(result.blocks[0], TextBlock):
+        if result.is_error:
+            raise ToolException(result.blocks[0].text)
+        return result.blocks[0].text
+    content = [native_block(block) for block in result.blocks]
+    if not result.is_error and all(block["type"] in FROM_A_TOOL for block in content):
+        return content
+    message = ToolMessage(content, tool_call_id=call_id, status="error" if result.is_error else "success")  # type: ignore[arg-type] # any block
+    return Command(update={"messages": [message]})
+
+
+def native_block(block: Block) -> dict[str, Any]:
+    """Return a content block as LangChain has it."""
+    match block:
+        case TextBlock():
+            return {"type": "text", "text": block.text}
+        case JsonBlock():
+            return {"type": "json", "json": block.value}
+        case MediaBlock():
+            kind = block.media_type.partition("/")[0]
+            encoded = base64.b64encode(block.data).decode()
+            native = {"type": kind if kind in {"image", "audio", "video"} else "file", "base64": encoded}
+            return {**native, "mime_type": block.media_type, **({"filename": block.name} if block.name else {})}
+        case OpaqueBlock():
+            return {"type": "search_result", "title": "unknown to coatcheck", "content": block.native}

@@ -1,0 +1,109 @@
+"""Drives a reading from bytes in memory, the way the engine does from a storage, and notes what was asked for.
+
+Only this belongs here; random texts come from ``strategies``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from coatcheck.reading import Answer, IndexNeeded, LineIndex, Part, Source, encode_text, parse_request, read
+from coatcheck.tokens import ByteCounter, TokenCounter
+
+REFERENCE = "search_orders-4f9c1e7a20b3d8e1-07ac"
+TOOL = "retrieve_offloaded_content"
+
+
+@dataclass(kw_only=True)
+class Stored:
+    """Content in a storage, and every part of it that was read."""
+
+    data: bytes
+    content_type: str = "text/plain"
+    characters: int | None = None
+    lines: int | None = None
+    index: bytes | None = None
+    reference: str = REFERENCE
+    parts: list[Part] = field(default_factory=list)
+    indexes: int = 0
+
+    def ask(self, *, counter: TokenCounter | None = None, budget: int = 2_500, **selectors: object) -> Answer:
+        """Return the answer to one call of the retrieval tool."""
+        source = Source(
+            reference=self.reference,
+            content_type=self.content_type,
+            size=len(self.data),
+            characters=self.characters,
+            lines=self.lines,
+            has_index=self.index is not None,
+        )
+        request = parse_request(**selectors)  # type: ignore[arg-type]
+        reading = read(source, request, counter=counter or ByteCounter(), budget=budget, tool_name=TOOL)
+        try:
+            wanted = next(reading)
+            while True:
+                wanted = reading.send(self._fetch(wanted))
+        except StopIteration as stop:
+            return cast("Answer", stop.value)
+
+    def read_bytes(self) -> int:
+        return sum(part.length for part in self.parts)
+
+    def _fetch(self, wanted: Part | IndexNeeded) -> bytes | None:
+        if isinstance(wanted, IndexNeeded):
+            self.indexes += 1
+            return self.index
+        assert wanted.length > 0
+        self.parts.append(wanted)
+        return self.data[wanted.start : wanted.start + wanted.length]
+
+
+def stored(text: str, content_type: str = "text/plain", *, spacing: int | None = None) -> Stored:
+    """Return ``text`` as the engine stores it; ``spacing`` characters between checkpoints give it an index of any size."""
+    encoded = encode_text(text)
+    index = encoded.index
+    if spacing is not None and text:
+        index = dense_index(text, spacing)
+    return Stored(
+        data=encoded.data,
+        content_type=content_type,
+        characters=encoded.characters,
+        lines=encoded.lines,
+        index=index.to_bytes() if index is not None else None,
+    )
+
+
+def foreign(data: bytes, content_type: str = "text/plain") -> Stored:
+    """Return bytes of which nothing is known, as a storage of another library holds them."""
+    return Stored(data=data, content_type=content_type)
+
+
+def dense_index(text: str, spacing: int) -> LineIndex:
+    """Return an index with a checkpoint at every ``spacing`` characters, by the naive way to make one."""
+    checkpoints = [
+        (len(text[:at].encode("utf-8", "surrogatepass")), text[:at].count("\n"), at) for at in range(0, len(text), spacing)
+    ]
+    encoded = encode_text(text)
+    made = LineIndex(size=len(encoded.data), characters=encoded.characters, lines=encoded.lines).to_bytes()
+    rows = b"[" + b",".join(b"[%d,%d,%d]" % place for place in checkpoints) + b"]"
+    index = LineIndex.from_bytes(made.replace(b"[[0,0,0]]", rows), size=len(encoded.data))
+    assert index is not None
+    return index
+
+
+def body(answer: Answer) -> str:
+    """Return what stands between the first and the last line end of an answer."""
+    return answer.text.partition("\n")[2].rpartition("\n")[0]
+
+
+def shown(text: str) -> str:
+    """Return ``text`` as the model gets it: lone surrogates replaced."""
+    return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Return the lines of ``text`` by this library's rule: a line ends at ``\n``, and a ``\r`` before it belongs to that."""
+    pieces = text.split("\n")
+    last = pieces.pop()
+    return [piece.removesuffix("\r") for piece in pieces] + ([last] if last else [])

@@ -1,0 +1,61 @@
+"""Blocks and the exact text of JSON values."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+
+from coatcheck import InvalidRequest
+from coatcheck.blocks import JsonValue, json_text, to_valid_unicode
+from tests.core.strategies import json_values, texts
+
+
+def _same(left: JsonValue, right: JsonValue) -> bool:
+    """Compare JSON values with NaN equal to itself and -0.0 unlike 0.0; a tuple is a list."""
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+
+@given(value=json_values())
+def test_json_text_reads_back_as_the_very_same_value(value: JsonValue) -> None:
+    assert _same(json.loads(json_text(value)), value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, [1, math.inf, None], {"n": -math.inf}, 2**64, -(2**70), "\ud800", {"\udfff": 1}, {1: "int key"}, (1, 2)],
+)
+def test_what_orjson_would_change_is_kept(value: JsonValue) -> None:
+    assert _same(json.loads(json_text(value)), value)
+
+
+@pytest.mark.parametrize("value", [object(), {"when": {1, 2}}, b"bytes", [complex(1)]])
+def test_what_is_no_json_is_refused(value: JsonValue) -> None:
+    with pytest.raises(InvalidRequest, match="JSON"):
+        json_text(value)
+
+
+def test_a_value_nested_too_deeply_is_refused() -> None:
+    value: JsonValue = []
+    for _ in range(100_000):
+        value = [value]
+
+    with pytest.raises(InvalidRequest, match="JSON"):
+        json_text(value)
+
+
+@given(text=texts())
+def test_what_the_model_reads_is_valid_unicode_of_the_same_length(text: str) -> None:
+    shown = to_valid_unicode(text)
+
+    shown.encode("utf-8")
+    assert len(shown) == len(text)
+    assert all(after in (before, "\ufffd") for before, after in zip(text, shown, strict=True))
+
+
+def test_valid_text_is_not_copied() -> None:
+    text = "größer als " * 100
+
+    assert to_valid_unicode(text) is text

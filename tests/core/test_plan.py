@@ -1,0 +1,147 @@
+"""The decision: what stays, what leaves, and how much of it may be shown."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck import (
+    Always,
+    Block,
+    ByteCounter,
+    JsonBlock,
+    MediaBlock,
+    Never,
+    OpaqueBlock,
+    OverChars,
+    OverShare,
+    OverTokens,
+    TextBlock,
+    TiktokenCounter,
+)
+from coatcheck.plan import Decision, Keep, Leave, Limits, Measure, certainly_within, choose_for_step, decide, media_tokens
+from coatcheck.policy import Rule
+from tests.core.strategies import blocks
+
+LIMITS = Limits(preview_tokens=1_000, max_inline_tokens=50_000, offload_errors=False)
+
+
+def _tokens(number: int) -> TextBlock:
+    return TextBlock("abcd" * number)
+
+
+def _decide(
+    *content: Block,
+    rule: Rule,
+    is_error: bool = False,
+    measured_tokens: int | None = None,
+    limits: Limits = LIMITS,
+) -> Decision:
+    measure = Measure(content, ByteCounter(), measured_tokens=measured_tokens)
+    return decide(measure, rule, limits=limits, is_error=is_error)
+
+
+@pytest.mark.parametrize(("size", "leaves"), [(2_499, False), (2_500, False), (2_501, True)])
+def test_a_result_at_the_threshold_stays_and_one_above_leaves(size: int, leaves: bool) -> None:
+    assert isinstance(_decide(_tokens(size), rule=OverTokens(2_500)), Leave) == leaves
+    assert isinstance(_decide(_tokens(size), rule=OverShare(0.025, context_window=100_000)), Leave) == leaves
+    assert isinstance(_decide(_tokens(size), rule=OverChars(10_000)), Leave) == leaves
+
+
+def test_blocks_count_together() -> None:
+    assert isinstance(_decide(_tokens(1_500), JsonBlock(["abcd" * 1_500]), rule=OverTokens(2_500)), Leave)
+
+
+def test_media_count_by_their_type_and_never_by_their_bytes() -> None:
+    image = MediaBlock(b"x" * 5_000_000, "image/png")
+
+    assert _decide(image, rule=OverTokens(2_500)) == Keep(reason="within the threshold")
+    assert isinstance(_decide(image, image, rule=OverTokens(2_500)), Leave)
+    assert isinstance(_decide(MediaBlock(b"x", "application/pdf"), rule=OverTokens(2_500)), Leave)
+    assert media_tokens("video/mp4") > media_tokens("audio/mpeg") > media_tokens("image/png")
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_error", "reason"),
+    [(Never(), False, "policy"), (OverTokens(10), True, "error"), (OverChars(10_000_000), False, "within the threshold")],
+)
+def test_what_would_be_kept_leaves_above_max_inline_tokens(rule: Rule, is_error: bool, reason: str) -> None:
+    kept = _decide(_tokens(50_000), rule=rule, is_error=is_error)
+    left = _decide(_tokens(50_001), rule=rule, is_error=is_error)
+
+    assert kept == Keep(reason=reason)  # type: ignore[arg-type]
+    assert isinstance(left, Leave)
+    assert left.threshold == 50_000
+
+
+def test_no_threshold_of_a_policy_goes_beyond_max_inline_tokens() -> None:
+    assert isinstance(_decide(_tokens(50_001), rule=OverTokens(1_000_000)), Leave)
+
+
+def test_errors_leave_where_the_host_says_so() -> None:
+    limits = Limits(preview_tokens=1_000, max_inline_tokens=50_000, offload_errors=True)
+
+    assert isinstance(_decide(_tokens(2_501), rule=OverTokens(2_500), is_error=True, limits=limits), Leave)
+
+
+@pytest.mark.parametrize("content", [(), (TextBlock(""),), (OpaqueBlock(object()),), (MediaBlock(b"", "image/png"),)])
+def test_a_result_without_content_stays_under_every_policy(content: tuple[Block, ...]) -> None:
+    assert _decide(*content, rule=Always()) == Keep(reason="nothing to store")
+
+
+def test_the_frameworks_own_count_decides_where_it_gives_one() -> None:
+    assert isinstance(_decide(_tokens(10), rule=OverTokens(2_500), measured_tokens=2_501), Leave)
+    assert isinstance(_decide(_tokens(9_000), rule=OverTokens(2_500), measured_tokens=2_500), Keep)
+
+
+@pytest.mark.parametrize(
+    ("rule", "preview"), [(OverTokens(2_500), 1_000), (OverTokens(1_000), 400), (OverChars(2_000), 200), (Always(), 1_000)]
+)
+def test_a_preview_takes_at_most_two_fifths_of_the_threshold_that_fired(rule: Rule, preview: int) -> None:
+    decision = _decide(_tokens(5_000), rule=rule)
+
+    assert isinstance(decision, Leave)
+    assert decision.preview_tokens == preview
+
+
+@pytest.mark.parametrize(("threshold", "limit"), [(511, None), (512, 512), (2_500, 2_500)])
+def test_a_small_threshold_is_taken_at_its_word(threshold: int, limit: int | None) -> None:
+    decision = _decide(_tokens(5_000), rule=OverTokens(threshold))
+
+    assert isinstance(decision, Leave)
+    assert decision.limit == limit
+
+
+@given(content=st.lists(blocks(), max_size=5), limit=st.integers(0, 5_000))
+def test_certainly_within_is_never_wrong(content: list[Block], limit: int) -> None:
+    if certainly_within(content, limit):
+        assert not Measure(content, TiktokenCounter()).local_exceeds(limit)
+
+
+@given(content=st.lists(blocks(), max_size=5), limit=st.integers(0, 5_000))
+def test_exceeds_agrees_with_counting_everything(content: list[Block], limit: int) -> None:
+    counter = ByteCounter()
+    measure = Measure(content, counter)
+    total = measure.media + sum(counter.count(text) for text in measure.texts if text)
+
+    assert measure.exceeds(limit) == (total > limit)
+
+
+@given(
+    sizes=st.lists(st.none() | st.integers(1, 3_000), max_size=8), budget=st.integers(1, 9_000), spent=st.integers(0, 5_000)
+)
+def test_a_step_loses_its_largest_results_and_no_more_than_it_must(
+    sizes: list[int | None], budget: int, spent: int
+) -> None:
+    chosen = choose_for_step(sizes, budget, spent=spent)
+    kept = [size for index, size in enumerate(sizes) if size is not None and index not in chosen]
+    left = [sizes[index] or 0 for index in chosen]
+
+    assert all(sizes[index] is not None for index in chosen)
+    assert spent + sum(kept) <= budget or not kept
+    assert max(kept, default=0) <= min(left, default=math.inf)
+    if left:
+        assert spent + sum(kept) + min(left) > budget

@@ -1,0 +1,74 @@
+"""Which policy governs which tool, and what a policy may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coatcheck import Always, InvalidRequest, Never, OverChars, OverShare, OverTokens
+from coatcheck.policy import Policies, Policy
+
+DEFAULT = OverTokens(2_500)
+
+
+@pytest.mark.parametrize(
+    ("tool_name", "expected"),
+    [
+        ("get_time", Never()),
+        ("read_file", OverTokens(10)),
+        ("list_dir", OverTokens(10)),
+        ("anything", OverChars(7)),
+        ("", OverChars(7)),
+    ],
+)
+def test_exact_name_then_tuple_then_star(tool_name: str, expected: Policy) -> None:
+    policies = Policies(
+        {"*": OverChars(7), ("read_file", "list_dir", "get_time"): OverTokens(10), "get_time": Never()}, DEFAULT
+    )
+
+    assert policies.of(tool_name) == expected
+
+
+def test_no_match_means_the_default() -> None:
+    assert Policies({"get_time": Never()}, DEFAULT).of("search") == DEFAULT
+    assert Policies({}, DEFAULT).of("search") == DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (True, Always()),
+        (False, Never()),
+        (None, DEFAULT),
+        (OverTokens(9), OverTokens(9)),
+        ("yes", DEFAULT),
+        (1, DEFAULT),
+    ],
+)
+def test_a_verdict_stands_for_a_rule_and_nonsense_for_none(verdict: Any, expected: Policy) -> None:  # noqa: ANN401
+    assert Policies({}, DEFAULT).rule_for(verdict) == expected
+
+
+def test_a_share_of_the_window_is_a_number_of_tokens() -> None:
+    assert OverShare(0.02, context_window=200_000).threshold == 4_000
+    assert OverShare(0.000001, context_window=10).threshold == 1
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, "10", None, True])
+@pytest.mark.parametrize("rule", [OverTokens, OverChars])
+def test_a_threshold_must_be_a_whole_number_above_zero(rule: Any, number: object) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match="whole number above 0"):
+        rule(number)
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1.01, "0.1", True, None])
+def test_a_share_must_be_above_zero_and_at_most_one(share: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match="share"):
+        OverShare(share, context_window=1_000)
+
+
+@pytest.mark.parametrize("policies", [{"t": 5}, {"t": "always"}, {"t": Always}, {7: Always()}, {("a", 1): Always()}])
+def test_what_is_no_policy_is_refused_by_name(policies: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match="polic"):
+        Policies(policies, DEFAULT)

@@ -1,0 +1,185 @@
+"""Previews: within the budget, saying what is shown of what, and true to the content."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck import ByteCounter, TiktokenCounter, TokenCounter
+from coatcheck.blocks import JsonValue, json_text, to_valid_unicode
+from coatcheck.preview import Previewed, preview
+from tests.core.strategies import json_values, long_texts
+
+TIKTOKEN = TiktokenCounter()
+COUNTERS = [pytest.param(TIKTOKEN, id="tiktoken"), pytest.param(ByteCounter(), id="bytes")]
+LOG = "".join(f"2026-01-{number % 28 + 1:02} INFO request {number} served\n" for number in range(1, 5_001))
+ORDERS: list[JsonValue] = [
+    {"id": number, "customer": f"customer {number}", "total": number / 4, "items": [{"sku": "a"}, {"sku": "b"}]}
+    for number in range(2_000)
+]
+
+
+def _preview(text: str, budget: int, *, counter: TokenCounter = TIKTOKEN, content_type: str = "text/plain") -> str:
+    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+    return preview(Previewed(text=text, content_type=content_type, lines=lines), counter, budget=budget)
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+@given(text=long_texts(), budget=st.integers(0, 300))
+def test_a_preview_of_text_never_exceeds_its_budget_and_is_valid_unicode(
+    counter: TokenCounter, text: str, budget: int
+) -> None:
+    shown = _preview(text, budget, counter=counter)
+
+    shown.encode("utf-8")
+    assert counter.count(shown) <= budget
+
+
+@given(value=json_values(), repeat=st.integers(1, 200), budget=st.integers(0, 300))
+def test_a_preview_of_json_never_exceeds_its_budget_and_is_valid_unicode(
+    value: JsonValue, repeat: int, budget: int
+) -> None:
+    shown = _preview(json_text([value] * repeat), budget, content_type="application/json")
+
+    shown.encode("utf-8")
+    assert TIKTOKEN.count(shown) <= budget
+
+
+@given(text=long_texts(), budget=st.integers(40, 300))
+def test_what_a_preview_of_text_shows_stands_in_the_text(text: str, budget: int) -> None:
+    shown = _preview(text, budget)
+    gap = re.search(r"\n\[… (lines|characters) [\d,]+-[\d,]+ of [\d,]+ not shown …\]\n", shown)
+    valid = to_valid_unicode(text)
+
+    if gap is None:
+        assert valid.startswith(shown)
+    else:
+        assert valid.startswith(shown[: gap.start()])
+        assert valid.endswith(shown[gap.end() :])
+
+
+def test_text_that_fits_is_shown_whole() -> None:
+    assert _preview("short\ntext\n", 100) == "short\ntext\n"
+
+
+def test_text_shows_whole_lines_of_head_and_tail_and_names_the_lines_between() -> None:
+    shown = _preview(LOG, 500).splitlines()
+    gap = next(index for index, line in enumerate(shown) if line.startswith("[…"))
+    numbers = re.fullmatch(r"\[… lines ([\d,]+)-([\d,]+) of 5,000 not shown …\]", shown[gap])
+
+    assert numbers is not None
+    first, last = (int(number.replace(",", "")) for number in numbers.groups())
+    assert shown[:gap] == LOG.splitlines()[: first - 1]
+    assert shown[gap + 1 :] == LOG.splitlines()[last:]
+    assert gap > 5
+    assert len(shown) - gap > 5
+
+
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_line_numbers_of_the_gap_do_not_depend_on_the_last_line_end(ending: str) -> None:
+    shown = _preview(LOG.rstrip("\n") + ending, 500)
+
+    numbers = re.search(r"lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown", shown)
+    assert numbers is not None
+    assert numbers.group(3) == "5,000"
+    tail = shown[numbers.end() :].split("\n", 1)[1].splitlines()
+    assert int(numbers.group(2).replace(",", "")) + len(tail) == 5_000
+
+
+def test_one_long_line_shows_both_ends_and_names_the_characters_between() -> None:
+    line = "".join(f"<{number}>" for number in range(200_000))
+    shown = _preview(line, 300)
+    numbers = re.search(r"\n\[… characters ([\d,]+)-([\d,]+) of ([\d,]+) not shown …\]\n", shown)
+
+    assert numbers is not None
+    first, last, total = (int(number.replace(",", "")) for number in numbers.groups())
+    assert total == len(line)
+    assert shown[: numbers.start()] == line[:first]
+    assert shown[numbers.end() :] == line[last + 1 :]
+
+
+def test_the_tail_is_there_because_errors_stand_at_the_end() -> None:
+    assert _preview(LOG + "FATAL: disk full\n", 200).endswith("FATAL: disk full\n")
+
+
+def test_a_budget_of_nothing_shows_nothing() -> None:
+    assert _preview(LOG, 0) == ""
+
+
+def test_a_list_of_records_shows_its_shape_and_whole_records_from_both_ends() -> None:
+    shown = _preview(json.dumps(ORDERS), 600).splitlines()
+
+    assert shown[0] == "list of 2,000 objects: id int, customer str, total float, items list"
+    records = {match.group(1): match.group(2) for match in map(re.compile(r"\[(\d+)\] (.*)").fullmatch, shown) if match}
+    assert {"0", "1999"} <= set(records)
+    assert all(json.loads(record) == ORDERS[int(index)] for index, record in records.items())
+    assert shown.count("…") == 1
+
+
+def test_an_object_shows_its_keys_and_the_records_of_its_longest_list() -> None:
+    shown = _preview(json.dumps({"page": 1, "total count": 2_000, "results": ORDERS}), 600)
+
+    assert shown.startswith('object with 3 keys:\npage: 1\n"total count": 2000\nresults: list of 2,000 objects: id int')
+    assert '\nresults[0] {"id": 0,' in shown
+    assert '\nresults[1999] {"id": 1999,' in shown
+
+
+def test_a_field_that_some_records_lack_is_marked_and_mixed_types_are_named() -> None:
+    records = [{"id": number, **({"note": None if number % 2 else "x"} if number % 3 else {})} for number in range(500)]
+
+    assert "id int, note null|str?" in _preview(json.dumps(records), 200).splitlines()[0]
+
+
+def test_long_strings_and_nested_containers_of_a_long_record_are_named_by_size() -> None:
+    record = {"id": 7, "text": "word " * 500, "tags": list(range(900)), "owner": {"name": "x" * 700}}
+
+    assert _preview(json.dumps([record] * 50), 400).splitlines()[1] == (
+        f'[0] {{"id": 7, "text": {json.dumps(("word " * 500)[:160])}… (2,500 characters), "tags": [900 items],'
+        ' "owner": {1 key}}'
+    )
+
+
+def test_integers_beyond_64_bits_are_shown_as_they_are() -> None:
+    number = 123_456_789_012_345_678_901_234_567_890
+
+    assert str(number) in _preview(json.dumps([{"id": number}] * 500), 200)
+
+
+def test_a_wide_object_says_how_many_keys_are_left_out() -> None:
+    shown = _preview(json.dumps({f"key_{number}": number for number in range(5_000)}), 200)
+
+    assert shown.startswith("object with 5,000 keys:\nkey_0: 0\n")
+    left_out = re.search(r"… and ([\d,]+) more keys$", shown)
+    assert left_out is not None
+    assert shown.count("key_") + int(left_out.group(1).replace(",", "")) == 5_000
+
+
+@pytest.mark.parametrize("text", ["[1, 2, 3" * 900 + "]", "{not json}" * 900, "[" * 2_000 + "]" * 2_000])
+def test_what_only_looks_like_json_is_shown_as_text(text: str) -> None:
+    shown = _preview(text, 100)
+
+    assert "not shown …]" in shown
+
+
+def test_json_that_is_too_large_to_parse_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coatcheck.preview.json.MAX_PARSED_CHARACTERS", 1_000)
+
+    assert "characters" in _preview(json.dumps(ORDERS), 300)
+
+
+def test_a_preview_of_a_large_text_is_made_from_its_ends() -> None:
+    looked_at = 0
+
+    class Counting(ByteCounter):
+        def count(self, text: str) -> int:
+            nonlocal looked_at
+            looked_at += len(text)
+            return super().count(text)
+
+    preview(Previewed(text=LOG * 50, content_type="text/plain", lines=250_000), Counting(), budget=1_000)
+
+    assert looked_at < 200_000

@@ -1,0 +1,257 @@
+"""Slices by character and by line, and what is said of content that has neither."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coatcheck.errors import InvalidRequest
+from coatcheck.reading import MINIMUM_BUDGET, is_text
+from coatcheck.tokens import ByteCounter, TiktokenCounter, TokenCounter
+from tests.core.reading_driver import REFERENCE, Stored, body, foreign, shown, split_lines, stored
+from tests.core.strategies import long_texts, texts
+
+
+class CharacterCounter(TokenCounter):
+    """The most expensive counter that a host could write: each character is a token."""
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
+COUNTERS: list[TokenCounter] = [ByteCounter(), CharacterCounter()]
+
+
+def pages(content: Stored, *, budget: int, counter: TokenCounter) -> list[str]:
+    """Read everything, following the literal next call."""
+    found, arguments = [], {}
+    while True:
+        answer = content.ask(budget=budget, counter=counter, **arguments)
+        assert counter.count(answer.text) <= budget
+        found.append(body(answer))
+        if answer.next_call is None:
+            assert answer.text.endswith("\n[End of content]")
+            return found
+        arguments = dict(answer.next_call)
+        assert answer.text.endswith(
+            f'\n[More: retrieve_offloaded_content(reference="{REFERENCE}", offset={arguments["offset"]})]'
+        )
+
+
+@given(text=long_texts(), budget=st.integers(MINIMUM_BUDGET, 3_000), counter=st.sampled_from(COUNTERS))
+@settings(max_examples=60)
+def test_pages_put_together_are_the_original(text: str, budget: int, counter: TokenCounter) -> None:
+    text = text[:20_000]
+    if text:
+        assert "".join(pages(stored(text), budget=budget, counter=counter)) == shown(text)
+
+
+@pytest.mark.parametrize("text", ["汉字" * 2_000, "👩‍👩‍👧" * 500, " " * 50_000, "e\u0301\u0301" * 2_000, "\r\n\0\u2028" * 900])
+def test_pages_put_together_are_the_original_in_real_tokens(text: str) -> None:
+    assert "".join(pages(stored(text), budget=MINIMUM_BUDGET, counter=TiktokenCounter())) == text
+
+
+def test_a_page_says_what_it_shows() -> None:
+    answer = stored("x" * 41_234).ask(budget=1_000)
+    stop = 41_234 - len("x" * 41_234) + len(body(answer))
+
+    assert answer.text.startswith(f"[Characters 0-{stop - 1:,} of 41,234]\nxxx")
+    assert answer.next_call == {"offset": stop}
+    assert 900 < ByteCounter().count(answer.text) <= 1_000
+
+
+def test_small_content_comes_whole() -> None:
+    assert stored("héllo\n").ask().text == "[Characters 0-5 of 6]\nhéllo\n\n[End of content]"
+
+
+@pytest.mark.parametrize(("offset", "expected"), [(-3, "789"), ("-2", "89"), (-1, "9"), (-99, "0123456789"), (9, "9")])
+def test_a_negative_offset_counts_from_the_end(offset: object, expected: str) -> None:
+    assert body(stored("0123456789").ask(offset=offset)) == expected
+
+
+@pytest.mark.parametrize("offset", [10, 11, 10**14])
+def test_an_offset_behind_the_end_is_refused_with_the_length(offset: int) -> None:
+    with pytest.raises(InvalidRequest, match=r"beyond the content \(10 characters\): the last character is 9"):
+        stored("0123456789").ask(offset=offset)
+
+
+@pytest.mark.parametrize("selectors", [{}, {"offset": 0}, {"line_range": "1-2"}, {"pattern": "x"}, {"query": "a"}])
+def test_empty_content_says_so(selectors: dict[str, object]) -> None:
+    assert stored("").ask(**selectors).text == "[Content is empty]"
+
+
+def test_lines_are_numbered() -> None:
+    answer = stored("".join(f"line {n}\r\n" for n in range(1, 51))).ask(line_range={"start": 8, "end": 11})
+
+    assert answer.text == "[Lines 8-11 of 50]\n\n   8| line 8\n   9| line 9\n  10| line 10\n  11| line 11"
+    assert answer.next_call is None
+
+
+def test_the_end_of_a_line_range_is_clipped() -> None:
+    assert stored("a\nb\nc").ask(line_range="2-99").text == "[Lines 2-3 of 3]\n\n  2| b\n  3| c"
+
+
+def test_a_carriage_return_without_a_line_feed_is_content() -> None:
+    assert stored("a\rb\nc\r").ask(line_range="1-").text == "[Lines 1-2 of 2]\n\n  1| a\rb\n  2| c\r"
+
+
+@pytest.mark.parametrize(("text", "length"), [("a\nb\nc\n", "3 lines"), ("a", "1 line")])
+def test_a_line_range_behind_the_end_is_refused(text: str, length: str) -> None:
+    with pytest.raises(InvalidRequest, match=rf"line_range.start \(9\) is beyond content length \({length}\)"):
+        stored(text).ask(line_range={"start": 9, "end": 12})
+
+
+def test_lines_over_budget_stop_at_a_whole_line() -> None:
+    text = "".join(f"line {n} {'x' * 40}\n" for n in range(1, 1_001))
+    answer = stored(text).ask(line_range="1-1000", budget=400)
+    *rows, truncated, more = answer.text.split("\n")
+    last = len(rows) - 2
+
+    assert rows[0] == f"[Lines 1-{last} of 1000]"
+    assert rows[-1] == f"  {last}| line {last} {'x' * 40}"
+    assert truncated == "[output truncated, narrow your range]"
+    assert more == (
+        f'[More: retrieve_offloaded_content(reference="{REFERENCE}", '
+        f'line_range={{"start": {last + 1}, "end": 1000}})]'
+    )
+    assert answer.next_call == {"line_range": {"start": last + 1, "end": 1000}}
+    assert 370 < ByteCounter().count(answer.text) <= 400
+
+
+def test_a_line_that_does_not_fit_is_read_on_by_character() -> None:
+    text = "first\n" + "0123456789" * 1_000 + "\nlast\n"
+    whole = stored(text).ask(line_range="1-3", budget=300)
+    assert whole.text.startswith("[Lines 1-1 of 3]\n\n  1| first\n[output truncated")
+    assert whole.next_call == {"line_range": {"start": 2, "end": 3}}
+
+    part = stored(text).ask(budget=300, **whole.next_call)
+    assert part.next_call is not None
+    stop = int(str(part.next_call["offset"]))
+    assert part.text.startswith(f"[Line 2 of 3, only its characters 6-{stop - 1:,} of the content]\n\n  2| 0123456789")
+    assert part.text.split("\n")[2] == f"  2| {text[6:stop]}…"
+
+    assert body(stored(text).ask(budget=300, **part.next_call)).startswith(text[stop : stop + 50])
+
+
+@given(text=long_texts(), start=st.integers(1, 60), count=st.integers(1, 60), budget=st.integers(MINIMUM_BUDGET, 2_000))
+@settings(max_examples=60)
+def test_following_the_next_call_shows_every_line(text: str, start: int, count: int, budget: int) -> None:
+    text, counter = text[:20_000], ByteCounter()
+    lines = [shown(line) for line in split_lines(text)]
+    if start > len(lines):
+        return
+    content, seen, arguments = stored(text), list[str](), {"line_range": [start, start + count - 1]}
+    while arguments:
+        answer = content.ask(budget=budget, counter=counter, **arguments)
+        assert counter.count(answer.text) <= budget
+        if "offset" in (answer.next_call or {}):
+            break  # a line longer than the budget: read by character from here
+        rows = answer.text.split("\n")[2:]
+        seen += [row.partition("| ")[2] for row in (rows[:-2] if answer.next_call else rows)]
+        arguments = dict(answer.next_call or {})
+
+    assert seen == lines[start - 1 :][: len(seen)]
+    assert "offset" in (answer.next_call or {}) or len(seen) == min(count, len(lines) - start + 1)
+
+
+@pytest.mark.parametrize("selectors", [{"pattern": "x"}, {"line_range": "1-2"}, {"query": "a"}, {"offset": 5}])
+def test_binary_content_cannot_be_searched(selectors: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequest, match=r"cannot search binary content \(image/png\)"):
+        foreign(b"\x89PNG" * 26, "image/png").ask(**selectors)
+
+
+def test_binary_content_is_described() -> None:
+    answer = foreign(b"\x89PNG" * 26, "image/png").ask()
+
+    assert answer.text == "[image/png, 104 bytes: binary content, not shown]"
+    assert answer.next_call is None
+
+
+def test_a_content_type_of_any_length_fits() -> None:
+    assert ByteCounter().count(foreign(b"x", "x" * 100_000).ask(budget=256).text) <= 256
+
+
+@pytest.mark.parametrize(
+    ("content_type", "text"),
+    [
+        ("text/plain", True),
+        ("TEXT/HTML; charset=utf-8", True),
+        ("application/json", True),
+        ("application/vnd.api+json", True),
+        ("application/x-ndjson", True),
+        ("application/atom+xml", True),
+        ("image/svg+xml", True),
+        ("application/md", True),
+        ("application/pdf", False),
+        ("application/octet-stream", False),
+        ("image/png", False),
+        ("", False),
+    ],
+)
+def test_text_is_known_by_its_type(content_type: str, text: bool) -> None:
+    assert is_text(content_type) is text
+
+
+def test_a_budget_that_no_answer_fits_into_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=f"at least {MINIMUM_BUDGET} are needed"):
+        stored("x").ask(budget=MINIMUM_BUDGET - 1)
+
+
+def _selectors() -> st.SearchStrategy[dict[str, object]]:
+    patterns = st.sampled_from(["a", "ERROR", ".*", "^", "$", "x+", "[^q]*", "(", "\\d+", "\ud800", "汉" * 300, "the " * 200])
+    ranges = st.tuples(st.integers(1, 5), st.integers(5, 500))
+    return st.one_of(
+        st.fixed_dictionaries({}, optional={"offset": st.integers(-50, 3_000)}),
+        st.fixed_dictionaries({"line_range": ranges}),
+        st.fixed_dictionaries(
+            {"pattern": patterns},
+            optional={"line_range": ranges, "context_lines": st.integers(0, 9), "offset": st.integers(-50, 3_000)},
+        ),
+        st.fixed_dictionaries(
+            {"query": st.sampled_from(["@", "[0]", "a", "length(@)", "[*]", "['" + "汉" * 400 + "',@]"])},
+            optional={"offset": st.integers(-50, 50)},
+        ),
+    )
+
+
+_CONTENTS = st.one_of(long_texts(), texts(), texts().map(json.dumps), texts().map(lambda text: json.dumps([text] * 90)))
+
+
+@given(text=_CONTENTS, selectors=_selectors(), budget=st.integers(MINIMUM_BUDGET, 1_200), counter=st.sampled_from(COUNTERS))
+@settings(max_examples=400)
+def test_no_answer_exceeds_its_budget(
+    text: str, selectors: dict[str, object], budget: int, counter: TokenCounter
+) -> None:
+    content = stored(text[:30_000])
+    content.reference = "a" * 32 + "-4f9c1e7a20b3d8e1-07ac-longer"
+    try:
+        answer = content.ask(budget=budget, counter=counter, **selectors)
+    except InvalidRequest:
+        return
+    assert counter.count(answer.text) <= budget
+    answer.text.encode("utf-8")
+    if answer.next_call is not None:
+        assert answer.text.split("\n")[-1].startswith("[More: ")
+
+
+@given(text=_CONTENTS, selectors=_selectors(), budget=st.integers(MINIMUM_BUDGET, 700))
+@settings(max_examples=25)
+def test_no_answer_exceeds_its_budget_in_real_tokens(text: str, selectors: dict[str, object], budget: int) -> None:
+    counter = TiktokenCounter()
+    try:
+        answer = stored(text[:30_000]).ask(budget=budget, counter=counter, **selectors)
+    except InvalidRequest:
+        return
+    assert counter.count(answer.text) <= budget
+
+
+def test_a_next_call_that_takes_too_much_is_described() -> None:
+    long_pattern = "x" + "y?" * 400
+    answer = stored("x\n" * 5_000).ask(pattern=long_pattern, budget=MINIMUM_BUDGET)
+    assert answer.next_call is not None
+
+    assert answer.text.endswith(f"[More: the same call with offset={answer.next_call['offset']}]")
+    assert answer.next_call["pattern"] == long_pattern

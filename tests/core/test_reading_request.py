@@ -1,0 +1,129 @@
+"""The model's arguments: every shape that has a meaning is taken, everything else is refused with what is accepted."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck.errors import InvalidRequest
+from coatcheck.reading.request import LAST_LINE, MAX_CONTEXT_LINES, Request, parse_request
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_what_is_empty_is_not_given(nothing: str | None) -> None:
+    request = parse_request(pattern=nothing, line_range=nothing, context_lines=nothing, query=nothing, offset=nothing)
+
+    assert request == Request()
+    assert request.selects_nothing
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"start": 5, "end": 10}, (5, 10)),
+        ({"start": "5", "end": " 10 "}, (5, 10)),
+        ({"start": 5}, (5, LAST_LINE)),
+        ({"start": 5, "end": None}, (5, LAST_LINE)),
+        ({"start": 5, "end": ""}, (5, LAST_LINE)),
+        ({"end": 10}, (1, 10)),
+        ({}, None),
+        ({"start": None, "end": None}, None),
+        ([5, 10], (5, 10)),
+        ((5, None), (5, LAST_LINE)),
+        ((None, 10.0), (1, 10)),
+        ("5-10", (5, 10)),
+        ("5:10", (5, 10)),
+        (" 5 - 10 ", (5, 10)),
+        ("5", (5, 5)),
+        ("5-", (5, LAST_LINE)),
+        (":10", (1, 10)),
+        ('{"start": 5, "end": 10}', (5, 10)),
+        ("[5, 10]", (5, 10)),
+        ("  ", None),
+    ],
+)
+def test_a_line_range_has_many_shapes(given: object, meant: tuple[int, int] | None) -> None:
+    assert parse_request(line_range=given).line_range == meant
+
+
+@pytest.mark.parametrize(
+    "given", ["ten", "-20", "1-2-3", "5.0", 5, {"from": 1, "to": 2}, [1], [1, 2, 3], b"12", "{broken", "\u0665"]
+)
+def test_a_line_range_of_no_shape_is_refused_with_those_that_are(given: object) -> None:
+    with pytest.raises(InvalidRequest, match=r'line_range must look like \{"start": 10, "end": 20\}'):
+        parse_request(line_range=given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"line_range": {"start": 0, "end": 5}}, "line_range.start must be 1 or more, not 0"),
+        ({"line_range": {"start": -3}}, "line_range.start must be 1 or more, not -3"),
+        ({"line_range": {"start": 9, "end": 5}}, r"line_range.start \(9\) is after line_range.end \(5\)"),
+        ({"line_range": {"end": 0}}, r"line_range.start \(1\) is after line_range.end \(0\)"),
+        ({"line_range": {"start": "x"}}, "line_range.start must be a whole number, not 'x'"),
+        ({"line_range": {"end": True}}, "line_range.end must be a whole number, not True"),
+        ({"context_lines": -1}, "context_lines must be 0 or more, not -1"),
+        ({"context_lines": True}, "context_lines must be a whole number, not True"),
+        ({"context_lines": "10.0"}, "context_lines must be a whole number, not '10.0'"),
+        ({"context_lines": 2.5}, "context_lines must be a whole number, not 2.5"),
+        ({"context_lines": [1]}, "context_lines must be a whole number, not list"),
+        ({"offset": "ten"}, "offset must be a whole number, not 'ten'"),
+        ({"offset": float("nan")}, "offset must be a whole number, not nan"),
+        ({"offset": float("inf")}, "offset must be a whole number, not inf"),
+        ({"offset": 10**5_000}, "offset must be a whole number, not a number of more than 15 digits"),
+        ({"offset": "9" * 5_000}, "offset must be a whole number, not '9999"),
+        ({"pattern": 5}, "pattern must be a text, not 5"),
+        ({"pattern": ["a"]}, "pattern must be a text, not list"),
+        ({"pattern": "x" * 1_001}, "pattern has 1,001 characters; at most 1,000 are accepted"),
+        ({"query": "x" * 1_001}, "query has 1,001 characters; at most 1,000 are accepted"),
+        ({"query": {"a": 1}}, "query must be a text, not dict"),
+        ({"query": "a", "pattern": "b"}, "query cannot be combined with pattern or line_range"),
+        ({"query": "a", "line_range": "1-2"}, "query cannot be combined with pattern or line_range"),
+        ({"offset": 5, "line_range": "1-2"}, "offset counts characters and line_range counts lines"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_is_accepted(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        parse_request(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("given", "meant"), [(10, 10), ("11", 11), (" 12", 12), (13.0, 13), ("-5", -5), (0, 0)])
+def test_a_number_may_be_text(given: object, meant: int) -> None:
+    assert parse_request(offset=given).offset == meant
+
+
+def test_context_is_clamped() -> None:
+    assert parse_request(context_lines=10**9).context_lines == MAX_CONTEXT_LINES
+    assert parse_request(context_lines="3").context_lines == 3
+
+
+def test_a_pattern_may_go_with_a_range_and_an_offset() -> None:
+    request = parse_request(pattern="x", line_range="2-3", offset=7)
+
+    assert (request.pattern, request.line_range, request.offset) == ("x", (2, 3), 7)
+    assert not request.selects_nothing
+
+
+def test_offset_zero_is_as_good_as_none() -> None:
+    assert parse_request(line_range="2-3", offset=0).line_range == (2, 3)
+    assert parse_request(offset="0").selects_nothing
+
+
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.binary(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["start", "end", "x"]), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(pattern=_ANYTHING, line_range=_ANYTHING, context_lines=_ANYTHING, query=_ANYTHING, offset=_ANYTHING)
+def test_anything_is_a_request_or_refused(**arguments: object) -> None:
+    try:
+        request = parse_request(**arguments)  # type: ignore[arg-type]
+    except InvalidRequest as error:
+        assert len(str(error)) < 300
+    else:
+        assert request.line_range is None or 1 <= request.line_range[0] <= request.line_range[1]
+        assert 0 <= request.context_lines <= MAX_CONTEXT_LINES

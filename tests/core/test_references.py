@@ -1,0 +1,106 @@
+"""References and keys: the same content, call and scope give the same ones; another scope's say nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck import InvalidRequest, ReferenceNotFound
+from coatcheck.references import content_digest, find_references, make_reference, resolve_reference, storage_key
+from tests.core.strategies import texts
+
+SCOPES = texts(pieces=6)
+HOSTILE_NAMES = ["../../x", "a" * 1_400, "", "\0", "ключ", "A-b.C", "con", "x\ny", "\ud800", " "]
+
+
+@given(tool_name=texts(pieces=6), scope=SCOPES, data=st.binary(max_size=50))
+def test_a_reference_leads_to_its_key_in_its_scope(tool_name: str, scope: str, data: bytes) -> None:
+    digest = content_digest("text/plain", data)
+
+    assert resolve_reference(make_reference(tool_name, scope, digest=digest), scope) == storage_key(scope, digest)
+
+
+@given(scope=SCOPES, other=SCOPES, data=st.binary(max_size=50))
+def test_a_reference_of_another_scope_is_an_unknown_one(scope: str, other: str, data: bytes) -> None:
+    digest = content_digest("text/plain", data)
+    reference = make_reference("search", scope, digest=digest)
+    unknown = make_reference("search", "a scope that nobody has", digest=digest)
+    if reference in (make_reference("search", other, digest=digest), unknown):
+        return  # one pair of scopes in 65,536 has the same check; such a reference is called expired
+
+    with pytest.raises(ReferenceNotFound) as foreign:
+        resolve_reference(reference, other)
+    with pytest.raises(ReferenceNotFound) as invented:
+        resolve_reference(unknown, scope)
+
+    assert type(foreign.value) is type(invented.value) is ReferenceNotFound
+    assert str(foreign.value).replace(reference, "R") == str(invented.value).replace(unknown, "R")
+
+
+@pytest.mark.parametrize("tool_name", HOSTILE_NAMES)
+def test_no_tool_name_reaches_a_key_or_breaks_a_reference(tool_name: str) -> None:
+    digest = content_digest("text/plain", b"x")
+    reference = make_reference(tool_name, "s", digest=digest)
+
+    assert reference.isascii()
+    assert len(reference) <= 54
+    assert set(reference) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-")
+    assert resolve_reference(reference, "s") == storage_key("s", digest)
+
+
+@pytest.mark.parametrize("scope", HOSTILE_NAMES)
+def test_no_scope_reaches_a_key(scope: str) -> None:
+    key = storage_key(scope, content_digest("text/plain", b"x"))
+
+    assert set(key) <= set("0123456789abcdef/")
+    assert len(key) == 33
+
+
+@pytest.mark.parametrize(
+    "written", ["{}", "`{}`", '"{}"', "({})", " {} \n", "[{}]", "ref: {}", "<{}>", "{}.", "ref={}", "'{}',"]
+)
+def test_what_models_put_around_a_reference_does_not_matter(written: str) -> None:
+    digest = content_digest("text/plain", b"x")
+    reference = make_reference("search", "s", digest=digest)
+
+    assert resolve_reference(written.format(reference), "s") == storage_key("s", digest)
+    assert resolve_reference(written.format(reference.upper()), "s") == storage_key("s", digest)
+
+
+def test_the_slug_does_not_matter() -> None:
+    digest = content_digest("text/plain", b"x")
+    reference = make_reference("search", "s", digest=digest)
+
+    assert resolve_reference(reference.replace("search", "other-Tool"), "s") == storage_key("s", digest)
+    assert resolve_reference(reference.removeprefix("search-"), "s") == storage_key("s", digest)
+
+
+@pytest.mark.parametrize("reference", [None, 7, "", "   ", b"x", ["a"], "x" * 257])
+def test_what_is_no_reference_at_all_is_refused(reference: object) -> None:
+    with pytest.raises(InvalidRequest, match="reference"):
+        resolve_reference(reference, "s")
+
+
+@given(reference=st.text(min_size=1, max_size=256).filter(str.strip))
+def test_an_invented_reference_is_unknown(reference: str) -> None:
+    with pytest.raises(ReferenceNotFound):
+        resolve_reference(reference, "s")
+
+
+def test_two_references_in_one_argument_are_refused() -> None:
+    both = " ".join(make_reference("t", "s", digest=content_digest("text/plain", data)) for data in (b"1", b"2"))
+
+    with pytest.raises(ReferenceNotFound):
+        resolve_reference(both, "s")
+
+
+def test_every_reference_in_a_text_is_found() -> None:
+    made = [make_reference("tool", "s", digest=content_digest("text/plain", bytes([value]))) for value in range(5)]
+    text = f"{made[0]}, see {made[1]}; [{made[2]}]\n  {made[3]} (text/plain, 3 bytes)\n| ref: {made[4]}]"
+
+    assert [match.group() for match in find_references(text)] == made
+
+
+def test_content_type_is_part_of_the_digest() -> None:
+    assert content_digest("text/plain", b"{}") != content_digest("application/json", b"{}")

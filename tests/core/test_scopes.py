@@ -1,0 +1,72 @@
+"""Whose content it is: the argument, else the ambient scope, else the framework's identity, else the default."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from typing import Any
+
+import pytest
+
+from coatcheck import InvalidRequest, scope
+from coatcheck.scopes import choose_scope
+
+
+@pytest.mark.parametrize(
+    ("argument", "ambient", "identity", "expected"),
+    [
+        ("argument", "ambient", "identity", "argument"),
+        (None, "ambient", "identity", "ambient"),
+        (None, None, "identity", "identity"),
+        (None, None, None, "default"),
+    ],
+)
+def test_order_of_scopes(argument: str | None, ambient: str | None, identity: str | None, expected: str) -> None:
+    if ambient is None:
+        assert choose_scope(argument, identity, required=False) == expected
+        return
+    with scope(ambient):
+        assert choose_scope(argument, identity, required=False) == expected
+
+
+def test_a_required_scope_refuses_the_default_and_says_what_to_do() -> None:
+    with pytest.raises(InvalidRequest, match=r"require_scope=True .* thread_id"):
+        choose_scope(None, None, required=True)
+    assert choose_scope(None, "thread-1", required=True) == "thread-1"
+
+
+def test_scopes_nest_and_end() -> None:
+    with scope("outer"):
+        with scope("inner"):
+            assert choose_scope(None, None, required=True) == "inner"
+        assert choose_scope(None, None, required=True) == "outer"
+    assert choose_scope(None, None, required=False) == "default"
+
+
+async def test_tasks_do_not_see_each_others_scope() -> None:
+    async def worker(name: str) -> str:
+        with scope(name):
+            await asyncio.sleep(0)
+            return choose_scope(None, None, required=True)
+
+    names = [f"tenant-{number}" for number in range(20)]
+
+    assert await asyncio.gather(*map(worker, names)) == names
+
+
+def test_a_thread_with_a_copied_context_sees_the_scope() -> None:
+    seen: list[str] = []
+    with scope("tenant"):
+        context = contextvars.copy_context()
+    thread = threading.Thread(target=lambda: seen.append(context.run(choose_scope, None, None, required=False)))
+    thread.start()
+    thread.join()
+
+    assert seen == ["tenant"]
+
+
+@pytest.mark.parametrize("name", ["", None, 7, "x" * 5_000])
+def test_what_is_no_scope_is_refused(name: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match="scope"), scope(name):
+        pass

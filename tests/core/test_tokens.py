@@ -1,0 +1,178 @@
+"""Counting, estimating and cutting: exact where it must be, early where it can be, on any input whatever."""
+
+from __future__ import annotations
+
+import base64
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck import ByteCounter, InvalidRequest, TiktokenCounter, TokenCounter
+from coatcheck.tokens import WINDOW_CHARACTERS, estimate_tokens, utf8_length
+from tests.core.strategies import texts
+
+TIKTOKEN = TiktokenCounter()
+MEGABYTE = 1_000_000
+
+
+class WordCounter(TokenCounter):
+    """A user's counter that gives ``count`` alone."""
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+COUNTERS = [pytest.param(TIKTOKEN, id="tiktoken"), pytest.param(ByteCounter(), id="bytes")]
+
+HOSTILE = {
+    "blanks": " " * 10 * MEGABYTE,
+    "tabs": "\t" * 10 * MEGABYTE,
+    "newlines": "\n" * 10 * MEGABYTE,
+    "one letter": "a" * 10 * MEGABYTE,
+    "base64": base64.b64encode(random.Random(7).randbytes(3 * MEGABYTE // 4)).decode(),  # noqa: S311 - test data
+    "Chinese": "工具返回的结果太大了。" * 100_000,
+    "emoji sequences": "👨‍👩‍👧‍👦🏳️‍🌈👍🏽" * 20_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_no_input_kills_or_stalls_the_tokenizer(text: str) -> None:
+    assert TIKTOKEN.exceeds(text, 2_500)
+    assert TIKTOKEN.count(TIKTOKEN.head(text, 500)) <= 500
+    assert TIKTOKEN.count(TIKTOKEN.tail(text, 500)) <= 500
+    assert estimate_tokens(text, TIKTOKEN, exact_up_to=10_000).tokens > 2_500
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+@given(text=texts(), limit=st.integers(0, 60))
+def test_head_and_tail_never_exceed_their_limit_and_are_parts_of_the_text(
+    counter: TokenCounter, text: str, limit: int
+) -> None:
+    head, tail = counter.head(text, limit), counter.tail(text, limit)
+
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert counter.count(head) <= limit
+    assert counter.count(tail) <= limit
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+@given(text=texts(), limit=st.integers(0, 60))
+def test_exceeds_agrees_with_count(counter: TokenCounter, text: str, limit: int) -> None:
+    assert counter.exceeds(text, limit) == (counter.count(text) > limit)
+
+
+@given(text=texts(), limit=st.integers(0, 20))
+def test_a_counter_that_only_counts_gets_the_other_methods(text: str, limit: int) -> None:
+    counter = WordCounter()
+
+    assert counter.exceeds(text, limit) == (counter.count(text) > limit)
+    assert counter.count(counter.head(text, limit)) <= limit
+    assert counter.count(counter.tail(text, limit)) <= limit
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_head_and_tail_use_most_of_their_budget(counter: TokenCounter) -> None:
+    text = "".join(f"2026-01-{day % 28 + 1:02} INFO request {day} served\n" for day in range(5_000))
+
+    assert counter.count(counter.head(text, 500)) > 490
+    assert counter.count(counter.tail(text, 500)) > 490
+
+
+@pytest.mark.parametrize("cluster", ["e\u0301", "👍🏽", "👩‍👩‍👧", "☂️", "\r\n", "ก็"])
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_a_cut_never_parts_a_character_from_its_marks(counter: TokenCounter, cluster: str) -> None:
+    text = cluster * 300
+
+    for limit in range(1, 40):
+        assert len(counter.head(text, limit)) % len(cluster) == 0
+        assert len(counter.tail(text, limit)) % len(cluster) == 0
+
+
+def test_a_cut_gives_up_on_a_character_with_endless_marks() -> None:
+    text = "e" + "\u0301" * 10_000
+
+    assert 0 < len(TIKTOKEN.head(text, 50)) < len(text)
+
+
+@given(text=texts())
+def test_bytes_are_weighed_not_characters(text: str) -> None:
+    assert ByteCounter().count(text) == -(-utf8_length(text) // 4)
+
+
+@given(text=texts(), exact_up_to=st.integers(1, 200))
+def test_an_estimate_is_exact_up_to_its_limit(text: str, exact_up_to: int) -> None:
+    estimate = estimate_tokens(text, TIKTOKEN, exact_up_to=exact_up_to)
+    counted = TIKTOKEN.count(text)
+
+    assert estimate.exact == (counted <= exact_up_to)
+    if estimate.exact:
+        assert estimate.tokens == counted
+
+
+def test_an_estimate_beyond_its_limit_has_two_digits_and_is_near() -> None:
+    text = "".join(f"2026-01-{day % 28 + 1:02} INFO request {day} served in {day % 97} ms\n" for day in range(50_000))
+    estimate = estimate_tokens(text, TIKTOKEN, exact_up_to=10_000)
+
+    assert not estimate.exact
+    assert set(str(estimate.tokens)[2:]) == {"0"}
+    assert estimate.tokens == pytest.approx(TIKTOKEN.count(text), rel=0.1)
+
+
+def test_an_estimate_of_a_huge_text_looks_at_three_windows_only() -> None:
+    looked_at = 0
+
+    class Counting(ByteCounter):
+        def count(self, text: str) -> int:
+            nonlocal looked_at
+            looked_at += len(text)
+            return super().count(text)
+
+    estimate_tokens("x" * 10 * MEGABYTE, Counting(), exact_up_to=10_000)
+
+    assert looked_at <= 3 * WINDOW_CHARACTERS
+
+
+def test_exceeds_stops_as_soon_as_it_knows() -> None:
+    looked_at = 0
+
+    class Counting(WordCounter):
+        def count(self, text: str) -> int:
+            nonlocal looked_at
+            looked_at += len(text)
+            return super().count(text)
+
+    assert Counting().exceeds("word " * MEGABYTE, 100)
+    assert looked_at <= WINDOW_CHARACTERS
+
+
+def test_special_tokens_in_content_are_ordinary_text() -> None:
+    assert TIKTOKEN.count("<|endoftext|>") > 1
+
+
+def test_an_unknown_encoding_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidRequest, match="o200k_base"):
+        TiktokenCounter("gpt-nonsense")
+
+
+def test_an_encoding_that_is_not_on_this_machine_is_not_fetched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path_factory.mktemp("empty")))
+
+    with pytest.raises(InvalidRequest, match=r"TiktokenCounter\.download\('cl100k_base'\)"):
+        TiktokenCounter("cl100k_base")
+
+
+def test_a_ready_encoding_is_taken_as_it_is() -> None:
+    import tiktoken  # noqa: PLC0415 - only this test needs the module itself
+
+    letters = {bytes([value]): value for value in range(256)}
+    encoding = tiktoken.Encoding("letters", pat_str=r"(?s).", mergeable_ranks=letters, special_tokens={})
+    counter = TiktokenCounter(encoding)
+
+    assert counter.count("abc") == 3
+    assert counter.longest_token == 1
+    assert "letters" in repr(counter)

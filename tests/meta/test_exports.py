@@ -1,0 +1,68 @@
+"""What each module offers: a sorted ``__all__`` of names that exist, the same for people and for type checkers."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+
+import pytest
+
+import coatcheck
+from tests.meta.source_tree import ROOT, Module, declared_all, modules
+
+LEAST_PUBLIC_NAMES = 30
+"""The root has more names than this; fewer means that the test reads the wrong thing."""
+
+SOURCE = modules("src")
+ADAPTERS = modules("adapters")
+OFFERING = [module for module in (*SOURCE, *ADAPTERS) if not module.name.endswith("__main__")]
+WITHOUT_EXTRAS = [module for module in SOURCE if not module.name.startswith("coatcheck.cli")]
+INIT = ROOT / "src/coatcheck/__init__.py"
+
+
+def order(name: str) -> tuple[int, str]:
+    """Return the sort key that ruff's RUF022 also keeps: CONSTANTS, then Classes, then functions."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+
+
+def names_for_type_checkers() -> set[str]:
+    """Return the names that the root imports, lazily or not, as a type checker sees them."""
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse(INIT.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("coatcheck."):
+            imported.update(alias.asname or alias.name for alias in node.names)
+    return imported
+
+
+@pytest.mark.parametrize("module", OFFERING, ids=lambda module: module.name)
+def test_all_is_a_sorted_tuple(module: Module) -> None:
+    declared = declared_all(module)
+
+    assert declared is not None, "say what the module offers: __all__ = (...)"
+    expression, names = declared
+    assert isinstance(expression, ast.Tuple)
+    assert names == sorted(names, key=order)
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("module", WITHOUT_EXTRAS, ids=lambda module: module.name)
+def test_every_name_in_all_exists(module: Module) -> None:
+    loaded = importlib.import_module(module.name)
+
+    assert [name for name in loaded.__all__ if not hasattr(loaded, name)] == []
+
+
+def test_the_root_offers_its_names() -> None:
+    assert len(coatcheck.__all__) >= LEAST_PUBLIC_NAMES
+
+
+def test_type_checkers_see_what_the_root_offers() -> None:
+    assert names_for_type_checkers() == set(coatcheck.__all__) - {"__version__"}
+
+
+def test_dir_shows_what_the_root_offers() -> None:
+    assert set(coatcheck.__all__) <= set(dir(coatcheck))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(coatcheck, "no_such_name")

@@ -1,0 +1,152 @@
+"""Who may import whom. To add a module, put it on the side of the line where it belongs; do not move the line.
+
+The pure modules hold every decision and every word that the model reads. They see values only, so that all of it can be
+tested with values only, and comes out the same in every framework.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.meta.source_tree import ROOT, Import, Module, adapter_packages, declared_all, modules
+
+PURE = (
+    "blocks",
+    "errors",
+    "notice",
+    "outcomes",
+    "placeholder",
+    "plan",
+    "policy",
+    "preview",
+    "reading",
+    "references",
+    "tokens",
+)
+"""Modules and packages of ``coatcheck`` that neither do I/O nor read a clock, a random source or the environment."""
+
+_PURE_STANDARD_LIBRARY = """
+    __future__ abc base64 binascii bisect codecs collections copy csv dataclasses decimal difflib enum fractions
+    functools hashlib heapq html io itertools json math operator re string struct textwrap types typing unicodedata
+"""
+PURE_STANDARD_LIBRARY = frozenset(_PURE_STANDARD_LIBRARY.split())
+PURE_LIBRARIES = frozenset({"jmespath", "orjson", "re2"})
+
+PURE_NEEDS = frozenset({"vocabulary"})
+"""``tokens`` asks it for ranks: data that ships with the package, read from disk at the first count."""
+
+LEAST = 8
+"""Fewer modules than this means that the walk went wrong, not that the rules hold."""
+
+FRAMEWORKS = {
+    "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
+}
+"""Each adapter's own framework: what it may import beside the standard library and coatcheck's public names."""
+
+PROGRAM = "coatcheck.cli"
+"""The one part of ``src`` that may reach for an adapter, inside a function: ``coatcheck demo`` runs a real agent."""
+
+SOURCE = modules("src")
+ADAPTERS = modules("adapters")
+
+
+def part_of(module: str) -> str:
+    """Return the part of ``coatcheck`` that a module belongs to: ``preview`` for ``coatcheck.preview.json``."""
+    return module.split(".")[1] if "." in module else ""
+
+
+PURE_MODULES = [module for module in SOURCE if part_of(module.name) in PURE]
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def running(module: Module) -> list[Import]:
+    return [found for found in module.imports() if not found.for_types]
+
+
+def places(module: Module, wrong: list[Import]) -> list[str]:
+    path = module.path.relative_to(ROOT)
+    return [f"{path}:{found.line}: {found.module}" + (f".{found.name}" if found.name else "") for found in wrong]
+
+
+def by_name(module: Module) -> str:
+    return module.name
+
+
+def test_the_walk_finds_the_modules() -> None:
+    assert len(PURE_MODULES) >= LEAST
+    assert {part_of(module.name) for module in PURE_MODULES} == set(PURE)
+    assert len(ADAPTERS) >= len(FRAMEWORKS)
+
+
+@pytest.mark.parametrize("module", PURE_MODULES, ids=by_name)
+def test_a_pure_module_imports_pure_modules_only(module: Module) -> None:
+    allowed = PURE_STANDARD_LIBRARY | PURE_LIBRARIES
+    wrong = [
+        found
+        for found in running(module)
+        if not (
+            part_of(found.module) in {*PURE, *PURE_NEEDS} if found.package == "coatcheck" else found.package in allowed
+        )
+    ]
+
+    assert not places(module, wrong), "keep I/O, clocks and randomness in the engine and the storages"
+
+
+@pytest.mark.parametrize("module", [*SOURCE, *ADAPTERS], ids=by_name)
+def test_imports_are_absolute(module: Module) -> None:
+    assert not places(module, [found for found in module.imports() if found.module.startswith(".")])
+
+
+@pytest.mark.parametrize("module", SOURCE, ids=by_name)
+def test_the_library_imports_no_adapter(module: Module) -> None:
+    wrong = [
+        found
+        for found in module.imports()
+        if found.package in adapter_packages() and not (within(module.name, PROGRAM) and not found.at_top)
+    ]
+
+    assert not places(module, wrong), "an adapter may import the library, never the other way round"
+
+
+@pytest.mark.parametrize("module", SOURCE, ids=by_name)
+def test_a_leaf_does_not_import_the_root(module: Module) -> None:
+    wrong = [found for found in module.imports() if found.module == "coatcheck"]
+
+    assert not places(module, wrong), "import the module that defines the name; the root imports the leaves"
+
+
+@pytest.mark.parametrize("module", SOURCE, ids=by_name)
+def test_only_the_vocabulary_loads_tiktoken_and_only_when_it_is_needed(module: Module) -> None:
+    wrong = [
+        found
+        for found in running(module)
+        if found.package == "tiktoken" and (found.at_top or part_of(module.name) != "vocabulary")
+    ]
+
+    assert not places(module, wrong), "tiktoken takes 150 ms to import, and small results never need it"
+
+
+def test_every_adapter_says_which_framework_is_its_own() -> None:
+    assert sorted(FRAMEWORKS) == adapter_packages()
+
+
+@pytest.mark.parametrize("module", ADAPTERS, ids=by_name)
+def test_an_adapter_imports_public_names_and_its_own_framework(module: Module) -> None:
+    package = module.name.partition(".")[0]
+    root = next(found for found in SOURCE if found.name == "coatcheck")
+    declared = declared_all(root)
+    public = set(declared[1]) if declared else set()
+
+    def allowed(found: Import) -> bool:
+        if found.package == "coatcheck":
+            return (found.module == "coatcheck" and found.name in public) or found.module == "coatcheck.testing"
+        return found.package in {package, *FRAMEWORKS[package], *sys.stdlib_module_names}
+
+    wrong = [found for found in module.imports() if not allowed(found)]
+
+    assert not places(module, wrong), "an adapter is two conversions and a hook; what it needs of the core is public"

@@ -1,0 +1,154 @@
+"""The project's own order: folders, extras, reasons, commands and prose that must agree with each other."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.meta.source_tree import ROOT, Module, adapter_packages, modules, pyproject
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMAND = 'pip install "nox[uv]" && nox -s tests'
+"""What README.md tells a stranger to run, and what .ci/run runs."""
+
+DEMO_COMMAND = 'pip install "nox[uv]" && nox -s demo'
+
+MOST_TEST_LINES = 800
+HEAD_LINES = 10
+HEAD_CHARACTERS = 80
+LEAST_FILES = 20
+
+# Each pattern has a class of one character, so that this file does not hold what it looks for.
+UNWANTED = {
+    "a path of one machine": re.compile(r"(?<![\w.])/(?:[r]oot|[w]ork|[h]ome/\w+|[U]sers/\w+)/"),
+    "a note to self": re.compile(r"\b(?:[T]ODO|[F]IXME|[X]XX)\b"),
+    "the address of a package index": re.compile(r"https?://\S*/[s]imple\b|[i]ndex-url"),
+}
+
+SOURCE = modules("src")
+ADAPTERS = modules("adapters")
+TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def table(*keys: str) -> dict[str, object]:
+    found: object = pyproject()
+    for key in keys:
+        assert isinstance(found, dict)
+        found = found[key]
+    assert isinstance(found, dict)
+    return found
+
+
+def repository_files() -> list[Path]:
+    """Return every text file that is, or would be, under version control."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("no git repository: this is an unpacked source distribution")
+    listed = subprocess.run(
+        [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file() and not name.endswith(".gz")]
+
+
+def test_every_adapter_is_in_the_wheel() -> None:
+    packages = table("tool", "hatch", "build", "targets", "wheel")["packages"]
+
+    assert packages == ["src/coatcheck", *(f"adapters/{package}" for package in adapter_packages())]
+
+
+def test_every_adapter_has_an_extra_and_every_folder_of_adapter_tests_too() -> None:
+    extras = set(table("project", "optional-dependencies"))
+    tested = {path.name for path in (ROOT / "tests/adapters").iterdir() if path.is_dir() and path.name != "__pycache__"}
+
+    assert {package.removeprefix("coatcheck_") for package in adapter_packages()} <= extras
+    assert {package.removeprefix("coatcheck_") for package in adapter_packages()} <= tested <= extras
+
+
+def test_all_means_every_extra() -> None:
+    extras = table("project", "optional-dependencies")
+    others = ",".join(sorted(extras.keys() - {"all"}))
+
+    assert extras["all"] == [f"coatcheck[{others}]"]
+
+
+def test_every_dependency_has_a_reason() -> None:
+    section = ""
+    without: list[str] = []
+    seen = 0
+    for line in (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines():
+        section = line if line.startswith("[") else section
+        if re.match(r' +"[\w.-]+(\[[\w,]+\])?[^"]*",', line) and re.match(r"\[(project|dependency-groups)", section):
+            if section == "[project]" and "::" in line:
+                continue
+            seen += 1
+            without += [] if re.search(r'",\s+# \w+', line) else [line.strip()]
+
+    assert seen >= len(table("project")["dependencies"])  # type: ignore[arg-type]
+    assert without == []
+
+
+def test_readme_and_ci_run_the_same_command() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+    assert COMMAND in readme
+    assert DEMO_COMMAND in readme
+    assert COMMAND in script.splitlines()
+    assert script.rstrip().endswith(COMMAND), "the script's exit code is that command's"
+
+
+@pytest.mark.parametrize("kind", UNWANTED)
+def test_no_file_holds(kind: str) -> None:
+    files = repository_files()
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if UNWANTED[kind].search(line)
+    ]
+
+    assert len(files) >= LEAST_FILES
+    assert found == []
+
+
+@pytest.mark.parametrize("module", [*SOURCE, *ADAPTERS], ids=lambda module: module.name)
+def test_a_newcomer_sees_what_belongs_into_a_module(module: Module) -> None:
+    head = "\n".join(module.path.read_text(encoding="utf-8").splitlines()[:HEAD_LINES])
+    docstring = ast.get_docstring(module.tree) or ""
+    shown = [line for line in docstring.splitlines() if line and line.strip() in head]
+
+    assert len(" ".join(shown)) >= HEAD_CHARACTERS, "open the file with what belongs here, and what does not"
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_test_file_has_a_head_and_an_end(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    assert ast.get_docstring(ast.parse(text)), "say in the first line what is tested here"
+    assert len(text.splitlines()) < MOST_TEST_LINES, "split it by subject"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_says_what_it_needs(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    assert text.startswith("# /// script\n"), "begin with a PEP 723 header, so that `uv run` installs what it needs"
+    assert re.search(r'^# +"coatcheck\[[\w,]+\]",?$|^# dependencies = \["coatcheck\[', text, re.MULTILINE)
+
+
+def test_there_is_an_example_for_each_adapter() -> None:
+    imported = "\n".join(path.read_text(encoding="utf-8") for path in EXAMPLES)
+
+    assert [package for package in adapter_packages() if package not in imported] == []

@@ -1,0 +1,116 @@
+"""How public things are called: few arguments by position, values that cannot change, and async twins that match."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+from typing import TYPE_CHECKING
+
+import pytest
+
+import coatcheck
+from tests.meta.source_tree import adapter_packages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BY_POSITION = 2
+"""How many arguments may be passed by position, self not counted; from the third on, a call names them."""
+
+PAIRS = {("offload", "aoffload"), ("retrieve", "aretrieve"), ("load", "aload")}
+"""Pairs that must be there; any other method with such a twin is held to the same rule."""
+
+LEAST = 40
+"""Fewer public callables than this means that the walk went wrong."""
+
+
+OURS = ("coatcheck", "coatcheck.testing")
+
+
+def public_objects() -> Iterator[tuple[str, object]]:
+    for module_name in (*OURS, *adapter_packages()):
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError:
+            if module_name in OURS:
+                raise
+            continue  # an adapter whose extra is not installed here; the session of that extra runs this file too
+        for name in module.__all__:
+            yield f"{module_name}.{name}", getattr(module, name)
+
+
+def public_classes() -> list[tuple[str, type]]:
+    return [(name, found) for name, found in public_objects() if isinstance(found, type)]
+
+
+def own_methods(owner: type) -> Iterator[tuple[str, Callable[..., object]]]:
+    """Yield the public methods, and ``__init__``, that a class of ours defines itself."""
+    for name, raw in vars(owner).items():
+        function = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
+        if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
+            yield name, function
+
+
+def public_callables() -> list[tuple[str, Callable[..., object]]]:
+    found: list[tuple[str, Callable[..., object]]] = []
+    for name, thing in public_objects():
+        if isinstance(thing, type):
+            found += [(f"{name}.{method}", function) for method, function in own_methods(thing)]
+        elif inspect.isfunction(thing):
+            found.append((name, inspect.unwrap(thing)))
+    return found
+
+
+CALLABLES = public_callables()
+CLASSES = public_classes()
+DATACLASSES = [(name, found) for name, found in CLASSES if dataclasses.is_dataclass(found)]
+
+
+def test_the_walk_finds_the_public_names() -> None:
+    assert len(CALLABLES) >= LEAST
+    assert DATACLASSES
+
+
+@pytest.mark.parametrize(("name", "function"), CALLABLES, ids=[name for name, _ in CALLABLES])
+def test_arguments_after_the_second_are_named(name: str, function: Callable[..., object]) -> None:
+    positional = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind in {parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD}
+        and parameter.name not in {"self", "cls"}
+    ]
+
+    assert len(positional) <= BY_POSITION, f"{name}: put a * before {positional[BY_POSITION]}"
+
+
+@pytest.mark.parametrize(("name", "value"), DATACLASSES, ids=[name for name, _ in DATACLASSES])
+def test_public_values_are_frozen_and_slotted(name: str, value: type) -> None:
+    assert value.__dataclass_params__.frozen, name  # type: ignore[attr-defined]
+    assert "__slots__" in vars(value), name
+
+
+def twins() -> list[tuple[type, str, str]]:
+    return [
+        (owner, name, f"a{name}")
+        for _, owner in CLASSES
+        for name, _ in own_methods(owner)
+        # In an adapter, the framework decides how the two hooks of a pair look.
+        if owner.__module__.startswith("coatcheck.") and inspect.isfunction(vars(owner).get(f"a{name}"))
+    ]
+
+
+TWINS = twins()
+
+
+def test_the_engine_has_its_async_twins() -> None:
+    assert {(name, twin) for owner, name, twin in TWINS if owner is coatcheck.Offloader} >= PAIRS
+
+
+@pytest.mark.parametrize(("owner", "name", "twin"), TWINS, ids=[f"{owner.__name__}.{name}" for owner, name, _ in TWINS])
+def test_async_twins_take_and_give_the_same(owner: type, name: str, twin: str) -> None:
+    blocking, awaited = vars(owner)[name], vars(owner)[twin]
+
+    assert inspect.iscoroutinefunction(awaited)
+    assert not inspect.iscoroutinefunction(blocking)
+    assert inspect.signature(awaited) == inspect.signature(blocking)

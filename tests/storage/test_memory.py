@@ -1,0 +1,156 @@
+"""InMemoryStorage: the contract, its limits, and what leaves first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coatcheck import InMemoryStorage, InvalidRequest, Storage, StorageError
+from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
+from coatcheck.testing.samples import Entry, make_entry, noise
+from coatcheck.testing.storage import check_holds, save
+
+
+class TestInMemoryStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+    now = 1_000.0
+
+    @pytest.fixture
+    def storage(self) -> InMemoryStorage:
+        return InMemoryStorage(clock=lambda: self.now)
+
+    def make_older(self, storage: Storage, key: str) -> bool:
+        self.now += 60
+        return True
+
+
+def entries(count: int, *, size: int = 100) -> list[Entry]:
+    return [make_entry(noise(size, seed=number)) for number in range(count)]
+
+
+def held(storage: InMemoryStorage) -> list[str]:
+    return [listed.key for listed in storage.entries("")]
+
+
+def test_the_least_recently_used_leaves_first() -> None:
+    storage = InMemoryStorage(max_entries=3)
+    first, second, third, fourth = entries(4)
+    for entry in (first, second, third):
+        save(storage, entry)
+    storage.load(first.key)
+
+    save(storage, fourth)
+
+    assert held(storage) == [third.key, first.key, fourth.key]
+
+
+def test_reading_a_part_counts_as_use() -> None:
+    storage = InMemoryStorage(max_entries=2)
+    first, second, third = entries(3)
+    for entry in (first, second):
+        save(storage, entry)
+    storage.load_range(first.key, start=0, length=0)
+
+    save(storage, third)
+
+    assert held(storage) == [first.key, third.key]
+
+
+def test_saving_again_counts_as_use_and_as_no_more_bytes() -> None:
+    storage = InMemoryStorage(max_bytes=300)
+    first, second, third, fourth = entries(4)
+    for entry in (first, second, first, third, first):
+        save(storage, entry)
+    assert held(storage) == [second.key, third.key, first.key]
+
+    save(storage, fourth)
+
+    assert held(storage) == [third.key, first.key, fourth.key]
+
+
+def test_listing_is_no_use() -> None:
+    storage = InMemoryStorage(max_entries=2)
+    first, second, third = entries(3)
+    for entry in (first, second):
+        save(storage, entry)
+    storage.entries(first.key)
+
+    save(storage, third)
+
+    assert held(storage) == [second.key, third.key]
+
+
+def test_bytes_are_bounded() -> None:
+    storage = InMemoryStorage(max_bytes=1_000)
+    for entry in entries(50):
+        save(storage, entry)
+
+    assert sum(listed.size for listed in storage.entries("")) == 1_000
+
+
+def test_one_large_content_pushes_out_as_many_as_it_needs() -> None:
+    storage = InMemoryStorage(max_bytes=1_000)
+    small, large = entries(10), make_entry(noise(950, seed=99))
+    for entry in small:
+        save(storage, entry)
+
+    save(storage, large)
+
+    assert held(storage) == [large.key]
+    check_holds(storage, large, "although it is nearly as large as the storage")
+
+
+def test_content_larger_than_the_storage_is_refused_and_pushes_nothing_out() -> None:
+    storage = InMemoryStorage(max_bytes=150)
+    small, large = make_entry(noise(100)), make_entry(noise(151))
+    save(storage, small)
+
+    with pytest.raises(StorageError, match="max_bytes=150"):
+        save(storage, large)
+
+    assert held(storage) == [small.key]
+
+
+def test_content_as_large_as_the_storage_fits() -> None:
+    storage = InMemoryStorage(max_bytes=150)
+    save(storage, make_entry(noise(150)))
+
+    assert len(held(storage)) == 1
+
+
+def test_deleted_bytes_are_free_again() -> None:
+    storage = InMemoryStorage(max_bytes=200)
+    first, second, third = entries(3)
+    for entry in (first, second):
+        save(storage, entry)
+    storage.delete(first.key)
+
+    save(storage, third)
+
+    assert held(storage) == [second.key, third.key]
+
+
+def test_clear_removes_everything_and_frees_the_bytes() -> None:
+    storage = InMemoryStorage(max_bytes=200)
+    first, second, third = entries(3)
+    for entry in (first, second):
+        save(storage, entry)
+
+    storage.clear()
+
+    assert held(storage) == []
+    assert storage.load(first.key) is None
+    for entry in (second, third):
+        save(storage, entry)
+    assert len(held(storage)) == 2
+
+
+def test_it_says_how_large_it_may_be() -> None:
+    assert repr(InMemoryStorage()) == "InMemoryStorage(max_bytes=256_000_000, max_entries=100_000)"
+
+
+@pytest.mark.parametrize("name", ["max_bytes", "max_entries"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "1", None])
+def test_a_limit_is_a_whole_number_above_zero(name: str, value: Any) -> None:
+    with pytest.raises(InvalidRequest, match=f"{name} must be a whole number above 0"):
+        InMemoryStorage(**{name: value})

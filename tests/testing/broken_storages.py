@@ -1,0 +1,278 @@
+"""Storages with one defect each, of the kind that real ones have, and what the contract must say about it.
+
+To add one, add a class with its defect as docstring and its line in ``BROKEN``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coatcheck import FileStorage, Listed, Stored
+from tests.testing.dict_storages import CapableStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ("BROKEN",)
+
+
+class LosesTheLastByte(CapableStorage):
+    """Cuts the end off."""
+
+    def load(self, key: str) -> Stored | None:
+        found = super().load(key)
+        return found if found is None else replace(found, content=found.content[:-1])
+
+
+class TranslatesLineEnds(CapableStorage):
+    """Writes in text mode, as on Windows."""
+
+    def load(self, key: str) -> Stored | None:
+        found = super().load(key)
+        return found if found is None else replace(found, content=found.content.replace(b"\r\n", b"\n"))
+
+
+class StopsAtNul(CapableStorage):
+    """Hands content to something written in C."""
+
+    def load(self, key: str) -> Stored | None:
+        found = super().load(key)
+        return found if found is None else replace(found, content=found.content.partition(b"\0")[0])
+
+
+class TakesEmptyForMissing(CapableStorage):
+    """Tests the content where it means the entry."""
+
+    def load(self, key: str) -> Stored | None:
+        found = super().load(key)
+        return found if found and found.content else None
+
+
+class HasALimit(CapableStorage):
+    """Cuts silently what its backend does not take."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        super().save(key, content[:1_000_000], content_type=content_type, metadata=metadata)
+
+
+class ForgetsTheType(CapableStorage):
+    """Guesses the type instead of keeping it."""
+
+    def load(self, key: str) -> Stored | None:
+        found = super().load(key)
+        return found if found is None else replace(found, content_type="text/plain")
+
+
+class DropsMetadata(CapableStorage):
+    """Keeps the digest only."""
+
+    def load(self, key: str) -> Stored | None:
+        found = super().load(key)
+        return found if found is None else replace(found, metadata={"sha256": found.metadata["sha256"]})
+
+
+class RaisesOnAnUnknownKey(CapableStorage):
+    """Lets the backend's own "not found" pass."""
+
+    def load(self, key: str) -> Stored | None:
+        return self.held[key]
+
+
+class RefusesASecondSave(CapableStorage):
+    """Creates exclusively, and takes "exists" for a failure."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        if key in self.held:
+            raise FileExistsError(key)
+        super().save(key, content, content_type=content_type, metadata=metadata)
+
+
+class Appends(CapableStorage):
+    """Opens for appending."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        before = self.held.pop(key, None)
+        content = content if before is None else before.content + content
+        super().save(key, content, content_type=content_type, metadata=metadata)
+
+
+class AcceptsOtherContent(CapableStorage):
+    """Lets the last one win."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        self.held.pop(key, None)
+        super().save(key, content, content_type=content_type, metadata=metadata)
+
+
+class ComparesSizesOnly(CapableStorage):
+    """Takes content of another size for another version of the same."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        if key in self.held and self.held[key].size != len(content):
+            del self.held[key]
+        super().save(key, content, content_type=content_type, metadata=metadata)
+
+
+class IgnoresTheScope(CapableStorage):
+    """Uses what follows the slash."""
+
+    def load(self, key: str) -> Stored | None:
+        digest = key.partition("/")[2]
+        return next((found for held, found in self.held.items() if held.partition("/")[2] == digest), None)
+
+
+class KeepsAnAlias(CapableStorage):
+    """Keeps the caller's own object."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        super().save(key, content, content_type=content_type, metadata=metadata)
+        self.held[key] = Stored(content=content, content_type=content_type, metadata=metadata, size=len(content))
+
+
+class SharesItsState(CapableStorage):
+    """Passes an entry from one method to the next through itself."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        self.current = content
+        self.digest = hashlib.sha256(content).digest()  # takes long enough for another thread to come in between
+        super().save(key, self.current, content_type=content_type, metadata=metadata)
+
+
+class NormalizesKeys(CapableStorage):
+    """Makes a path of whatever it is given."""
+
+    def load(self, key: str) -> Stored | None:
+        found = super().load(key)
+        return next(iter(self.held.values()), None) if found is None and ".." in key else found
+
+
+class KeepsALoop(CapableStorage):
+    """Is async, and belongs to the event loop that first used it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop: Any = None
+
+    async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:  # type: ignore[override]
+        import asyncio
+
+        self.loop = self.loop or asyncio.get_running_loop()
+        if self.loop is not asyncio.get_running_loop():
+            message = "bound to a different event loop"
+            raise RuntimeError(message)
+        super().save(key, content, content_type=content_type, metadata=metadata)
+
+
+class IsOffByOne(CapableStorage):
+    """Takes the end of a range for included, as HTTP does."""
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        return super().load_range(key, start=start, length=length + 1)
+
+
+class TakesZeroForNoLimit(CapableStorage):
+    """Reads all when asked for nothing."""
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        return super().load_range(key, start=start, length=length or 1_000_000)
+
+
+class SaysTheSizeOfThePart(CapableStorage):
+    """Forgets how large the whole is."""
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        found = super().load_range(key, start=start, length=length)
+        return found if found is None else replace(found, size=len(found.content))
+
+
+class RaisesBeyondTheEnd(CapableStorage):
+    """Lets the backend's "range not satisfiable" pass."""
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        found = super().load_range(key, start=start, length=length)
+        if found is not None and start >= found.size > 0:
+            message = "416"
+            raise ValueError(message)
+        return found
+
+
+class DeletesNothing(CapableStorage):
+    """Says that it did."""
+
+    def delete(self, key: str) -> None:
+        pass
+
+
+class DeletesByPrefix(CapableStorage):
+    """Deletes whatever begins so."""
+
+    def delete(self, key: str) -> None:
+        self.held = {held: found for held, found in self.held.items() if not held.startswith(key)}
+
+
+class RaisesOnASecondDelete(CapableStorage):
+    """Lets the backend's own "not found" pass."""
+
+    def delete(self, key: str) -> None:
+        del self.held[key]
+
+
+class ListsEverything(CapableStorage):
+    """Ignores the prefix."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        return super().entries("")
+
+
+class ForgetsToRefresh(CapableStorage):
+    """Keeps the time of the first save."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        before = self.times.get(key)
+        super().save(key, content, content_type=content_type, metadata=metadata)
+        self.times[key] = self.times[key] if before is None else before
+
+
+class FollowsKeys(FileStorage):
+    """Makes a path of the key as it is."""
+
+    def __init__(self) -> None:
+        super().__init__("/nowhere")
+
+    def local_path(self, key: str, *, content_type: str) -> Path:
+        return Path("/nowhere/v1", key.replace("\0", "0"))
+
+
+BROKEN: dict[type, tuple[str, str]] = {
+    LosesTheLastByte: ("test_loads_the_bytes_that_were_saved", "the content is not what was saved"),
+    TranslatesLineEnds: ("test_loads_the_bytes_that_were_saved", "the content is not what was saved"),
+    StopsAtNul: ("test_keeps_every_byte", "the content is not what was saved"),
+    TakesEmptyForMissing: ("test_keeps_empty_content", "the entry is not there"),
+    HasALimit: ("test_keeps_large_content", "1,000,000 bytes instead of 5,000,000"),
+    ForgetsTheType: ("test_keeps_the_content_type", "the content type was not kept"),
+    DropsMetadata: ("test_keeps_the_metadata", "the metadata was not kept"),
+    RaisesOnAnUnknownKey: ("test_an_unknown_key_gives_none", "instead of returning None"),
+    RefusesASecondSave: ("test_saving_again_changes_nothing", "not idempotent"),
+    Appends: ("test_saving_again_changes_nothing", "the content is not what was saved, after a second save"),
+    AcceptsOtherContent: ("test_refuses_other_content_under_the_same_key", "accepted silently"),
+    ComparesSizesOnly: ("test_refuses_other_content_under_the_same_key", "accepted silently"),
+    IgnoresTheScope: ("test_keeps_scopes_apart", "another scope"),
+    KeepsAnAlias: ("test_keeps_nothing_that_the_caller_can_change", "a mutable alias is kept"),
+    SharesItsState: ("test_many_threads_at_once", "while other threads save and load"),
+    NormalizesKeys: ("test_a_malformed_key_does_no_harm", "reads something else"),
+    KeepsALoop: ("test_saving_again_changes_nothing", "different event loop"),
+    IsOffByOne: ("test_a_range_is_those_bytes", "is wrong: 2 bytes instead of 1"),
+    TakesZeroForNoLimit: ("test_length_zero_asks_for_what_is_known", "is wrong: 1,000 bytes instead of 0"),
+    SaysTheSizeOfThePart: ("test_a_range_is_those_bytes", "size must be that of the whole entry"),
+    RaisesBeyondTheEnd: ("test_a_range_beyond_the_end_gives_less", "416"),
+    DeletesNothing: ("test_what_was_deleted_is_gone", "still there after delete"),
+    DeletesByPrefix: ("test_deleting_leaves_the_others", "the entry is not there"),
+    RaisesOnASecondDelete: ("test_deleting_twice_is_no_error", "KeyError"),
+    ListsEverything: ("test_lists_only_what_has_the_prefix", "does not keep to the prefix"),
+    ForgetsToRefresh: ("test_saving_again_refreshes_the_time", "did not refresh"),
+    FollowsKeys: ("test_a_malformed_key_names_no_file_outside", "names a file outside"),
+}
+"""Each defect: the test of the contract that must fail, and words of its message that name the defect."""

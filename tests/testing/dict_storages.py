@@ -1,0 +1,79 @@
+"""The smallest correct storages: a dict, sync and async, without any capability; and one with those that a dict can have.
+
+Broken storages are made of the last one, so that each has one defect only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from coatcheck import Listed, StorageError, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ("AsyncDictStorage", "CapableStorage", "DictStorage")
+
+
+class DictStorage:
+    """Two methods make a storage."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Stored] = {}
+        self.lock = threading.Lock()
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        entry = Stored(content=bytes(content), content_type=content_type, metadata=dict(metadata), size=len(content))
+        with self.lock:
+            existing = self.held.setdefault(key, entry)
+        if existing.metadata["sha256"] != metadata["sha256"]:
+            message = f"other content has the key {key!r}"
+            raise StorageError(message)
+
+    def load(self, key: str) -> Stored | None:
+        return self.held.get(key)
+
+
+class AsyncDictStorage:
+    """The same, async."""
+
+    def __init__(self) -> None:
+        self.inner = DictStorage()
+
+    async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        await asyncio.sleep(0)
+        self.inner.save(key, content, content_type=content_type, metadata=metadata)
+
+    async def load(self, key: str) -> Stored | None:
+        await asyncio.sleep(0)
+        return self.inner.load(key)
+
+
+class CapableStorage(DictStorage):
+    """A dict that also reads ranges, deletes and lists."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1_000.0
+        self.times: dict[str, float] = {}
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        super().save(key, content, content_type=content_type, metadata=metadata)
+        self.times[key] = self.now
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        found = self.load(key)
+        return found if found is None else replace(found, content=found.content[start : start + length])
+
+    def delete(self, key: str) -> None:
+        self.held.pop(key, None)
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        return [
+            Listed(key=key, size=entry.size, modified=self.times[key])
+            for key, entry in self.held.items()
+            if key.startswith(prefix)
+        ]

@@ -1,0 +1,48 @@
+"""Runs tests of a contract without pytest around them, so that a failure is a value that a test can look at.
+
+Only running belongs here. That pytest itself collects and runs a contract is shown by the suites that subclass one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("failures",)
+
+
+def failures(suite: type, name: str, make_storage: type) -> list[str]:
+    """Run every case of one test of a contract, each on a new storage; return what the failing ones said."""
+    found = []
+    for arguments in cases(getattr(suite, name)):
+        try:
+            getattr(suite(), name)(make_storage(), **arguments)
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - whatever it is, pytest would show it
+            found.append(f"{type(error).__name__}: {error}")
+    return found
+
+
+def cases(test: Any) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of each case of a parametrized test."""
+    columns = []
+    for mark in getattr(test, "pytestmark", []):
+        names = [mark.args[0]] if isinstance(mark.args[0], str) else list(mark.args[0])
+        rows = ([row] if len(names) == 1 else row for row in mark.args[1])
+        columns.append([dict(zip(names, row, strict=True)) for row in rows])
+    for combination in itertools.product(*columns):
+        yield {name: value for part in combination for name, value in part.items()}
+
+
+def tests_of(suite: type) -> list[str]:
+    """Return the names of the tests of a contract that take a storage."""
+    return [
+        name
+        for name, test in inspect.getmembers(suite, inspect.isfunction)
+        if name.startswith("test_") and "storage" in inspect.signature(test).parameters
+    ]

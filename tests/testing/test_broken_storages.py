@@ -1,0 +1,43 @@
+"""The storage contract fails every broken storage, in the test that is about its defect, with words that name it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coatcheck import FileStorage, Storage
+from coatcheck.testing import DeletesContract, ListsContract, LocalPathContract, ReadsRangesContract, StorageContract
+from tests.testing.broken_storages import BROKEN
+from tests.testing.dict_storages import CapableStorage
+from tests.testing.running import failures, tests_of
+
+
+class Suite(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+    """Run by hand, so it is not named like a test."""
+
+    def make_older(self, storage: Storage, key: str) -> bool:
+        if isinstance(storage, CapableStorage):
+            storage.now += 1
+        return True
+
+
+class LocalSuite(Suite, LocalPathContract):
+    """The same for storages that keep files."""
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
+def test_a_defect_is_found_and_named(broken: type) -> None:
+    name, words = BROKEN[broken]
+
+    said = failures(LocalSuite if issubclass(broken, FileStorage) else Suite, name, broken)
+
+    assert said, f"{name} passes although the storage {broken.__doc__}"
+    assert any(words in message for message in said), said
+
+
+@pytest.mark.parametrize("name", tests_of(Suite))
+def test_the_storage_that_they_are_made_of_is_correct(name: str) -> None:
+    assert failures(Suite, name, CapableStorage) == []
+
+
+def test_every_test_of_the_contract_takes_part() -> None:
+    assert len(tests_of(Suite)) >= 25

@@ -1,0 +1,32 @@
+"""The smallest correct storages pass the contract, sync and async: it asks for no more than it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from coatcheck import Storage
+from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
+from tests.testing.dict_storages import AsyncDictStorage, CapableStorage, DictStorage
+
+
+class TestDictStorage(StorageContract):
+    @pytest.fixture
+    def storage(self) -> DictStorage:
+        return DictStorage()
+
+
+class TestAsyncDictStorage(StorageContract):
+    @pytest.fixture
+    def storage(self) -> AsyncDictStorage:
+        return AsyncDictStorage()
+
+
+class TestCapableStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+    @pytest.fixture
+    def storage(self) -> CapableStorage:
+        return CapableStorage()
+
+    def make_older(self, storage: Storage, key: str) -> bool:
+        assert isinstance(storage, CapableStorage)
+        storage.now += 1
+        return True

@@ -1,0 +1,98 @@
+"""An agent framework of a hundred lines, and its adapter: it shows what a harness is, and lets the kit be tested.
+
+The adapter is correct here; `test_broken_adapters.py` breaks it, one method at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TypeAlias
+
+from coatcheck import RETRIEVAL_TOOL, Block, CoatcheckError, JsonBlock, MediaBlock, OpaqueBlock, Offloader, Outcome, TextBlock
+from coatcheck.testing import ModelCall, Received, Run, Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck.testing import Returned
+
+Message: TypeAlias = "tuple[Block, ...]"
+
+
+class ToyHarness:
+    """The adapter and the agent in one. Its messages are tuples of content blocks; its wire is their text."""
+
+    def run(self, case: Run) -> Transcript:
+        messages: list[Message] = []
+        while calls := case.model([received(message) for message in messages]):
+            messages += [self.answer(call, case) for call in calls]
+        return transcript(messages, case)
+
+    async def arun(self, case: Run) -> Transcript:
+        messages: list[Message] = []
+        while calls := case.model([received(message) for message in messages]):
+            messages += [await self.aanswer(call, case) for call in calls]
+        return transcript(messages, case)
+
+    def answer(self, call: ModelCall, case: Run) -> Message:
+        """Run one tool call, sync."""
+        if call.tool == RETRIEVAL_TOOL:
+            return self.retrieve(call, case)
+        result = returned(call, case)
+        return result.blocks if case.offloader is None else self.offload(call, result, case, case.offloader).blocks
+
+    async def aanswer(self, call: ModelCall, case: Run) -> Message:
+        """Run one tool call, async."""
+        if call.tool == RETRIEVAL_TOOL:
+            return self.retrieve(call, case)
+        result = returned(call, case)
+        if case.offloader is None:
+            return result.blocks
+        outcome = await case.offloader.aoffload(
+            result.blocks, tool_name=call.tool, tool_args=call.arguments, scope=case.scope, is_error=result.is_error
+        )
+        return outcome.blocks
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        """Let the core decide about one result."""
+        return offloader.offload(
+            result.blocks, tool_name=call.tool, tool_args=call.arguments, scope=case.scope, is_error=result.is_error
+        )
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        """Answer a use of the retrieval tool."""
+        assert case.offloader is not None
+        arguments = dict(call.arguments)
+        try:
+            found = case.offloader.retrieve(str(arguments.pop("reference")), scope=case.scope, **arguments)  # type: ignore[arg-type]
+        except CoatcheckError as error:
+            return (TextBlock(error.for_model),)
+        return found.blocks
+
+
+def returned(call: ModelCall, case: Run) -> Returned:
+    number = call.arguments["number"]
+    assert isinstance(number, int)
+    return case.tools[call.tool][number]
+
+
+def received(message: Message) -> Received:
+    texts = [block.text for block in message if isinstance(block, TextBlock)]
+    return Received(text="\n".join(texts), raw=json.dumps([part(block) for block in message]))
+
+
+def part(block: Block) -> object:
+    match block:
+        case TextBlock():
+            return block.text
+        case JsonBlock():
+            return block.value
+        case MediaBlock():
+            return block.data.hex()
+        case OpaqueBlock():
+            return block.native
+
+
+def transcript(messages: Sequence[Message], case: Run) -> Transcript:
+    offered = {*case.tools, *(() if case.offloader is None else (RETRIEVAL_TOOL,))}
+    return Transcript(received=tuple(map(received, messages)), offered=frozenset(offered))
