@@ -120,7 +120,9 @@ def main() -> int:
 
     middle, low, high = (1e6 * value for value in spread(pass_through(runs)))
     broken |= middle > PASS_THROUGH_LIMIT_MICROSECONDS
-    print(f"pass a 1 KB result           {middle:6.2f} us   ({low:.2f} to {high:.2f}; limit {PASS_THROUGH_LIMIT_MICROSECONDS:.0f})")
+    print(
+        f"pass a 1 KB result           {middle:6.2f} us   ({low:.2f} to {high:.2f}; limit {PASS_THROUGH_LIMIT_MICROSECONDS:.0f})"
+    )
 
     for name, text in (("log text", log_text(10 * MEGABYTE)), ("Chinese text", chinese_text(10 * MEGABYTE))):
         ours, least = offload(text, runs)

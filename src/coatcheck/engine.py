@@ -26,7 +26,15 @@ from coatcheck.policy import Policies, Policy, Rule, Verdict
 from coatcheck.preview import Previewed
 from coatcheck.reading import Answer as ReadAnswer
 from coatcheck.reading import IndexNeeded, Part, Request, Source, encode_text, is_text, read
-from coatcheck.references import Reference, content_digest, find_references, make_reference, resolve_reference, scope_tag, storage_key
+from coatcheck.references import (
+    Reference,
+    content_digest,
+    find_references,
+    make_reference,
+    resolve_reference,
+    scope_tag,
+    storage_key,
+)
 from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
@@ -46,6 +54,9 @@ but is longer was written by a tool, and leaves."""
 
 HASHED_BESIDE_BYTES = 1_000_000
 """From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
+
+NOTICE_ROOM = 200
+"""Tokens that a placeholder of one block takes beside its preview, rounded up."""
 
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 _INDEX_SUFFIX = "-lines"
@@ -123,7 +134,7 @@ class Engine:
         rule = yield from self._rule(call)
         decision = decide(measure, rule, limits=self._configuration.limits, is_error=call.result.is_error)
         is_retrieval = call.retrieval_tool is not None and call.result.tool_name == call.retrieval_tool
-        if isinstance(decision, Leave) and (is_retrieval or self._is_own_placeholder(call, measure)):
+        if is_retrieval or self._is_own_placeholder(call, measure):
             decision = Keep(reason="exempt")
         return measure, decision
 
@@ -146,7 +157,7 @@ class Engine:
 
     def _is_own_placeholder(self, call: Call, measure: Measure) -> bool:
         """Return whether a result is a placeholder of this scope that came back, and not merely content that opens so."""
-        first = measure.texts[0]
+        first = measure.texts[0] if measure.texts else None
         if first is None or not is_placeholder(first):
             return False
         if measure.local_exceeds(self._configuration.limits.preview_tokens + PLACEHOLDER_ROOM):
@@ -161,16 +172,20 @@ class Engine:
         if budget is None:
             return {}
         spent = 0
-        movable: list[int | None] = []
+        movable: list[tuple[int, int] | None] = []
+        leaving: dict[int, Leave] = {}
         for index, (measure, decision) in enumerate(decided):
             outcome = outcomes.get(index)
             sized = measure if outcome is None else Measure(outcome.blocks, self._configuration.counter)
             size = sized.estimate(exact_up_to=budget).tokens
-            may_leave = decision == Keep(reason="within the threshold") and size > SHRINK_FROM_TOKENS
-            movable.append(size if may_leave else None)
-            spent += 0 if may_leave else size
-        chosen = choose_for_step(movable, budget, spent=spent)
-        return {index: leave(max(1, (movable[index] or 0) - 1), decided[index][0], limits=limits) for index in chosen}
+            if decision == Keep(reason="within the threshold") and size > SHRINK_FROM_TOKENS:
+                # The threshold that fired is what the step had left for this result: less than it takes.
+                leaving[index] = leave(size - 1, measure, limits=limits)
+                movable.append((size, min(size, leaving[index].preview_tokens + NOTICE_ROOM)))
+            else:
+                movable.append(None)
+                spent += size
+        return {index: leaving[index] for index in choose_for_step(movable, budget, spent=spent)}
 
     def _carry_out(self, call: Call, measure: Measure, decision: Decision) -> Steps[Outcome]:
         match decision:
@@ -204,7 +219,9 @@ class Engine:
                 return self._not_stored(call, measure, decision, items=items, error=index)
             references = (*references, index)
             blocks = build(index=index)
-        cost = sum(self._configuration.counter.count(block.text) for block in blocks or () if isinstance(block, TextBlock))
+        cost = sum(
+            self._configuration.counter.count(block.text) for block in blocks or () if isinstance(block, TextBlock)
+        )
         if blocks is None or (decision.limit is not None and not measure.local_exceeds(cost)):
             return self.keep(call, Keep(reason="would not shrink"))
         return self._offloaded(call, decision, blocks=blocks, references=references, cost=cost)
@@ -299,7 +316,10 @@ class Engine:
         else:
             digest = content_digest(content_type, data)
             answer = yield self._storage.save(
-                storage_key(call.scope, digest), data, content_type=content_type, metadata={**metadata, "sha256": digest}
+                storage_key(call.scope, digest),
+                data,
+                content_type=content_type,
+                metadata={**metadata, "sha256": digest},
             )
         key = storage_key(call.scope, digest)
         if index is not None and not isinstance(answer, CoatcheckError):
@@ -310,7 +330,9 @@ class Engine:
         if isinstance(answer, CoatcheckError):
             return answer
         reference = Reference(
-            id=make_reference(call.result.tool_name, call.scope, digest=digest), content_type=content_type, size=len(data)
+            id=make_reference(call.result.tool_name, call.scope, digest=digest),
+            content_type=content_type,
+            size=len(data),
         )
         path = self._storage.path_of(key, content_type=content_type) if self._configuration.show_path else None
         return reference, path
@@ -357,7 +379,13 @@ class Engine:
     ) -> Steps[Retrieved]:
         key = resolve_reference(reference, scope)
         found = _entry(
-            (yield (self._storage.load_range(key, start=0, length=0) if self._storage.reads_ranges else self._storage.load(key))),
+            (
+                yield (
+                    self._storage.load_range(key, start=0, length=0)
+                    if self._storage.reads_ranges
+                    else self._storage.load(key)
+                )
+            ),
             reference,
         )
         if not self._storage.reads_ranges:
@@ -479,7 +507,11 @@ class Engine:
 
     def _failed(self, call: Call, error: CoatcheckError, reason: str) -> None:
         event = Event(
-            kind="failed", scope=call.scope, tool_name=call.result.tool_name, milliseconds=call.milliseconds, reason=reason
+            kind="failed",
+            scope=call.scope,
+            tool_name=call.result.tool_name,
+            milliseconds=call.milliseconds,
+            reason=reason,
         )
         self._recorder.failure(event, error)
 

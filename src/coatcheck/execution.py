@@ -122,7 +122,9 @@ def _perform(effect: Effect) -> object:
     if _loop_is_running():
         if inspect.iscoroutine(answer):
             answer.close()
-        return InvalidRequest(f"{effect.what} is async and this thread runs an event loop: use the async method (aoffload, aretrieve, ...)")
+        return InvalidRequest(
+            f"{effect.what} is async and this thread runs an event loop: use the async method (aoffload, aretrieve, ...)"
+        )
     return _guarded(effect, lambda: _background_loop.result_of(answer))
 
 
@@ -153,7 +155,11 @@ def _guarded(effect: Effect, call: Callable[[], object]) -> object:
 
 
 def _failure(effect: Effect, error: Exception) -> CoatcheckError:
-    cause = "no answer in time" if isinstance(error, asyncio.TimeoutError | FutureTimeoutError) else f"{type(error).__name__}: {error}"
+    cause = (
+        "no answer in time"
+        if isinstance(error, asyncio.TimeoutError | FutureTimeoutError)
+        else f"{type(error).__name__}: {error}"
+    )
     failure = effect.failure(f"{effect.what} failed: {cause}")
     failure.__cause__ = error
     return failure

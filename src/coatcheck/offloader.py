@@ -51,7 +51,7 @@ class Offloader:
     make every call where they stand; the async ones never block the loop.
     """
 
-    def __init__(  # noqa: PLR0913 - one knob each, keyword-only, every one with a default
+    def __init__(
         self,
         storage: Storage | None = None,
         *,
@@ -134,7 +134,7 @@ class Offloader:
 
     # Tool results on their way into the conversation.
 
-    def offload(  # noqa: PLR0913 - what a framework knows of a call, keyword-only
+    def offload(
         self,
         blocks: Sequence[Block],
         *,
@@ -182,7 +182,7 @@ class Offloader:
         kept = self._kept_at_once(call)
         return kept if kept is not None else run(self._engine.offload(call))
 
-    async def aoffload(  # noqa: PLR0913 - as offload
+    async def aoffload(
         self,
         blocks: Sequence[Block],
         *,
@@ -228,7 +228,9 @@ class Offloader:
             InvalidRequest: an argument is wrong, or no scope was given and ``require_scope`` is set.
 
         """
-        return run(self._engine.offload_step(self._step(results, scope, identity=identity, retrieval_tool=retrieval_tool)))
+        return run(
+            self._engine.offload_step(self._step(results, scope, identity=identity, retrieval_tool=retrieval_tool))
+        )
 
     async def aoffload_step(
         self,
@@ -244,7 +246,7 @@ class Offloader:
 
     # Stored content on its way back.
 
-    def retrieve(  # noqa: PLR0913 - the selectors of the retrieval tool, keyword-only
+    def retrieve(
         self,
         reference: str,
         *,
@@ -292,7 +294,7 @@ class Offloader:
             )
         )
 
-    async def aretrieve(  # noqa: PLR0913 - as retrieve
+    async def aretrieve(
         self,
         reference: str,
         *,
@@ -444,7 +446,9 @@ def _checked(result: ToolResult) -> ToolResult:
         raise InvalidRequest(msg)
     for block in result.blocks:
         if not isinstance(block, _BLOCKS):
-            msg = f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {type(block).__name__}"
+            msg = (
+                f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {type(block).__name__}"
+            )
             raise InvalidRequest(msg)
     return result
 

@@ -110,7 +110,9 @@ class Measure:
 
         """
         self.texts = tuple(_text_of(block) for block in blocks)
-        self.media = sum(media_tokens(block.media_type) for block in blocks if isinstance(block, MediaBlock) and block.data)
+        self.media = sum(
+            media_tokens(block.media_type) for block in blocks if isinstance(block, MediaBlock) and block.data
+        )
         self.storable = any(text for text in self.texts) or any(
             isinstance(block, MediaBlock) and block.data for block in blocks
         )
@@ -176,21 +178,21 @@ def decide(measure: Measure, rule: Rule, *, limits: Limits, is_error: bool) -> D
             return _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="within the threshold")
 
 
-def choose_for_step(tokens: Sequence[int | None], budget: int, *, spent: int) -> list[int]:
+def choose_for_step(results: Sequence[tuple[int, int] | None], budget: int, *, spent: int) -> list[int]:
     """Return which kept results of one step must leave as well, largest first, until the step fits.
 
     Args:
-        tokens: the size of each kept result that may leave; None for those that may not.
+        results: for each result that may leave, its tokens and those of the placeholder in its stead; None for others.
         budget: tokens that the whole step may take.
-        spent: tokens that cannot be saved: placeholders, and results that must stay.
+        spent: tokens of everything that stays or has left already.
 
     """
-    movable = sorted((size, -index) for index, size in enumerate(tokens) if size is not None)
-    total = spent + sum(size for size, _ in movable)
+    movable = sorted((*sizes, -index) for index, sizes in enumerate(results) if sizes is not None)
+    total = spent + sum(size for size, _, _ in movable)
     chosen = []
     while movable and total > budget:
-        size, negative_index = movable.pop()
-        total -= size
+        size, placeholder, negative_index = movable.pop()
+        total -= size - placeholder
         chosen.append(-negative_index)
     return sorted(chosen)
 

@@ -116,7 +116,9 @@ class Policies:
 
     def __post_init__(self) -> None:
         for names, policy in self.by_tool.items():
-            if not (isinstance(names, str) or (isinstance(names, tuple) and all(isinstance(name, str) for name in names))):
+            if not (
+                isinstance(names, str) or (isinstance(names, tuple) and all(isinstance(name, str) for name in names))
+            ):
                 msg = f"a key of policies must be a tool name, a tuple of tool names or '*', not {names!r}"
                 raise InvalidRequest(msg)
             if not (isinstance(policy, Rule) or callable(policy)) or isinstance(policy, type):

@@ -21,7 +21,15 @@ from coatcheck.notice import miss
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("Reference", "content_digest", "find_references", "make_reference", "resolve_reference", "scope_tag", "storage_key")
+__all__ = (
+    "Reference",
+    "content_digest",
+    "find_references",
+    "make_reference",
+    "resolve_reference",
+    "scope_tag",
+    "storage_key",
+)
 
 DIGEST_LENGTH = 16
 """Hex digits of a digest in a key: 64 bits, so two contents meet by accident only among billions in one scope."""

@@ -26,7 +26,7 @@ WINDOW_CHARACTERS = 16_384
 """What a tokenizer is fed at once: at most 64 KB of UTF-8. A million blanks in one piece end tiktoken's Rust code in a
 panic, which passes ``except Exception``; this size costs at most 20 ms on the worst input."""
 
-SAMPLE_CHARACTERS = 4_096
+SAMPLE_CHARACTERS = 2_048
 """The size of each of the three windows, at the start, in the middle and at the end, that an estimate looks at."""
 
 _BYTES_PER_TOKEN = 4

@@ -6,10 +6,16 @@ Only this belongs here; random texts come from ``strategies``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
+from coatcheck.errors import InvalidRequest
 from coatcheck.reading import Answer, IndexNeeded, LineIndex, Part, Source, encode_text, parse_request, read
 from coatcheck.tokens import ByteCounter, TokenCounter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_Result = TypeVar("_Result")
 
 REFERENCE = "search_orders-4f9c1e7a20b3d8e1-07ac"
 TOOL = "retrieve_offloaded_content"
@@ -30,6 +36,12 @@ class Stored:
 
     def ask(self, *, counter: TokenCounter | None = None, budget: int = 2_500, **selectors: object) -> Answer:
         """Return the answer to one call of the retrieval tool."""
+        return self.follow(selectors, counter=counter, budget=budget)
+
+    def follow(
+        self, arguments: Mapping[str, object], *, counter: TokenCounter | None = None, budget: int = 2_500
+    ) -> Answer:
+        """Return the answer to a call with these arguments, such as another answer's next call."""
         source = Source(
             reference=self.reference,
             content_type=self.content_type,
@@ -38,7 +50,7 @@ class Stored:
             lines=self.lines,
             has_index=self.index is not None,
         )
-        request = parse_request(**selectors)  # type: ignore[arg-type]
+        request = parse_request(**arguments)
         reading = read(source, request, counter=counter or ByteCounter(), budget=budget, tool_name=TOOL)
         try:
             wanted = next(reading)
@@ -60,7 +72,7 @@ class Stored:
 
 
 def stored(text: str, content_type: str = "text/plain", *, spacing: int | None = None) -> Stored:
-    """Return ``text`` as the engine stores it; ``spacing`` characters between checkpoints give it an index of any size."""
+    """Return ``text`` as the engine stores it; with ``spacing``, there is a checkpoint at every so many characters."""
     encoded = encode_text(text)
     index = encoded.index
     if spacing is not None and text:
@@ -82,7 +94,8 @@ def foreign(data: bytes, content_type: str = "text/plain") -> Stored:
 def dense_index(text: str, spacing: int) -> LineIndex:
     """Return an index with a checkpoint at every ``spacing`` characters, by the naive way to make one."""
     checkpoints = [
-        (len(text[:at].encode("utf-8", "surrogatepass")), text[:at].count("\n"), at) for at in range(0, len(text), spacing)
+        (len(text[:at].encode("utf-8", "surrogatepass")), text[:at].count("\n"), at)
+        for at in range(0, len(text), spacing)
     ]
     encoded = encode_text(text)
     made = LineIndex(size=len(encoded.data), characters=encoded.characters, lines=encoded.lines).to_bytes()
@@ -103,7 +116,15 @@ def shown(text: str) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Return the lines of ``text`` by this library's rule: a line ends at ``\n``, and a ``\r`` before it belongs to that."""
+    r"""Return the lines of ``text``: each ends at ``\n``, and a ``\r`` before that belongs to the line end."""
     pieces = text.split("\n")
     last = pieces.pop()
     return [piece.removesuffix("\r") for piece in pieces] + ([last] if last else [])
+
+
+def attempt(call: Callable[[], _Result]) -> _Result | InvalidRequest:
+    """Return what ``call`` returns, or the refusal that it raises; any other error is a bug."""
+    try:
+        return call()
+    except InvalidRequest as error:
+        return error

@@ -8,10 +8,28 @@ from coatcheck import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.blocks import Block, JsonValue
 
 _NASTY = st.sampled_from(
-    ["\ud800", "\udfff", "\ud83d\ude00", "\0", "\r\n", "\r", "\n", "\n\n", "\u2028", "\u0085", "\f", "e\u0301", "👩‍👩‍👧", "👍🏽", "汉字"]
+    [
+        "\ud800",
+        "\udfff",
+        "\ud83d\ude00",
+        "\0",
+        "\r\n",
+        "\r",
+        "\n",
+        "\n\n",
+        "\u2028",
+        "\u0085",
+        "\f",
+        "e\u0301",
+        "👩‍👩‍👧",
+        "👍🏽",
+        "汉字",
+    ]
 )
 _PLAIN = st.text(st.characters(codec=None, exclude_categories=()), max_size=12)  # surrogates included
-_WORDS = st.sampled_from(["ERROR ", "id=12345 ", "{", '"', "the ", "x" * 200, " " * 50, "| ref: R]", "[Stored references:]\n"])
+_WORDS = st.sampled_from(
+    ["ERROR ", "id=12345 ", "{", '"', "the ", "x" * 200, " " * 50, "| ref: R]", "[Stored references:]\n"]
+)
 
 
 def texts(*, pieces: int = 40) -> st.SearchStrategy[str]:

@@ -158,7 +158,9 @@ def test_a_placeholder_costs_less_than_the_result_and_at_most_the_threshold(
     outcome = _offload(content, max_result_tokens=threshold, preview_tokens=preview)
 
     if isinstance(outcome, Offloaded):
-        before = _cost([TextBlock(_stored_bytes(b).decode("utf-8", "replace")) for b in content if not isinstance(b, MediaBlock)])
+        before = _cost(
+            [TextBlock(_stored_bytes(b).decode("utf-8", "replace")) for b in content if not isinstance(b, MediaBlock)]
+        )
         media = sum(1_600 for block in content if isinstance(block, MediaBlock))
         assert _cost(outcome.blocks) <= threshold
         assert _cost(outcome.blocks) < before + media * 10
@@ -269,7 +271,11 @@ def test_a_read_back_never_exceeds_its_budget(text: str, budget: int, offset: in
 @given(content=RESULTS, policy=policies())
 def test_the_same_call_gives_the_same_placeholder_on_every_storage(content: list[Block], policy: Policy) -> None:
     shown = [
-        [block for block in _offload(content, policy=policy, storage=storage).blocks if not isinstance(block, OpaqueBlock)]
+        [
+            block
+            for block in _offload(content, policy=policy, storage=storage).blocks
+            if not isinstance(block, OpaqueBlock)
+        ]
         for storage in (InMemoryStorage(), DictStorage(), InMemoryStorage())
     ]
 
@@ -323,7 +329,9 @@ def test_another_scope_cannot_read_and_learns_nothing(content: list[Block], poli
 def test_no_tool_name_or_scope_reaches_a_key(tool_name: str, scope: str, content: str) -> None:
     assume(scope and content)
     storage = DictStorage()
-    Offloader(storage, token_counter=COUNTER).offload([TextBlock(content)], tool_name=tool_name, scope=scope, policy=Always())
+    Offloader(storage, token_counter=COUNTER).offload(
+        [TextBlock(content)], tool_name=tool_name, scope=scope, policy=Always()
+    )
 
     assert all(re.fullmatch(r"[0-9a-f]{16}/[0-9a-f]{16}(-lines)?", key) for key in storage.kept)
 
@@ -448,5 +456,3 @@ def _only_reference(outcome: Outcome) -> Reference:
     assert isinstance(outcome, Offloaded)
     assert len(outcome.references) == 1
     return outcome.references[0]
-
-

@@ -26,7 +26,9 @@ def test_encoding_counts_what_it_encodes(text: str) -> None:
     assert encoded.index is None
 
 
-@pytest.mark.parametrize(("text", "lines"), [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("a\nb\n", 2), ("\n", 1), ("a\rb\u2028c\f\x85", 1)])
+@pytest.mark.parametrize(
+    ("text", "lines"), [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("a\nb\n", 2), ("\n", 1), ("a\rb\u2028c\f\x85", 1)]
+)
 def test_a_line_ends_at_a_line_feed_only(text: str, lines: int) -> None:
     assert encode_text(text).lines == lines
 
@@ -160,8 +162,6 @@ def test_broken_content_is_paged_to_its_end(data: bytes) -> None:
 
 
 def test_content_that_ends_early_is_corrupt() -> None:
-    content = stored("x" * 100)
-    content.data = content.data[:50]
     shorter = _Shorter(data=b"x" * 100, characters=100, lines=1)
 
     with pytest.raises(CorruptContent, match="ends early"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from coatcheck.errors import InvalidRequest
 from coatcheck.reading import MINIMUM_BUDGET, is_text
 from coatcheck.tokens import ByteCounter, TiktokenCounter, TokenCounter
-from tests.core.reading_driver import REFERENCE, Stored, body, foreign, shown, split_lines, stored
+from tests.core.reading_driver import REFERENCE, Stored, attempt, body, foreign, shown, split_lines, stored
 from tests.core.strategies import long_texts, texts
 
 
@@ -27,18 +27,18 @@ COUNTERS: list[TokenCounter] = [ByteCounter(), CharacterCounter()]
 
 def pages(content: Stored, *, budget: int, counter: TokenCounter) -> list[str]:
     """Read everything, following the literal next call."""
-    found, arguments = [], {}
+    found, arguments = list[str](), dict[str, object]()
     while True:
-        answer = content.ask(budget=budget, counter=counter, **arguments)
+        answer = content.follow(arguments, budget=budget, counter=counter)
         assert counter.count(answer.text) <= budget
         found.append(body(answer))
         if answer.next_call is None:
             assert answer.text.endswith("\n[End of content]")
             return found
         arguments = dict(answer.next_call)
-        assert answer.text.endswith(
-            f'\n[More: retrieve_offloaded_content(reference="{REFERENCE}", offset={arguments["offset"]})]'
-        )
+        call = f'retrieve_offloaded_content(reference="{REFERENCE}", offset={arguments["offset"]})'
+        described = f"the same call with offset={arguments['offset']}"
+        assert answer.text.endswith((f"\n[More: {call}]", f"\n[More: {described}]"))
 
 
 @given(text=long_texts(), budget=st.integers(MINIMUM_BUDGET, 3_000), counter=st.sampled_from(COUNTERS))
@@ -49,14 +49,16 @@ def test_pages_put_together_are_the_original(text: str, budget: int, counter: To
         assert "".join(pages(stored(text), budget=budget, counter=counter)) == shown(text)
 
 
-@pytest.mark.parametrize("text", ["汉字" * 2_000, "👩‍👩‍👧" * 500, " " * 50_000, "e\u0301\u0301" * 2_000, "\r\n\0\u2028" * 900])
+@pytest.mark.parametrize(
+    "text", ["汉字" * 2_000, "👩‍👩‍👧" * 500, " " * 50_000, "e\u0301\u0301" * 2_000, "\r\n\0\u2028" * 900]
+)
 def test_pages_put_together_are_the_original_in_real_tokens(text: str) -> None:
     assert "".join(pages(stored(text), budget=MINIMUM_BUDGET, counter=TiktokenCounter())) == text
 
 
 def test_a_page_says_what_it_shows() -> None:
     answer = stored("x" * 41_234).ask(budget=1_000)
-    stop = 41_234 - len("x" * 41_234) + len(body(answer))
+    stop = len(body(answer))
 
     assert answer.text.startswith(f"[Characters 0-{stop - 1:,} of 41,234]\nxxx")
     assert answer.next_call == {"offset": stop}
@@ -80,7 +82,7 @@ def test_an_offset_behind_the_end_is_refused_with_the_length(offset: int) -> Non
 
 @pytest.mark.parametrize("selectors", [{}, {"offset": 0}, {"line_range": "1-2"}, {"pattern": "x"}, {"query": "a"}])
 def test_empty_content_says_so(selectors: dict[str, object]) -> None:
-    assert stored("").ask(**selectors).text == "[Content is empty]"
+    assert stored("").follow(selectors).text == "[Content is empty]"
 
 
 def test_lines_are_numbered() -> None:
@@ -114,8 +116,7 @@ def test_lines_over_budget_stop_at_a_whole_line() -> None:
     assert rows[-1] == f"  {last}| line {last} {'x' * 40}"
     assert truncated == "[output truncated, narrow your range]"
     assert more == (
-        f'[More: retrieve_offloaded_content(reference="{REFERENCE}", '
-        f'line_range={{"start": {last + 1}, "end": 1000}})]'
+        f'[More: retrieve_offloaded_content(reference="{REFERENCE}", line_range={{"start": {last + 1}, "end": 1000}})]'
     )
     assert answer.next_call == {"line_range": {"start": last + 1, "end": 1000}}
     assert 370 < ByteCounter().count(answer.text) <= 400
@@ -127,13 +128,13 @@ def test_a_line_that_does_not_fit_is_read_on_by_character() -> None:
     assert whole.text.startswith("[Lines 1-1 of 3]\n\n  1| first\n[output truncated")
     assert whole.next_call == {"line_range": {"start": 2, "end": 3}}
 
-    part = stored(text).ask(budget=300, **whole.next_call)
+    part = stored(text).follow(whole.next_call, budget=300)
     assert part.next_call is not None
     stop = int(str(part.next_call["offset"]))
     assert part.text.startswith(f"[Line 2 of 3, only its characters 6-{stop - 1:,} of the content]\n\n  2| 0123456789")
     assert part.text.split("\n")[2] == f"  2| {text[6:stop]}…"
 
-    assert body(stored(text).ask(budget=300, **part.next_call)).startswith(text[stop : stop + 50])
+    assert body(stored(text).follow(part.next_call, budget=300)).startswith(text[stop : stop + 50])
 
 
 @given(text=long_texts(), start=st.integers(1, 60), count=st.integers(1, 60), budget=st.integers(MINIMUM_BUDGET, 2_000))
@@ -143,9 +144,10 @@ def test_following_the_next_call_shows_every_line(text: str, start: int, count: 
     lines = [shown(line) for line in split_lines(text)]
     if start > len(lines):
         return
-    content, seen, arguments = stored(text), list[str](), {"line_range": [start, start + count - 1]}
+    content, seen = stored(text), list[str]()
+    arguments: dict[str, object] = {"line_range": [start, start + count - 1]}
     while arguments:
-        answer = content.ask(budget=budget, counter=counter, **arguments)
+        answer = content.follow(arguments, budget=budget, counter=counter)
         assert counter.count(answer.text) <= budget
         if "offset" in (answer.next_call or {}):
             break  # a line longer than the budget: read by character from here
@@ -160,7 +162,7 @@ def test_following_the_next_call_shows_every_line(text: str, start: int, count: 
 @pytest.mark.parametrize("selectors", [{"pattern": "x"}, {"line_range": "1-2"}, {"query": "a"}, {"offset": 5}])
 def test_binary_content_cannot_be_searched(selectors: dict[str, object]) -> None:
     with pytest.raises(InvalidRequest, match=r"cannot search binary content \(image/png\)"):
-        foreign(b"\x89PNG" * 26, "image/png").ask(**selectors)
+        foreign(b"\x89PNG" * 26, "image/png").follow(selectors)
 
 
 def test_binary_content_is_described() -> None:
@@ -201,7 +203,9 @@ def test_a_budget_that_no_answer_fits_into_is_refused() -> None:
 
 
 def _selectors() -> st.SearchStrategy[dict[str, object]]:
-    patterns = st.sampled_from(["a", "ERROR", ".*", "^", "$", "x+", "[^q]*", "(", "\\d+", "\ud800", "汉" * 300, "the " * 200])
+    patterns = st.sampled_from(
+        ["a", "ERROR", ".*", "^", "$", "x+", "[^q]*", "(", "\\d+", "\ud800", "汉" * 300, "the " * 200]
+    )
     ranges = st.tuples(st.integers(1, 5), st.integers(5, 500))
     return st.one_of(
         st.fixed_dictionaries({}, optional={"offset": st.integers(-50, 3_000)}),
@@ -220,16 +224,17 @@ def _selectors() -> st.SearchStrategy[dict[str, object]]:
 _CONTENTS = st.one_of(long_texts(), texts(), texts().map(json.dumps), texts().map(lambda text: json.dumps([text] * 90)))
 
 
-@given(text=_CONTENTS, selectors=_selectors(), budget=st.integers(MINIMUM_BUDGET, 1_200), counter=st.sampled_from(COUNTERS))
+@given(
+    text=_CONTENTS, selectors=_selectors(), budget=st.integers(MINIMUM_BUDGET, 1_200), counter=st.sampled_from(COUNTERS)
+)
 @settings(max_examples=400)
 def test_no_answer_exceeds_its_budget(
     text: str, selectors: dict[str, object], budget: int, counter: TokenCounter
 ) -> None:
     content = stored(text[:30_000])
     content.reference = "a" * 32 + "-4f9c1e7a20b3d8e1-07ac-longer"
-    try:
-        answer = content.ask(budget=budget, counter=counter, **selectors)
-    except InvalidRequest:
+    answer = attempt(lambda: content.follow(selectors, budget=budget, counter=counter))
+    if isinstance(answer, InvalidRequest):
         return
     assert counter.count(answer.text) <= budget
     answer.text.encode("utf-8")
@@ -241,9 +246,8 @@ def test_no_answer_exceeds_its_budget(
 @settings(max_examples=25)
 def test_no_answer_exceeds_its_budget_in_real_tokens(text: str, selectors: dict[str, object], budget: int) -> None:
     counter = TiktokenCounter()
-    try:
-        answer = stored(text[:30_000]).ask(budget=budget, counter=counter, **selectors)
-    except InvalidRequest:
+    answer = attempt(lambda: stored(text[:30_000]).follow(selectors, budget=budget, counter=counter))
+    if isinstance(answer, InvalidRequest):
         return
     assert counter.count(answer.text) <= budget
 

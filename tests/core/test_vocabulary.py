@@ -21,7 +21,7 @@ RANKS_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tik
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> tiktoken.Encoding:
-    """tiktoken's own o200k_base, made by tiktoken's own code from a cache that holds the bundled ranks.
+    """Tiktoken's own o200k_base, made by tiktoken's own code from a cache that holds the bundled ranks.
 
     tiktoken checks the ranks against the checksum in its source, so this fails if they are not the published ones.
     """
@@ -89,7 +89,9 @@ def test_a_damaged_file_in_the_cache_is_not_replaced_over_the_network(
 
 def test_an_encoding_in_tiktokens_cache_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     packed = files("coatcheck.vocabulary").joinpath("o200k_base.tiktoken.gz").read_bytes()
-    (tmp_path / hashlib.sha1(RANKS_URL.encode(), usedforsecurity=False).hexdigest()).write_bytes(gzip.decompress(packed))
+    (tmp_path / hashlib.sha1(RANKS_URL.encode(), usedforsecurity=False).hexdigest()).write_bytes(
+        gzip.decompress(packed)
+    )
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("requests.get", _refuse)
 

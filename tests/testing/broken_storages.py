@@ -5,7 +5,8 @@ To add one, add a class with its defect as docstring and its line in ``BROKEN``.
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,7 +138,7 @@ class SharesItsState(CapableStorage):
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         self.current = content
-        self.digest = hashlib.sha256(content).digest()  # takes long enough for another thread to come in between
+        time.sleep(0.002)  # long enough for another thread to come in between
         super().save(key, self.current, content_type=content_type, metadata=metadata)
 
 
@@ -157,8 +158,6 @@ class KeepsALoop(CapableStorage):
         self.loop: Any = None
 
     async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:  # type: ignore[override]
-        import asyncio
-
         self.loop = self.loop or asyncio.get_running_loop()
         if self.loop is not asyncio.get_running_loop():
             message = "bound to a different event loop"
@@ -262,7 +261,7 @@ BROKEN: dict[type, tuple[str, str]] = {
     IgnoresTheScope: ("test_keeps_scopes_apart", "another scope"),
     KeepsAnAlias: ("test_keeps_nothing_that_the_caller_can_change", "a mutable alias is kept"),
     SharesItsState: ("test_many_threads_at_once", "while other threads save and load"),
-    NormalizesKeys: ("test_a_malformed_key_does_no_harm", "reads something else"),
+    NormalizesKeys: ("test_a_malformed_key_does_no_harm", "reads something that it never saved"),
     KeepsALoop: ("test_saving_again_changes_nothing", "different event loop"),
     IsOffByOne: ("test_a_range_is_those_bytes", "is wrong: 2 bytes instead of 1"),
     TakesZeroForNoLimit: ("test_length_zero_asks_for_what_is_known", "is wrong: 1,000 bytes instead of 0"),

@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("failures",)
+__all__ = ("contract_tests", "failures")
 
 
 def failures(suite: type, name: str, make_storage: type) -> list[str]:
@@ -39,7 +39,7 @@ def cases(test: Any) -> Iterator[dict[str, Any]]:
         yield {name: value for part in combination for name, value in part.items()}
 
 
-def tests_of(suite: type) -> list[str]:
+def contract_tests(suite: type) -> list[str]:
     """Return the names of the tests of a contract that take a storage."""
     return [
         name

@@ -8,7 +8,7 @@ from coatcheck import FileStorage, Storage
 from coatcheck.testing import DeletesContract, ListsContract, LocalPathContract, ReadsRangesContract, StorageContract
 from tests.testing.broken_storages import BROKEN
 from tests.testing.dict_storages import CapableStorage
-from tests.testing.running import failures, tests_of
+from tests.testing.running import failures, contract_tests
 
 
 class Suite(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
@@ -34,10 +34,10 @@ def test_a_defect_is_found_and_named(broken: type) -> None:
     assert any(words in message for message in said), said
 
 
-@pytest.mark.parametrize("name", tests_of(Suite))
+@pytest.mark.parametrize("name", contract_tests(Suite))
 def test_the_storage_that_they_are_made_of_is_correct(name: str) -> None:
     assert failures(Suite, name, CapableStorage) == []
 
 
 def test_every_test_of_the_contract_takes_part() -> None:
-    assert len(tests_of(Suite)) >= 25
+    assert len(contract_tests(Suite)) >= 25

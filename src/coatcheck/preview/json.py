@@ -171,7 +171,11 @@ def _record(value: JsonValue) -> str:
     if whole is not None:
         return whole
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_nested(child)}" for key, child in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_nested(child)}" for key, child in value.items())
+            + "}"
+        )
     if isinstance(value, list):
         return f"[{_count(len(value), 'item')}]"
     return _scalar(value)

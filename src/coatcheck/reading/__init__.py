@@ -20,7 +20,7 @@ from coatcheck.reading.index import Encoded, LineIndex, encode_text
 from coatcheck.reading.lines import read_lines
 from coatcheck.reading.query import read_query
 from coatcheck.reading.request import DEFAULT_CONTEXT_LINES, Request, parse_request
-from coatcheck.reading.search import search
+from coatcheck.reading.search import read_matches
 from coatcheck.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
 from coatcheck.reading.writer import MINIMUM_BUDGET, Writer
 
@@ -80,7 +80,7 @@ def read(
     if request.query is not None:
         return (yield from read_query(source, request, writer, max_query_bytes))
     if request.pattern is not None:
-        return (yield from search(source, request, writer))
+        return (yield from read_matches(source, request, writer))
     if request.line_range is not None:
         return (yield from read_lines(source, request, writer))
     return (yield from read_characters(source, request, writer))

@@ -168,16 +168,18 @@ class _Interpreter(TreeInterpreter):
 
     def visit_comparator(self, node: Any, value: Any) -> Any:  # noqa: ANN401
         left, right = (self.visit(child, value) for child in node["children"])
+        compare = self.COMPARATOR_FUNC[node["value"]]
+        if node["value"] in {"eq", "ne"}:
+            self._charge_comparison(left, right)
+            return compare(left, right)
+        # For a number and a text, the library raises where the language says null.
+        return compare(left, right) if _kind(left) == _kind(right) != "other" else None
+
+    def _charge_comparison(self, left: object, right: object) -> None:
         if isinstance(left, (list, dict)) and type(left) is type(right):
             self._meter.charge_walk(left)
         elif isinstance(left, str) and isinstance(right, str):
             self._meter.charge_text(min(len(left), len(right)))
-        operands = [{"type": "literal", "value": operand, "children": []} for operand in (left, right)]
-        compared: Any = {"type": node["type"], "value": node["value"], "children": operands}
-        try:
-            return super().visit_comparator(compared, value)
-        except TypeError:
-            return None  # a text and a number have no order; JMESPath itself says null, its library raises
 
     def visit_flatten(self, node: Any, value: Any) -> Any:  # noqa: ANN401
         flat = super().visit_flatten(node, value)
@@ -188,6 +190,12 @@ class _Interpreter(TreeInterpreter):
         if isinstance(value, list):
             self._meter.charge(len(value) // 8)  # copied, not interpreted
         return super().visit_slice(node, value)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, str):
+        return "text"
+    return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else "other"
 
 
 def _type_message(error: JMESPathTypeError) -> str:

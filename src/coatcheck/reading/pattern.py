@@ -135,7 +135,7 @@ def _reason(message: object) -> str:
 def _refuse(reason: str, pattern: str) -> None:
     """Raise if RE2's ``reason`` is about something that it cannot do, rather than about something that is no regex."""
     kind, _, detail = reason.partition(": ")
-    if kind == "pattern too large":
+    if kind.startswith("pattern too large"):
         raise InvalidRequest(wording.unsupported("too many repeats", "use * or + instead of counted repeats"))
     if kind == "invalid repetition size" and _possible_repeat(detail):
         advice = "use * or + instead, or a smaller number"

@@ -70,16 +70,19 @@ class Scanner:
         index: LineIndex,
         excerpts: Excerpts,
         context: bytes = b"\n",
+        since: int = 0,
         to_end: bool = True,
     ) -> None:
         """Start at ``start``, with the bytes before it as ``context``: a line end, or the beginning of its line.
 
-        ``to_end`` says that the last piece ends where the content does.
+        Hits before byte ``since`` do not count. ``to_end`` says that the last piece ends where the content does.
         """
         self.hits: list[Hit] = []
+        self.next_character: int | None = None  # where to go on, once there are more hits than are kept
         self._matcher = matcher
         self._index = index
         self._excerpts = excerpts
+        self._since = since
         self._to_end = to_end
         context = context if start.byte else b""
         self._buffer = context
@@ -93,8 +96,8 @@ class Scanner:
 
     @property
     def full(self) -> bool:
-        """Whether counting has stopped. One hit more is kept, so that the next call knows where to go on."""
-        return len(self.hits) > MAX_HITS
+        """Whether counting has stopped."""
+        return self.next_character is not None
 
     def feed(self, data: bytes, *, final: bool) -> None:
         """Search the next piece of the content."""
@@ -205,9 +208,14 @@ class Scanner:
 
     def _record(self, start: int, end: int, place: int, *, long: bool = True) -> None:
         """Keep a hit that is found again from ``place`` on, and the bytes around it."""
+        if self._base + start < self._since:
+            return
         self._line += self._buffer.count(b"\n", self._counted, place)
         self._counted = max(self._counted, place)
         character = self._character(align(self._buffer, place))
+        if len(self.hits) == MAX_HITS:
+            self.next_character = character
+            return
         hit = Hit(line=self._line, start=self._base + start, stop=self._base + end, character=character, long=long)
         self.hits.append(hit)
         begin = max(0, min(start, place) - MARGIN)

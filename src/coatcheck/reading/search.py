@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coatcheck.reading.source import Reading, Source, Steps
     from coatcheck.reading.writer import Writer
 
-__all__ = ("search",)
+__all__ = ("read_matches",)
 
 LARGE_PROGRAM = 1_000
 """RE2 instructions. Only counted repeats make more, and the model can write them in another way."""
@@ -56,6 +56,7 @@ class _Found:
     count: int
     capped: bool
     hits: list[scan.Hit]  # to be shown, from the offset on
+    next_character: int | None  # of the first hit that is not kept any more
     before: int | None  # matches before those; None behind so many that they are not numbered
     excerpts: Excerpts
 
@@ -64,7 +65,7 @@ class _Found:
         return f"{self.count:,}+" if self.capped else f"{self.count:,}"
 
 
-def search(source: Source, request: Request, writer: Writer) -> Reading:
+def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
     """Show the lines that match a pattern, with their context."""
     pattern = request.pattern or ""
     matcher = compile_pattern(pattern)
@@ -118,15 +119,23 @@ def _find(matcher: Matcher, field: _Field, origin: Place, index: LineIndex) -> S
     to_end = field.stop == field.size
     scanner = scan.Scanner(matcher, field.start, index=index, excerpts=excerpts, to_end=to_end)
     yield from _feed(scanner, field.start.byte, field.stop)
-    count, capped = min(len(scanner.hits), scan.MAX_HITS), scanner.full
+    count, capped = len(scanner.hits), scanner.full
     before: int | None = sum(hit.start < origin.byte for hit in scanner.hits)
-    if capped and origin.byte > scanner.hits[-1].start:
+    if capped and before == count:
         start, context = yield from _line_start(origin, field.start.byte)
-        scanner = scan.Scanner(matcher, start, index=index, excerpts=excerpts, context=context, to_end=to_end)
+        scanner = scan.Scanner(
+            matcher, start, index=index, excerpts=excerpts, context=context, since=origin.byte, to_end=to_end
+        )
         yield from _feed(scanner, start.byte, field.stop)
         before = None
-    hits = [hit for hit in scanner.hits if hit.start >= origin.byte]
-    return _Found(count=count, capped=capped, hits=hits, before=before, excerpts=excerpts)
+    return _Found(
+        count=count,
+        capped=capped,
+        hits=[hit for hit in scanner.hits if hit.start >= origin.byte],
+        next_character=scanner.next_character,
+        before=before,
+        excerpts=excerpts,
+    )
 
 
 def _feed(scanner: scan.Scanner, at: int, stop: int) -> Steps[None]:
@@ -203,21 +212,23 @@ class _Report:
         if found.before is None:
             head = wording.matches_from(found.label, pattern, self.lines, self.origin.character)
         else:
-            part = (found.before + 1, found.before + shown) if shown and (found.before or shown < available) else None
+            some = found.before or shown < available or found.next_character is not None
+            part = (found.before + 1, found.before + shown) if shown and some else None
             head = wording.matches_header(found.label, pattern, self.lines, part)
         return f"{head}\n{wording.searched_literally(self.matcher.literal)}" if self.matcher.literal else head
 
     def _rest(self, shown: int) -> dict[str, object] | None:
         """Return the arguments of the call that shows the matches behind the first ``shown`` ones."""
-        if shown >= len(self.found.hits):
+        hits, request = self.found.hits, self.request
+        character = hits[shown].character if shown < len(hits) else self.found.next_character
+        if character is None:
             return None
-        request = self.request
         arguments: dict[str, object] = {"pattern": request.pattern}
         if request.context_lines != DEFAULT_CONTEXT_LINES:
             arguments["context_lines"] = request.context_lines
         if self.lines is not None:
             arguments["line_range"] = {"start": self.lines[0], "end": self.lines[1]}
-        return {**arguments, "offset": self.found.hits[shown].character}
+        return {**arguments, "offset": character}
 
 
 def _closed(rows: list[Row], count: int) -> int:

@@ -84,4 +84,6 @@ class StorageAccess:
         return Effect(call=call, local=self._local, is_async=is_async, what=f"{what} ({type(self.storage).__name__})")
 
     def _lacks(self, doing: str, capability: str) -> InvalidRequest:
-        return InvalidRequest(f"{type(self.storage).__name__} does not support {doing}: it lacks coatcheck.{capability}")
+        return InvalidRequest(
+            f"{type(self.storage).__name__} does not support {doing}: it lacks coatcheck.{capability}"
+        )

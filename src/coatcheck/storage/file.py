@@ -47,9 +47,10 @@ _EXTENSIONS = {
     "text/markdown": ".md",
 }
 
-# Neither exists on Windows, where a planted symbolic link needs rights that make it moot.
+# Most do not exist on Windows, where a planted symbolic link needs rights that make it moot.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe planted in place of a file would hold its reader for ever
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
@@ -90,9 +91,9 @@ class FileStorage:
         """
         content_path, entry_path = self._paths(key, content_type)
         with self._failing_as_storage_error(f"save {len(content):,} bytes"):
-            if self._refresh(content_path, entry_path, metadata):
-                return
             self._make_folders(content_path.parent)
+            if self._refresh(key, metadata):
+                return
             temporary = self._write(content_path.parent, content)
             self._name(temporary, content_path, entry_path, content_type=content_type, metadata=metadata)
 
@@ -112,7 +113,7 @@ class FileStorage:
             try:
                 key, metadata = name()
                 content_path, entry_path = self._paths(key, content_type)
-                if not self._refresh(content_path, entry_path, metadata):
+                if not self._refresh(key, metadata):
                     self._name(temporary, content_path, entry_path, content_type=content_type, metadata=metadata)
             finally:
                 temporary.unlink(missing_ok=True)
@@ -144,6 +145,7 @@ class FileStorage:
         """
         entry_path = self._entry_path(key)
         with self._failing_as_storage_error(f"delete {key!r}"):
+            self._refuse_links(entry_path.parent)
             description = _describe(entry_path)
             if description is not None:
                 self._paths(key, description["content_type"])[0].unlink(missing_ok=True)
@@ -182,15 +184,28 @@ class FileStorage:
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         for each in (self._folder, folder):
             each.mkdir(exist_ok=True, mode=0o700)
-            if not stat.S_ISDIR(each.lstat().st_mode):
-                raise NotADirectoryError(errno.ENOTDIR, "not a folder but a link or a file", str(each))
+        self._refuse_links(folder)
 
-    def _refresh(self, content_path: Path, entry_path: Path, metadata: Mapping[str, str]) -> bool:
+    def _refuse_links(self, *folders: Path) -> None:
+        """Raise if ``v1`` or one of ``folders`` in it is a link: what it leads to is not ours to read or to change."""
+        for folder in (self._folder, *folders):
+            try:
+                found = folder.lstat()
+            except FileNotFoundError:
+                continue
+            if not stat.S_ISDIR(found.st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, "not a folder but a link or a file", str(folder))
+
+    def _refresh(self, key: str, metadata: Mapping[str, str]) -> bool:
         """Refresh the time of an entry that is there, whole and the same; return whether it is."""
-        existing = _describe(entry_path)
-        if existing is None or _regular_size(content_path) != existing["size"]:
+        existing = _describe(self._entry_path(key))
+        if existing is None:
             return False
-        refuse_other_content(entry_path.name, existing["metadata"], metadata)
+        # Under its own type: other content that meets it here may have another, and hence another file name.
+        content_path = self._paths(key, existing["content_type"])[0]
+        if _regular_size(content_path) != existing["size"]:
+            return False
+        refuse_other_content(key, existing["metadata"], metadata)
         os.utime(content_path)
         return True
 
@@ -239,6 +254,7 @@ class FileStorage:
     def _read(self, key: str, *, start: int, length: int | None) -> Stored | None:
         entry_path = self._entry_path(key)
         with self._failing_as_storage_error(f"load {key!r}"):
+            self._refuse_links(entry_path.parent)
             description = _describe(entry_path)
             if description is None:
                 return None
@@ -256,11 +272,14 @@ class FileStorage:
     def _scopes(self, scope: str, *, whole: bool) -> list[Path]:
         """Return the folders of the scopes that start with ``scope``, or that are it where ``whole`` is true."""
         try:
+            self._refuse_links()
             with os.scandir(self._folder) as found:
                 return [
                     Path(item)
                     for item in found
-                    if item.is_dir(follow_symlinks=False) and (item.name == scope or not whole) and item.name.startswith(scope)
+                    if item.is_dir(follow_symlinks=False)
+                    and (item.name == scope or not whole)
+                    and item.name.startswith(scope)
                 ]
         except FileNotFoundError:
             return []
@@ -289,7 +308,7 @@ def _describe(entry_path: Path) -> _Description | None:
 def _read_part(path: Path, *, start: int, length: int | None) -> bytes | None:
     """Return bytes of a regular file, or None if there is none. A symbolic link is an error, not a file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW | _CLOSE_ON_EXEC | _BINARY)
+        descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAITING | _CLOSE_ON_EXEC | _BINARY)
     except FileNotFoundError:
         return None
     with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor, opened without following links

@@ -119,5 +119,7 @@ def refuse_other_content(key: str, existing: Mapping[str, str], new: Mapping[str
 
     """
     if existing.get("sha256") != new.get("sha256"):
-        msg = f"another content is already stored under {key!r}: their short digests are equal; the new one was not saved"
+        msg = (
+            f"another content is already stored under {key!r}: their short digests are equal; the new one was not saved"
+        )
         raise StorageError(msg)

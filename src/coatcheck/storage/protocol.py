@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkabl
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ("Deletes", "Listed", "Lists", "LocalPath", "MaybeAwaitable", "ReadsRanges", "SavesUnnamed", "Storage", "Stored")
+__all__ = (
+    "Deletes",
+    "Listed",
+    "Lists",
+    "LocalPath",
+    "MaybeAwaitable",
+    "ReadsRanges",
+    "SavesUnnamed",
+    "Storage",
+    "Stored",
+)
 
 Result = TypeVar("Result")
 MaybeAwaitable: TypeAlias = Result | Awaitable[Result]
@@ -56,9 +66,7 @@ class Listed:
 class Storage(Protocol):
     """Keeps bytes under keys. Sync or async; safe for many threads at once."""
 
-    def save(
-        self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]
-    ) -> MaybeAwaitable[None]:
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> MaybeAwaitable[None]:
         """Save an entry whole or not at all; when this returns, ``load`` finds it.
 
         Saving what is there already refreshes the entry's time. Where ``metadata["sha256"]`` of the existing entry

@@ -78,6 +78,8 @@ class Trial:
         transcript = self._converse(offloader, script)
         results = transcript.received[: len(self._scenario.calls)]
         self._check_results(results)
+        for answer in (answer for answers in script.answers for answer in answers):
+            assert not shown_references(answer.text), "an answer of the retrieval tool was itself offloaded"
         self._check_stored(results)
         assert RETRIEVAL_TOOL in transcript.offered, "the model was not offered the retrieval tool"
         if self._scenario.between != "nothing":
@@ -170,7 +172,6 @@ class Trial:
         assert answers, f"the model got no answer to {read}"
         references = self._shown(results)
         for answer in answers:
-            assert not shown_references(answer.text), "an answer of the retrieval tool was itself offloaded"
             self._check_budget(answer.text)
         reference = (read.reference or "{}").format(references[read.of])
         check_equal(answers[0].text, self._answer_of_the_core(reference, read), f"the answer to {reference} {read.arguments}")

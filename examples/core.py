@@ -1,0 +1,32 @@
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["coatcheck"]
+# ///
+"""The core by itself, with no framework: offload a tool result, read parts of it back.
+
+python examples/core.py
+"""
+
+import tempfile
+
+from coatcheck import FileStorage, Offloaded, Offloader, TextBlock
+
+log = "".join(
+    f"12:{number % 60:02} {'ERROR disk full' if number == 7_777 else 'INFO ok'} job={number}\n"
+    for number in range(20_000)
+)
+
+with tempfile.TemporaryDirectory() as folder:
+    offloader = Offloader(FileStorage(folder))
+
+    outcome = offloader.offload([TextBlock(log)], tool_name="read_log", scope="conversation-1")
+    assert isinstance(outcome, Offloaded)
+    placeholder = outcome.blocks[0]
+    assert isinstance(placeholder, TextBlock)
+    print(placeholder.text[:600], "\n...\n")
+
+    reference = str(outcome.references[0])
+    print(offloader.retrieve(reference, scope="conversation-1", pattern="ERROR", context_lines=1).text, "\n")
+    print(offloader.retrieve(reference, scope="conversation-1", line_range="7770-7772").text)
+
+    assert offloader.load(reference, scope="conversation-1").text == log

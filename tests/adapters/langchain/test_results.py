@@ -1,0 +1,183 @@
+"""Walking through what tools and nodes return: every tool message is found, and nothing else moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+
+from coatcheck_langchain.results import Step, map_tool_messages, step_of_input
+from tests.adapters.langchain.samples import tool_call
+
+
+@dataclass(frozen=True)
+class Command:
+    """As LangGraph's, which is not installed here."""
+
+    update: Any = None
+    graph: str | None = None
+    resume: Any = None
+    goto: Any = ()
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """As LangGraph's."""
+
+    value: Any
+
+
+@dataclass
+class State:
+    messages: list[Any] = field(default_factory=list)
+
+
+def answer(call_id: str = "call-1", **fields: Any) -> ToolMessage:
+    return ToolMessage(content="words", tool_call_id=call_id, **fields)
+
+
+def upper(native: object, message: ToolMessage) -> object:
+    return message.model_copy(update={"content": "WORDS"})
+
+
+def same(native: object, message: ToolMessage) -> object:
+    return native
+
+
+def found_in(result: object, key: str = "messages") -> list[ToolMessage]:
+    found: list[ToolMessage] = []
+
+    def visit(native: object, message: ToolMessage) -> object:
+        found.append(message)
+        return native
+
+    map_tool_messages(result, visit, key=key)
+    return found
+
+
+FORMS: dict[str, Any] = {
+    "message": answer(),
+    "list": [answer(), answer()],
+    "tuple": (answer(),),
+    "update": {"messages": [answer()], "other": [1]},
+    "update with one message": {"messages": answer()},
+    "command": Command(update={"messages": [answer()]}),
+    "command with a list": Command(update=[answer()]),
+    "list of both": [answer(), Command(update={"messages": [answer()]}), {"messages": [answer()]}],
+    "overwrite": {"messages": Overwrite([answer()])},
+    "mapping for a message": {"messages": [{"role": "tool", "content": "words", "tool_call_id": "call-1"}]},
+}
+
+NO_MESSAGES: dict[str, Any] = {
+    "nothing": None,
+    "text": "words",
+    "command without update": Command(goto="next"),
+    "removal": Command(update={"messages": [RemoveMessage(id="__remove_all__")]}),
+    "another key": {"documents": [answer()]},
+    "other messages": [AIMessage("words"), HumanMessage("words")],
+    "empty": [],
+}
+
+
+@pytest.mark.parametrize("result", FORMS.values(), ids=FORMS.keys())
+def test_every_form_is_walked_and_rebuilt(result: Any) -> None:
+    before = repr(result)
+
+    new = map_tool_messages(result, upper, key="messages")
+
+    assert "WORDS" in repr(new)
+    assert "words" not in repr(new)
+    assert repr(result) == before
+
+
+@pytest.mark.parametrize("result", {**FORMS, **NO_MESSAGES}.values(), ids={**FORMS, **NO_MESSAGES}.keys())
+def test_what_has_not_changed_is_the_very_same_object(result: Any) -> None:
+    assert map_tool_messages(result, same, key="messages") is result
+
+
+@pytest.mark.parametrize("result", NO_MESSAGES.values(), ids=NO_MESSAGES.keys())
+def test_nothing_is_found_where_no_tool_message_is(result: Any) -> None:
+    assert found_in(result) == []
+
+
+def test_a_command_keeps_everything_else() -> None:
+    command = Command(
+        update={"messages": [answer()], "count": 3}, graph="__parent__", resume={"a": 1}, goto=["next", "other"]
+    )
+
+    new = map_tool_messages(command, upper, key="messages")
+
+    assert type(new) is Command
+    assert (new.graph, new.resume, new.goto) == (command.graph, command.resume, command.goto)
+    assert new.update["count"] == 3
+
+
+def test_other_messages_keep_their_places() -> None:
+    messages = [RemoveMessage(id="__remove_all__"), HumanMessage("hello"), answer(), AIMessage("bye")]
+
+    new = map_tool_messages({"messages": messages}, upper, key="messages")["messages"]
+
+    assert [new[0], new[1], new[3]] == [messages[0], messages[1], messages[3]]
+    assert all(new[place] is messages[place] for place in (0, 1, 3))
+    assert new[2].content == "WORDS"
+
+
+def test_messages_may_stand_under_another_key() -> None:
+    result = {"history": [answer()], "messages": [answer()]}
+
+    assert len(found_in(result, key="history")) == 1
+
+
+AI = AIMessage("", tool_calls=[tool_call("search", {"q": "cats"}, call_id="b")])
+EARLIER = [
+    AIMessage("", tool_calls=[tool_call("search", {"q": "dogs"}, call_id="a")]),
+    ToolMessage("x", tool_call_id="a"),
+]
+
+
+def step_of(value: object, key: str = "messages") -> Step:
+    return step_of_input(value, key=key, tools={}, config={}, retrieval_tool=None)
+
+
+@pytest.mark.parametrize(
+    ("value", "key"),
+    [
+        ([*EARLIER, AI], "messages"),
+        ({"messages": [*EARLIER, AI]}, "messages"),
+        ({"history": [*EARLIER, AI]}, "history"),
+        (State([*EARLIER, AI]), "messages"),
+        ({"__type": "tool_call_with_context", "tool_call": AI.tool_calls[0], "state": {"messages": [*EARLIER, AI]}}, "messages"),
+    ],
+    ids=["list", "mapping", "another key", "object", "one call with its state"],
+)
+def test_the_calls_are_found_in_the_input(value: object, key: str) -> None:
+    step = step_of(value, key)
+
+    assert {call_id: call["args"] for call_id, call in step.calls.items()} == {"b": {"q": "cats"}}
+    assert step.answered == {"a"}
+
+
+def test_calls_may_be_the_input_themselves() -> None:
+    assert step_of([tool_call("search", call_id="c")]).calls.keys() == {"c"}
+
+
+@pytest.mark.parametrize("value", [None, "words", 7, {}, [], {"messages": None}, {"messages": "words"}, [None]])
+def test_an_input_of_another_form_says_nothing(value: object) -> None:
+    step = step_of(value)
+
+    assert not step.calls
+    assert not step.answered
+
+
+def test_an_id_that_a_new_call_repeats_is_not_answered_yet() -> None:
+    again = AIMessage("", tool_calls=[tool_call("search", call_id="a")])
+
+    assert step_of([*EARLIER, again]).answered == set()
+
+
+def test_an_id_used_twice_in_a_step_tells_no_name() -> None:
+    calls = [tool_call("one", call_id=""), tool_call("two", call_id="")]
+
+    assert step_of([AIMessage("", tool_calls=calls)]).calls == {"": {}}

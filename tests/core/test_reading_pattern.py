@@ -1,0 +1,144 @@
+"""Patterns: what RE2 takes, what is named and refused, what is searched as plain text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import re2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck.errors import InvalidRequest
+from coatcheck.reading.pattern import Matcher, compile_pattern
+from tests.core.reading_driver import attempt, shown, stored
+from tests.core.strategies import texts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "named"),
+    [
+        ("(?=a)", "a look-ahead"),
+        ("x(?!a)", "a look-ahead"),
+        ("(?<=a)b", "a look-behind"),
+        ("(?<!a)b", "a look-behind"),
+        (r"(a)\1", "a back-reference"),
+        (r"(a)\9", "a back-reference"),
+        (r"(?P<n>a)(?P=n)", "a back-reference"),
+        (r"(?<n>a)\k<n>", "a back-reference"),
+        ("(?>a+)b", "an atomic group"),
+        ("(a)?(?(1)b|c)", "a conditional"),
+        (r"\((?R)?\)", "a recursion"),
+        ("(?P<n>a)(?P>n)", "a recursion"),
+        ("a{1001}", "a repeat above 1,000"),
+        ("a{5,2000}", "a repeat above 1,000"),
+        ("(a{100}){100}", "a repeat above 1,000"),
+    ],
+)
+def test_what_the_engine_cannot_do_is_refused_by_name(pattern: str, named: str) -> None:
+    with pytest.raises(InvalidRequest, match=rf"pattern uses {named} \(.*does not support: \w+"):
+        compile_pattern(pattern)
+
+
+def test_a_pattern_that_compiles_too_large_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="pattern uses too many repeats"):
+        compile_pattern(r"(\pL{1000})" * 3)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(", "[", "*a", "c++", r"C:\Users", "a{2,1}", "items[", "f(x", "a**", "\\", "(?P<n>a", "[z-a]"]
+)
+def test_what_is_no_regular_expression_is_searched_literally(pattern: str) -> None:
+    answer = stored(f"one\nhere: {pattern} and on\nthree\n").ask(pattern=pattern, context_lines=0)
+    header, note, _, row = answer.text.split("\n")
+
+    assert header == f"[1 match for /{pattern}/]"
+    assert re.fullmatch(r"\[not a valid regular expression \(.+\): searched as literal text\]", note)
+    assert row == f"> 2| here: {pattern} and on"
+
+
+def test_the_note_stands_in_an_answer_without_matches_too() -> None:
+    assert "(missing ]: [): searched as literal text]" in stored("a").ask(pattern="[").text
+
+
+def test_the_end_of_content_may_be_written_as_in_python() -> None:
+    assert stored("b a\na\n").ask(pattern=r"a\Z", context_lines=0).text.endswith("\n> 2| a")
+    assert stored("x\\Z").ask(pattern=r"\\Z").matches == 1
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\C+", r"(?s).+", r"[^q]+", r"\s+", r"[\x00-\xff]+", r"\pZ+", r"a\nb", "a\nb", r"\PL*"]
+)
+def test_no_match_leaves_its_line(pattern: str) -> None:
+    matcher, data = compile_pattern(pattern), b"a \n b\n\nc"
+    at: int | None = 0
+    while at is not None and at <= len(data):
+        found = matcher.find(data, at, len(data))
+        assert found is None or b"\n" not in data[slice(*found)]
+        at = None if found is None else max(found[1], at + 1)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "the_same"),
+    [
+        (".*ERROR.*", "ERROR"),
+        ("^.*ERROR.*$", "ERROR"),
+        (".*?ERROR.*?", "ERROR"),
+        (".{0,200}ERROR.{0,200}", "ERROR"),
+        (r"ERROR\..*", r"ERROR\."),
+        (r"ERROR\.*", r"ERROR\.*"),
+        (r"ERROR\\.*", r"ERROR\\.*"),
+        ("^.{0,9}ERROR", "^.{0,9}ERROR"),
+        ("ERROR.{0,9}$", "ERROR.{0,9}$"),
+        ("ERROR|.*", "ERROR|.*"),
+        (".*|ERROR", ".*|ERROR"),
+        ("(.*)", "(.*)"),
+        (".*", ".*"),
+        ("^.*$", "^"),
+        (r"\QERROR.*", r"\QERROR.*"),
+    ],
+)
+def test_surroundings_that_match_anything_are_left_out(pattern: str, the_same: str) -> None:
+    assert compile_pattern(pattern).size == Matcher(the_same).size
+
+
+@given(
+    pattern=st.lists(
+        st.sampled_from([".*", ".{0,3}", "^", "$", "a", "b|", "[ab]", "(a)", ".", "?", r"\.", "|"]), max_size=6
+    ),
+    line=st.text("ab.c", max_size=12),
+)
+def test_leaving_out_surroundings_changes_no_answer(pattern: list[str], line: str) -> None:
+    joined = "".join(pattern)
+    try:
+        whole = Matcher(joined)
+    except ValueError:
+        return
+    data = line.encode()
+    assert (compile_pattern(joined).find(data, 0, len(data)) is None) == (whole.find(data, 0, len(data)) is None)
+
+
+@given(texts(pieces=6))
+def test_any_text_is_a_pattern_or_refused(pattern: str) -> None:
+    content = stored(f"x {pattern} y")
+    if not pattern or len(pattern) > 1_000:
+        return
+    answer = attempt(lambda: content.ask(pattern=pattern))
+    if isinstance(answer, InvalidRequest):
+        assert "pattern uses" in str(answer)
+    else:
+        assert shown(answer.text) == answer.text
+
+
+def test_patterns_do_not_stay_in_a_cache() -> None:
+    before = re2._Regexp._make.cache_info().currsize
+    for n in range(20):
+        compile_pattern(f"some pattern {n}")
+
+    assert re2._Regexp._make.cache_info().currsize == before
+
+
+def test_the_ends_of_a_look_are_not_the_ends_of_anything() -> None:
+    data = b"xaax"
+    for pattern in ("^a", "a$", r"\ba", r"a\b", r"\Aa", r"a\z"):
+        assert Matcher(pattern).find(data, 1, 3) is None

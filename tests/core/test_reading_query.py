@@ -1,0 +1,347 @@
+"""Queries give what JMESPath gives, exactly as the content has it, and no query costs more than its budget."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+
+import jmespath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coatcheck.errors import InvalidRequest
+from coatcheck.reading import interpreter
+from coatcheck.reading.interpreter import Evaluator
+from coatcheck.reading.records import parse_json, render
+from coatcheck.tokens import ByteCounter
+from tests.core.reading_driver import REFERENCE, attempt, body, foreign, shown, stored
+from tests.core.strategies import json_values, texts
+
+ORDERS = [{"id": n, "who": f"customer {n}", "total": n / 4, "tags": ["a", "b"]} for n in range(120)]
+
+
+def test_a_result_is_shown_with_what_it_is() -> None:
+    answer = stored(json.dumps({"a": {"b": [1, "zwei", None]}}), "application/json").ask(query="a.b")
+
+    assert (
+        answer.text
+        == "[Result of query 'a.b': list of 3 items, 19 characters]\n[\n1,\n\"zwei\",\nnull\n]\n[End of result]"
+    )
+    assert (answer.next_call, answer.matches) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "result"),
+    [
+        ("[0].who", "text", "customer 0"),
+        ("length(@)", "number", "120"),
+        ("[0].id == `0`", "boolean", "true"),
+        ("[1].total", "number", "0.25"),
+        ("[0].{n: who, i: id}", "object of 2 keys", '{\n"n": "customer 0",\n"i": 0\n}'),
+        ("[?id == `7`].who", "list of 1 item", '[\n"customer 7"\n]'),
+        ("[?id > `900`]", "list of 0 items", "[]"),
+        ("[0].{}", None, None),
+        ("[?who == `customer 9`].id | [0]", "number", "9"),
+        ("''", "text", ""),
+    ],
+)
+def test_results_of_every_kind(query: str, kind: str | None, result: str | None) -> None:
+    content = stored(json.dumps(ORDERS), "application/json")
+    if kind is None or result is None:
+        with pytest.raises(InvalidRequest, match="invalid query"):
+            content.ask(query=query)
+        return
+    answer = content.ask(query=query)
+
+    assert answer.text.startswith(f"[Result of query '{query}': {kind}, {len(result)} characters]\n")
+    assert body(answer) == result
+
+
+def test_null_says_that_nothing_matched() -> None:
+    answer = stored('{"a": 1}', "application/json").ask(query="b.c")
+
+    assert answer.text.startswith("[Query 'b.c' matched nothing (null): check the field names")
+    assert answer.next_call is None
+
+
+def test_a_long_result_is_paged() -> None:
+    content, pages = stored(json.dumps(ORDERS)), list[str]()
+    arguments: dict[str, object] = {"query": "[*].who"}
+    while arguments:
+        answer = content.follow(arguments, budget=300)
+        assert ByteCounter().count(answer.text) <= 300
+        pages.append(body(answer))
+        arguments = dict(answer.next_call or {})
+        if arguments:
+            call = f'retrieve_offloaded_content(reference="{REFERENCE}", query="[*].who", offset={arguments["offset"]})'
+            assert answer.text.endswith(f"\n[More: {call}]")
+
+    assert len(pages) > 1
+    assert json.loads("".join(pages)) == [order["who"] for order in ORDERS]
+    total = len("".join(pages))
+    assert body(content.ask(query="[*].who", offset=-4)) == '9"\n]'
+    with pytest.raises(InvalidRequest, match=rf"beyond the result of the query \({total:,} characters\)"):
+        content.ask(query="[*].who", offset=total)
+
+
+@given(value=json_values())
+def test_a_result_is_the_value_itself(value: object) -> None:
+    text = json.dumps(value)
+    value = json.loads(text)  # two surrogates that make a pair have become one character
+    answer = stored(text, "application/json").ask(query="@", budget=100_000)
+    if value is None:
+        return
+    expected = shown(render(value))
+    assert body(answer) == expected
+    if not isinstance(value, str) and expected == render(value):
+        assert repr(json.loads(body(answer))) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "18446744073709551616",
+        "-9223372036854775809",
+        "123456789012345678901234567890",
+        "9223372036854775807",
+        "NaN",
+        "-Infinity",
+        "0.1",
+        "1700000000000",
+    ],
+)
+def test_numbers_come_out_as_they_stand(number: str) -> None:
+    assert body(stored(f'{{"n": {number}}}').ask(query="n")) == number
+
+
+def test_lone_surrogates_and_a_byte_order_mark_are_no_obstacle() -> None:
+    assert body(stored('{"n": "\\ud800x"}').ask(query="n")) == "\ufffdx"
+    assert body(stored('{"n": "\ud800x"}').ask(query="n")) == "\ufffdx"
+    assert body(stored('\ufeff{"n": 5}').ask(query="n")) == "5"
+
+
+LINES = (
+    '{"level": "ERROR", "id": 1}\n{"level": "INFO", "id": 2}\n\n{"id": 3, "x": [1]}\r\n{"level": "ERROR", "id": 4}\n'
+)
+
+
+def test_json_lines_are_queried_line_by_line() -> None:
+    answer = stored(LINES, "application/x-ndjson").ask(query="level")
+
+    assert answer.text == (
+        "[Result of query 'level': 3 of 4 lines gave a result, 31 characters]\n"
+        '1| "ERROR"\n2| "INFO"\n5| "ERROR"\n[End of result]'
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "result"),
+    [
+        ("[?level=='ERROR'].id", "[\n1,\n4\n]"),
+        ("[0].level", "ERROR"),
+        ("[-1].id", "4"),
+        ("sum([].id)", "10"),
+        ("max_by(@, &id).id", "4"),
+        ("length(x)", "4| 1"),
+    ],
+)
+def test_json_lines_are_one_list_where_no_line_gives_anything(query: str, result: str) -> None:
+    assert body(stored(LINES).ask(query=query)) == result
+
+
+@pytest.mark.parametrize("text", ["hello", "{broken", '{"a": 1}\nhello', "1\n2,", "<a/>", " \n "])
+def test_what_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="neither JSON nor JSON Lines"):
+        stored(text).ask(query="a")
+
+
+def test_content_above_the_limit_is_refused_with_other_ways() -> None:
+    with pytest.raises(InvalidRequest, match=r"content of 8,000,002 bytes is too large for a query .*use pattern"):
+        stored(json.dumps("x" * 8_000_000)).ask(query="@")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("a[", "invalid query: Invalid jmespath expression"),
+        ("a..b", "invalid query: .*Parse error at column 2"),
+        ("foo(@)", r"invalid query: Unknown function: foo\(\)"),
+        ("length(@, @)", "invalid query: Expected 1 argument for function length"),
+        ("length(`1`)", r"function length\(\) takes string or array or object, but got number"),
+        ("sum(@)", r"function sum\(\) takes array-number, but got object"),
+        ("a[::0]", "invalid query: slice step"),
+        ("&a", "an expression .* is no value"),
+        ("[&a]", "an expression .* is no value"),
+        ("to_string(&a)", "an expression .* is no value"),
+        ("`[", "Unclosed"),
+        ("ceil(n)", "invalid query"),
+        ("a[1", "invalid query"),
+        ("#", "Unknown token"),
+        ("\ud800", "Unknown token"),
+    ],
+)
+def test_a_query_that_fails_says_why(query: str, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message) as caught:
+        stored('{"a": [1, 2], "n": NaN}').ask(query=query)
+
+    str(caught.value).encode("utf-8")
+
+
+def test_texts_and_numbers_have_no_order() -> None:
+    assert body(stored('[{"a": 1}, {"a": "x"}, {"a": 3}]').ask(query="[?a > `2`].a")) == "[\n3\n]"
+
+
+def test_bare_literals_work_where_warnings_are_errors() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert body(stored('{"a": "open"}').ask(query="a == `open`")) == "true"
+        assert body(stored('{"a": "`"}').ask(query="a == `\\``")) == "true"
+        assert body(stored('{"a": "x"}').ask(query="'`open`'")) == "`open`"
+
+
+# -- hostile queries: no clock, but each of them would take minutes or gigabytes
+
+
+def _times(step: str, start: str = "@", *, joint: str = " | ", most: int = 1_000) -> str:
+    query = start
+    while len(query) + len(joint) + len(step) <= most:
+        query += joint + step
+    return query
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        _times("[@,@]"),
+        _times("[@,@]", most=200),
+        _times("{a: @, b: @}"),
+        _times("[@,@][]"),
+        _times("[@,@] | [0:]"),
+        _times("[@,@]", most=900) + " | to_string(@)",
+        _times("[@,@]", most=900) + " | @ == [@]",
+        _times("[@,@]", most=900) + " | [@ == @, contains(@, @)]",
+        _times("[@,@]", most=900) + " | contains([[`1`]], @)",
+        _times("join('', [@,@])", "to_string(@)"),
+        _times("to_string([@,@])", "to_string(@)"),
+        _times("join(@, ['','',''])", "to_string(@)"),
+        _times("[@,@][].a", "[@,@]"),
+        _times("map(&[@,@], @)", "[@,@]"),
+        _times("sort_by([@,@][], &to_string(@))", "[@]"),
+        _times("[*]", "@[*].[@[*]]"),
+        _times("merge(@, @)"),
+        _times("length(@)", "[@,@]") + " | keys(@)",
+        "[?" * 400,
+        "(" * 1_000,
+        "[" * 1_000,
+        "!" * 999 + "a",
+        "`" + "[" * 990 + "`",
+        "a." * 499 + "a",
+        "[*]" * 333,
+        "[]" * 500,
+        "*." * 400 + "*",
+        "@==" * 300 + "@",
+        "not_null(" * 99 + "@" + ")" * 99,
+        "length(" * 140,
+        "map(&map(&map(&map(&[@,@],@),@),@),@)",
+        "[].[" + "@," * 400 + "@][].[" + "@," * 90 + "@]",
+    ],
+)
+@pytest.mark.parametrize("content", ["object", "numbers", "deep", "rows"])
+def test_hostile_queries_end_within_their_budget(query: str, content: str) -> None:
+    values = {
+        "object": {"a": {"b": 1}, "c": "x" * 1_000},
+        "numbers": list(range(100_000)),
+        "rows": [{"a": [n], "b": {"c": str(n)}} for n in range(20_000)],
+    }
+    text = "[" * 900 + "]" * 900 if content == "deep" else json.dumps(values[content])
+    answer = attempt(lambda: stored(text).ask(query=query))
+    if isinstance(answer, InvalidRequest):
+        assert len(str(answer)) < 4_000
+        assert re.search("too much work|nested too deeply|invalid query", str(answer))
+    else:
+        assert ByteCounter().count(answer.text) <= 2_500
+
+
+def test_json_that_is_nested_without_end_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"nested too deeply|neither JSON"):
+        stored("[" * 500_000 + "]" * 500_000).ask(query="@")
+    with pytest.raises(InvalidRequest, match=r"nested too deeply|neither JSON"):
+        stored('{"a":' * 200_000).ask(query="@")
+
+
+def test_an_integer_without_end_is_no_value() -> None:
+    with pytest.raises(InvalidRequest, match="neither JSON"):
+        stored("9" * 100_000).ask(query="@")
+
+
+def test_a_result_that_is_too_large_to_print_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interpreter, "MAX_RESULT_UNITS", 100)
+
+    with pytest.raises(InvalidRequest, match="too much work: select less"):
+        stored(json.dumps(ORDERS)).ask(query="@")
+    assert stored(json.dumps(ORDERS)).ask(query="[0]").text
+
+
+def test_ordinary_queries_on_much_data_are_within_budget() -> None:
+    records = [{"id": n, "status": "failed" if n % 9 else "ok", "total": n} for n in range(60_000)]
+    content = stored(json.dumps(records))
+
+    assert body(content.ask(query="length([?status=='ok'])")) == "6667"
+    assert content.ask(query="[?status=='failed' && total > `59990`].{id: id, t: total}").text
+    assert content.ask(query="@").text
+    lines = stored("\n".join(json.dumps(record) for record in records))
+    assert lines.ask(query="status").text.startswith("[Result of query 'status': 60,000 of 60,000 lines gave a result")
+
+
+_STEPS = st.sampled_from(
+    ["a", "b", "*", "[0]", "[-1]", "[*]", "[]", "[1:]", "[::-1]", "[?a]", "[?a == `1`]", "[?@ > `1`]", "[a, b]", "@"]
+    + ["{x: a, y: @}", "keys(@)", "values(@)", "length(@)", "sort(@)", "to_string(@)", "to_array(@)", "reverse(@)"]
+    + ["type(@)", "map(&a, @)", "sort_by(@, &a)", "max_by(@, &b)", "not_null(a, b)", "contains(@, 'a')"]
+    + ["join(',', @)", "merge(@, @)", "to_number(@)"]
+)
+_JOINTS = st.sampled_from([" | ", ".", " || ", " && ", " == ", " < ", ""])
+_QUERIES = st.lists(st.tuples(_STEPS, _JOINTS), min_size=1, max_size=6).map(
+    lambda steps: "".join(part for step in steps for part in step).rstrip(" |.&=<")
+)
+_PLAIN_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["a", "b", ""]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3),
+    max_leaves=15,
+)
+
+
+@given(query=_QUERIES, value=_PLAIN_JSON)
+@settings(max_examples=800)
+def test_queries_give_what_jmespath_gives(query: str, value: object) -> None:
+    try:
+        expected = jmespath.search(query, value)
+    except (ValueError, TypeError):
+        return  # ours may be kinder: see the order of texts and numbers
+    assert Evaluator(query).search(value) == expected
+
+
+@given(st.one_of(texts(pieces=6), st.text("@[]{}()|.*&!`'\"<>=a0-,:? ", max_size=40)), _PLAIN_JSON)
+@settings(max_examples=600)
+def test_any_text_is_a_query_or_refused(query: str, value: object) -> None:
+    found = attempt(lambda: Evaluator(query).search(value))
+    if isinstance(found, InvalidRequest):
+        str(found).encode("utf-8")
+
+
+@given(st.one_of(texts(pieces=10), json_values().map(json.dumps)))
+def test_any_content_is_json_or_refused(text: str) -> None:
+    answer = attempt(lambda: stored(text).ask(query="a"))
+    assert isinstance(answer, InvalidRequest) or answer.text
+
+
+@given(st.binary(min_size=1, max_size=60))
+def test_any_bytes_are_json_or_refused(data: bytes) -> None:
+    answer = attempt(lambda: foreign(data).ask(query="@"))
+    assert isinstance(answer, InvalidRequest) or answer.text
+
+
+def test_parsing_agrees_with_the_standard_library() -> None:
+    for text in ("[1, 2.5, true]", '{"a": 12345678901234567890123, "a": 1}', '"\\u00e9"', "1e5", "-0.0"):
+        assert repr(parse_json(text.encode())) == repr(json.loads(text))

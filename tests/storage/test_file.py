@@ -1,0 +1,478 @@
+"""FileStorage: the contract, and what its files look like to people, to other programs and to attackers."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from coatcheck import CorruptContent, FileStorage, Storage, StorageError
+from coatcheck.testing import DeletesContract, ListsContract, LocalPathContract, ReadsRangesContract, StorageContract
+from coatcheck.testing.samples import MALFORMED_KEYS, Entry, make_entry, noise
+from coatcheck.testing.storage import check_holds, load, save
+
+POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="modes and links as POSIX has them")
+NOT_ROOT = pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+
+
+class TestFileStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, LocalPathContract):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> FileStorage:
+        return FileStorage(tmp_path / "artifacts")
+
+    def make_older(self, storage: Storage, key: str) -> bool:
+        assert isinstance(storage, FileStorage)
+        os.utime(storage.local_path(key, content_type="text/plain"), (1_000, 1_000))
+        return True
+
+
+class TestFileStorageWithFsync(TestFileStorage):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> FileStorage:
+        return FileStorage(tmp_path / "artifacts", fsync=True)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "artifacts"
+
+
+@pytest.fixture
+def storage(root: Path) -> FileStorage:
+    return FileStorage(root)
+
+
+@pytest.fixture
+def entry() -> Entry:
+    return make_entry(b"what the tool returned")
+
+
+def content_path(storage: FileStorage, entry: Entry) -> Path:
+    return storage.local_path(entry.key, content_type=entry.content_type)
+
+
+def entry_path(storage: FileStorage, entry: Entry) -> Path:
+    return content_path(storage, entry).with_suffix(".entry.json")
+
+
+def files(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir())
+
+
+# What people and other programs find.
+
+
+def test_nothing_is_made_before_the_first_save(root: Path, storage: FileStorage, entry: Entry) -> None:
+    assert storage.load(entry.key) is None
+    assert storage.entries("") == []
+    storage.delete(entry.key)
+
+    assert not root.exists()
+
+
+def test_the_layout(root: Path, storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+
+    assert files(root) == [f"v1/{entry.key}.entry.json", f"v1/{entry.key}.txt"]
+    assert (root / f"v1/{entry.key}.txt").read_bytes() == entry.content
+    assert json.loads((root / f"v1/{entry.key}.entry.json").read_bytes()) == {
+        "content_type": "text/plain",
+        "size": len(entry.content),
+        "metadata": entry.metadata,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content_type", "extension"),
+    [
+        ("text/plain", ".txt"),
+        ("application/json", ".json"),
+        ("text/html", ".html"),
+        ("text/csv", ".csv"),
+        ("image/png", ".png"),
+        ("image/jpeg", ".jpg"),
+        ("image/svg+xml", ".svg"),
+        ("audio/mpeg", ".mp3"),
+        ("video/mp4", ".mp4"),
+        ("application/pdf", ".pdf"),
+        ("application/octet-stream", ".bin"),
+        ("x/y", ".bin"),
+        ("image/../../etc", ".bin"),
+        ("text/plain; charset=utf-8", ".bin"),
+        ("", ".bin"),
+    ],
+)
+def test_the_extension_fits_the_type(storage: FileStorage, content_type: str, extension: str) -> None:
+    path = storage.local_path("scope/digest", content_type=content_type)
+
+    assert path.name == f"digest{extension}"
+
+
+@POSIX_ONLY
+def test_only_the_owner_may_look(root: Path, storage: FileStorage, entry: Entry) -> None:
+    umask = os.umask(0)
+    try:
+        save(storage, entry)
+    finally:
+        os.umask(umask)
+
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (root, *root.rglob("*"))}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+
+
+@POSIX_ONLY
+def test_the_mode_of_a_folder_that_was_there_is_left_alone(root: Path, storage: FileStorage, entry: Entry) -> None:
+    root.mkdir(mode=0o755)
+    root.chmod(0o755)
+
+    save(storage, entry)
+
+    assert stat.S_IMODE(root.stat().st_mode) == 0o755
+
+
+def test_files_of_others_are_left_alone(root: Path, storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    strangers = (
+        "notes.txt",
+        "v2/anything",
+        "v1/README",
+        "v1/not-a-scope/file.txt",
+        f"v1/{entry.key.partition('/')[0]}/notes.md.txt~",
+        f"v1/{entry.key.partition('/')[0]}/.hidden",
+    )
+    for name in strangers:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("mine")
+
+    for listed in storage.entries(""):
+        storage.delete(listed.key)
+
+    assert storage.load(entry.key) is None
+    assert files(root) == sorted(strangers)
+    assert {(root / name).read_text() for name in strangers} == {"mine"}
+
+
+def test_a_root_given_as_text_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, entry: Entry) -> None:
+    monkeypatch.chdir(tmp_path)
+    storage = FileStorage("artifacts")
+    monkeypatch.chdir("/")
+
+    save(storage, entry)
+
+    assert (tmp_path / "artifacts/v1").is_dir()
+    assert repr(storage) == f"FileStorage({str(tmp_path / 'artifacts')!r})"
+
+
+# What attackers plant and ask for.
+
+
+@pytest.mark.parametrize("key", [*MALFORMED_KEYS, "scope/a.b", "SCOPE/DIGEST", "scope/digest/more", "scope/digest\n"], ids=ascii)
+def test_a_malformed_key_is_refused_by_every_method(tmp_path: Path, storage: FileStorage, key: str) -> None:
+    attempts = (
+        lambda: storage.save(key, b"x", content_type="text/plain", metadata={}),
+        lambda: storage.load(key),
+        lambda: storage.load_range(key, start=0, length=0),
+        lambda: storage.delete(key),
+        lambda: storage.local_path(key, content_type="text/plain"),
+    )
+    for attempt in attempts:
+        with pytest.raises(StorageError, match="malformed storage key"):
+            attempt()
+    assert files(tmp_path) == []
+
+
+@POSIX_ONLY
+@pytest.mark.parametrize("what", ["content", "entry"])
+def test_a_planted_link_to_a_file_is_never_followed(
+    tmp_path: Path, storage: FileStorage, entry: Entry, what: str
+) -> None:
+    save(storage, entry)
+    planted = content_path(storage, entry) if what == "content" else entry_path(storage, entry)
+    secret = tmp_path / "secret"
+    secret.write_bytes(planted.read_bytes())  # the same bytes, so that nothing but the link gives it away
+    planted.unlink()
+    planted.symlink_to(secret)
+
+    for read in (lambda: storage.load(entry.key), lambda: storage.load_range(entry.key, start=0, length=1)):
+        with pytest.raises(StorageError):
+            read()
+    before = secret.read_bytes(), secret.stat().st_mtime_ns
+    try:
+        save(storage, entry)
+    except StorageError:
+        assert planted.is_symlink()
+    else:
+        assert not planted.is_symlink(), "the link should have been replaced, not written through"
+        check_holds(storage, entry, "after a link was replaced")
+    assert (secret.read_bytes(), secret.stat().st_mtime_ns) == before
+
+
+@POSIX_ONLY
+@pytest.mark.parametrize("folder", ["v1", "v1/scope"])
+def test_a_planted_link_to_a_folder_is_never_written_to(
+    tmp_path: Path, root: Path, storage: FileStorage, entry: Entry, folder: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    planted = root / folder.replace("scope", entry.key.partition("/")[0])
+    planted.parent.mkdir(parents=True)
+    planted.symlink_to(elsewhere, target_is_directory=True)
+
+    with pytest.raises(StorageError, match="not a folder but a link"):
+        save(storage, entry)
+
+    assert list(elsewhere.iterdir()) == []
+
+
+@POSIX_ONLY
+def test_a_planted_link_to_a_scope_is_neither_read_nor_listed_nor_emptied(
+    tmp_path: Path, root: Path, storage: FileStorage, entry: Entry
+) -> None:
+    victim = FileStorage(tmp_path / "victim")
+    save(victim, entry)
+    scope = entry.key.partition("/")[0]
+    (root / "v1").mkdir(parents=True)
+    (root / "v1" / scope).symlink_to(content_path(victim, entry).parent, target_is_directory=True)
+
+    assert storage.entries("") == []
+    assert storage.entries(f"{scope}/") == []
+    try:
+        assert storage.load(entry.key) is None
+    except StorageError:
+        pass  # refused, which is as good
+    try:
+        storage.delete(entry.key)
+    except StorageError:
+        pass
+    check_holds(victim, entry, "although another storage has a link to it")
+
+
+@POSIX_ONLY
+def test_a_device_in_place_of_content_is_not_read(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    path = content_path(storage, entry)
+    path.unlink()
+    os.mkfifo(path)  # reading it would wait forever
+
+    with pytest.raises(StorageError):
+        storage.load(entry.key)
+
+
+# What goes wrong.
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+@pytest.mark.parametrize("at_write", [1, 2, 3, 4])
+def test_a_full_disk_leaves_the_whole_entry_or_none(
+    monkeypatch: pytest.MonkeyPatch, root: Path, at_write: int, *, fsync: bool
+) -> None:
+    # os.write is replaced: a disk that is really full needs a file system of its own, which a test here cannot mount.
+    storage, entry = FileStorage(root, fsync=fsync), make_entry(noise(3_500_000))
+    written, writes = os.write, iter(range(1, 100))
+
+    def fill_up(descriptor: int, data: memoryview) -> int:
+        if next(writes) == at_write:
+            written(descriptor, bytes(data[: len(data) // 2]))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return written(descriptor, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", fill_up)
+        with pytest.raises(StorageError, match="could not save 3,500,000 bytes") as raised:
+            save(storage, entry)
+
+    assert isinstance(raised.value.__cause__, OSError)
+    assert raised.value.__cause__.errno == errno.ENOSPC
+    assert storage.load(entry.key) is None
+    assert storage.entries("") == []
+    assert not [name for name in files(root) if name.endswith(".tmp")]
+    save(storage, entry)
+    check_holds(storage, entry, "after there was room again")
+
+
+def test_short_writes_are_carried_on(monkeypatch: pytest.MonkeyPatch, storage: FileStorage) -> None:
+    entry, written = make_entry(noise(100_000)), os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: written(descriptor, data[:999]))
+
+    save(storage, entry)
+
+    check_holds(storage, entry, "although every write was short")
+
+
+def test_nothing_temporary_stays(root: Path, storage: FileStorage) -> None:
+    for number in range(20):
+        save(storage, make_entry(noise(1_000, seed=number)))
+
+    assert {Path(name).suffix for name in files(root)} == {".txt", ".json"}
+
+
+def test_a_content_without_its_end_is_written_again(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    content_path(storage, entry).write_bytes(entry.content[:5])
+
+    save(storage, entry)
+
+    check_holds(storage, entry, "after a damaged file was saved again")
+
+
+def test_a_content_that_vanished_is_none_and_can_be_saved_again(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    content_path(storage, entry).unlink()
+    assert storage.load(entry.key) is None
+    assert storage.load_range(entry.key, start=0, length=0) is None
+
+    save(storage, entry)
+
+    check_holds(storage, entry, "after its content vanished and was saved again")
+
+
+def test_an_entry_without_its_description_is_none_and_can_be_saved_again(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    entry_path(storage, entry).unlink()
+    assert storage.load(entry.key) is None
+
+    save(storage, entry)
+
+    check_holds(storage, entry, "after its description vanished and was saved again")
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b"[]", b"{}", b'{"content_type": "x", "size": "y", "metadata": {}}', b"\xff"])
+def test_a_damaged_description_is_corrupt_content(storage: FileStorage, entry: Entry, damaged: bytes) -> None:
+    save(storage, entry)
+    entry_path(storage, entry).write_bytes(damaged)
+
+    with pytest.raises(CorruptContent, match="is damaged"):
+        storage.load(entry.key)
+
+
+def test_a_vanished_folder_is_made_again(root: Path, storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    content_path(storage, entry).unlink()
+    entry_path(storage, entry).unlink()
+    content_path(storage, entry).parent.rmdir()
+    (root / "v1").rmdir()
+    root.rmdir()
+
+    save(storage, entry)
+
+    check_holds(storage, entry, "after the folder was made again")
+
+
+def test_a_file_in_place_of_the_root_is_an_error_with_its_cause(root: Path, storage: FileStorage, entry: Entry) -> None:
+    root.write_text("not a folder")
+
+    with pytest.raises(StorageError) as raised:
+        save(storage, entry)
+    assert isinstance(raised.value.__cause__, OSError)
+
+
+@NOT_ROOT
+@pytest.mark.parametrize("mode", [0o000, 0o500])
+def test_a_folder_that_may_not_be_used_is_an_error_with_its_cause(
+    storage: FileStorage, entry: Entry, mode: int
+) -> None:
+    save(storage, entry)
+    folder = content_path(storage, entry).parent
+    folder.chmod(mode)
+    try:
+        with pytest.raises(StorageError) as raised:
+            save(storage, make_entry(b"something else"))
+        assert isinstance(raised.value.__cause__, PermissionError)
+        if mode == 0:
+            for attempt in (lambda: storage.load(entry.key), lambda: storage.entries(""), lambda: storage.delete(entry.key)):
+                with pytest.raises(StorageError) as raised:
+                    attempt()
+                assert isinstance(raised.value.__cause__, PermissionError)
+    finally:
+        folder.chmod(0o700)
+
+
+@pytest.mark.parametrize("call", ["load", "entries", "delete", "save"])
+def test_whatever_the_disk_says_is_a_storage_error_with_its_cause(
+    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry, call: str
+) -> None:
+    save(storage, entry)
+    attempts = {
+        "load": lambda: storage.load(entry.key),
+        "entries": lambda: storage.entries(""),
+        "delete": lambda: storage.delete(entry.key),
+        "save": lambda: save(storage, entry),
+    }
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    for name in ("open", "scandir", "utime"):
+        monkeypatch.setattr(os, name, refuse)
+    with pytest.raises(StorageError) as raised:
+        attempts[call]()
+    monkeypatch.undo()
+
+    assert isinstance(raised.value.__cause__, OSError)
+
+
+# What costs and what lasts.
+
+
+def test_fsync_waits_for_content_and_names(monkeypatch: pytest.MonkeyPatch, root: Path, entry: Entry) -> None:
+    waited: list[str] = []
+    synced = os.fsync
+
+    def note(descriptor: int) -> None:
+        waited.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        synced(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    save(FileStorage(root / "fast"), entry)
+    assert waited == []
+
+    save(FileStorage(root / "safe", fsync=True), entry)
+    assert waited == ["file", "folder", "file", "folder"]
+
+
+def test_a_range_reads_no_more_than_it_must(storage: FileStorage) -> None:
+    entry = make_entry(b"")
+    save(storage, entry)
+    path = content_path(storage, entry)
+    with path.open("r+b") as file:
+        file.truncate(20_000_000_000)  # a sparse file: reading all of it would take minutes and all memory
+
+    found = storage.load_range(entry.key, start=19_000_000_000, length=1_000)
+
+    assert found is not None
+    assert found.content == bytes(1_000)
+
+
+def test_saving_again_writes_nothing(monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    before = content_path(storage, entry).stat().st_ino, entry_path(storage, entry).stat().st_ino
+
+    def refuse(*_: object) -> int:
+        raise AssertionError
+
+    monkeypatch.setattr(os, "write", refuse)
+    save(storage, entry)
+
+    assert (content_path(storage, entry).stat().st_ino, entry_path(storage, entry).stat().st_ino) == before
+
+
+def test_a_restart_reads_everything(root: Path) -> None:
+    entries = [make_entry(noise(500, seed=number), scope=f"scope {number % 3}") for number in range(30)]
+    for entry in entries:
+        save(FileStorage(root), entry)
+
+    restarted = FileStorage(root)
+
+    assert {listed.key for listed in restarted.entries("")} == {entry.key for entry in entries}
+    for entry in entries:
+        assert load(restarted, entry).content == entry.content
+
+
+def test_it_runs_on_the_oldest_python_that_is_supported() -> None:
+    assert sys.version_info >= (3, 10)

@@ -1,0 +1,213 @@
+"""The adapter contract fails every broken adapter, with words that name the defect. Each breaks one method of the toy."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import RETRIEVAL_TOOL, Kept, Offloader, Outcome, TextBlock
+from coatcheck.testing import SCENARIOS, ModelCall, Received, Run, Scenario, Transcript
+from coatcheck.testing.adapter import AdapterContract
+from tests.testing.toy_framework import Message, ToyHarness
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from coatcheck.testing import Returned
+
+
+class DoesNotOffload(ToyHarness):
+    """Forgets its one job."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        return Kept(blocks=result.blocks, reason="policy")
+
+
+class LosesABlock(ToyHarness):
+    """Knows text only."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        known = tuple(block for block in result.blocks if isinstance(block, TextBlock))
+        return super().offload(call, replace(result, blocks=known), case, offloader)
+
+
+class JoinsBlocks(ToyHarness):
+    """Makes one text of all."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        texts = [block.text for block in result.blocks if isinstance(block, TextBlock)]
+        return super().offload(call, replace(result, blocks=(TextBlock("\n".join(texts)),)), case, offloader)
+
+
+class OffloadsTwice(ToyHarness):
+    """Stores what it made of the result."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        outcome = super().offload(call, result, case, offloader)
+        again = tuple(TextBlock(f" {block.text}") for block in outcome.blocks if isinstance(block, TextBlock))
+        offloader.offload(again, tool_name=call.tool, scope=case.scope, policy=lambda _: True)
+        return outcome
+
+
+class OffloadsErrors(ToyHarness):
+    """Does not see the framework's error mark."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        return super().offload(call, replace(result, is_error=False), case, offloader)
+
+
+class ForgetsTheScope(ToyHarness):
+    """Stores everything in the default scope."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        return super().offload(call, result, replace(case, scope="default"), offloader)
+
+
+class TakesTheFirstToolName(ToyHarness):
+    """Decides about every call as if it were one tool's."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        return super().offload(replace(call, tool=next(iter(case.tools))), result, case, offloader)
+
+
+class MakesItsOwnWords(ToyHarness):
+    """Adds to the placeholder."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        outcome = super().offload(call, result, case, offloader)
+        return outcome if isinstance(outcome, Kept) else replace(outcome, blocks=(*outcome.blocks, TextBlock("Enjoy!")))
+
+
+class OffloadsWhatItReadsBack(ToyHarness):
+    """Treats the retrieval tool like any other."""
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        assert case.offloader is not None
+        text = "\n".join(block.text for block in super().retrieve(call, case) if isinstance(block, TextBlock))
+        return case.offloader.offload(
+            (TextBlock(text),), tool_name=call.tool, scope=case.scope, policy=lambda _: True, retrieval_tool=None
+        ).blocks
+
+
+class DropsArguments(ToyHarness):
+    """Knows ``pattern`` only."""
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        known = {name: value for name, value in call.arguments.items() if name in {"reference", "pattern"}}
+        return super().retrieve(replace(call, arguments=known), case)
+
+
+class ReadsEveryScope(ToyHarness):
+    """Lets a conversation read what another one stored."""
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        return super().retrieve(call, replace(case, scope="conversation-1"))
+
+
+class RaisesAtAMiss(ToyHarness):
+    """Ends the agent where the model should be told."""
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        found = super().retrieve(call, case)
+        if any("reference not found" in block.text for block in found if isinstance(block, TextBlock)):
+            raise LookupError(call.arguments["reference"])
+        return found
+
+
+class ReturnsEverything(ToyHarness):
+    """Reads back without a limit."""
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        assert case.offloader is not None
+        return (TextBlock(case.offloader.load(str(call.arguments["reference"]), scope=case.scope).text),)
+
+
+class OffersNoRetrievalTool(ToyHarness):
+    """Leaves the model with references that it cannot redeem."""
+
+    def run(self, case: Run) -> Transcript:
+        transcript = super().run(case)
+        return replace(transcript, offered=transcript.offered - {RETRIEVAL_TOOL})
+
+
+class MixesUpParallelCalls(ToyHarness):
+    """Answers in another order than the calls'."""
+
+    def run(self, case: Run) -> Transcript:
+        transcript = super().run(case)
+        return replace(transcript, received=tuple(reversed(transcript.received)))
+
+
+class ChangesWhatStays(ToyHarness):
+    """Rewrites results that are small."""
+
+    def run(self, case: Run) -> Transcript:
+        transcript = super().run(case)
+        changed = (Received(text=f"{received.text} ", raw=f"{received.raw} ") for received in transcript.received)
+        return transcript if case.offloader is None else replace(transcript, received=tuple(changed))
+
+
+BROKEN = {
+    DoesNotOffload: ("just above the threshold", "result 0 is not what the core makes of it"),
+    LosesABlock: ("mixed media", "result 0 is not what the core makes of it"),
+    JoinsBlocks: ("several texts", "result 0 is not what the core makes of it"),
+    OffloadsTwice: ("just above the threshold", "the storage holds 2 entries instead of 1"),
+    OffloadsErrors: ("error", "result 0 should stay as it is without offloading"),
+    ForgetsTheScope: ("just above the threshold", "result 0 is not what the core makes of it"),
+    TakesTheFirstToolName: ("policy by exact name", "result 1 is not what the core makes of it"),
+    MakesItsOwnWords: ("just above the threshold", "result 0 is not what the core makes of it"),
+    OffloadsWhatItReadsBack: ("read by pattern", "was itself offloaded"),
+    DropsArguments: ("read by lines", "the answer to"),
+    ReadsEveryScope: ("reference from another scope", "the answer to"),
+    RaisesAtAMiss: ("unknown reference", "LookupError"),
+    ReturnsEverything: ("read by pattern", "the budget is 600"),
+    OffersNoRetrievalTool: ("below the threshold", "not offered the retrieval tool"),
+    MixesUpParallelCalls: ("parallel calls", "result 0 is not what the core makes of it"),
+    ChangesWhatStays: ("below the threshold", "result 0 should stay as it is without offloading"),
+}
+"""Each defect: a scenario that must fail, and words of its message that name the defect."""
+
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
+def test_a_defect_is_found_and_named(broken: type[ToyHarness], tmp_path: Path) -> None:
+    name, words = BROKEN[broken]
+    play = partial(AdapterContract().test_scenario, delivery="sync, files", tmp_path=tmp_path)
+
+    with pytest.raises((AssertionError, LookupError)) as raised:
+        play(broken(), scenario=BY_NAME[name])
+
+    assert words in f"{raised.type.__name__}: {raised.value}"
+
+
+def test_a_scenario_that_expects_what_the_core_does_not_do_is_named(tmp_path: Path) -> None:
+    wrong: Scenario = replace(BY_NAME["just above the threshold"], name="wrong", sees=("nobody says this",))
+
+    with pytest.raises(AssertionError, match=re.escape("the results lack 'nobody says this'")):
+        AdapterContract().test_scenario(ToyHarness(), scenario=wrong, delivery="sync, memory", tmp_path=tmp_path)
+
+
+def test_a_model_that_is_shown_no_reference_is_named(tmp_path: Path) -> None:
+    reads = BY_NAME["read by pattern"].reads
+    wrong: Scenario = replace(BY_NAME["below the threshold"], reads=reads)
+
+    with pytest.raises(AssertionError, match="the model was shown 0 references"):
+        AdapterContract().test_scenario(ToyHarness(), scenario=wrong, delivery="sync, memory", tmp_path=tmp_path)
+
+
+def test_scenarios_that_cannot_be_expressed_are_real_and_have_reasons() -> None:
+    class Unknown(AdapterContract):
+        cannot = {"no such scenario": "because"}  # noqa: RUF012 - as a subclass writes it
+
+    class Unexplained(AdapterContract):
+        cannot = {"video": " "}  # noqa: RUF012
+
+    with pytest.raises(AssertionError, match="unknown scenarios"):
+        Unknown().test_what_cannot_be_expressed_has_a_reason()
+    with pytest.raises(AssertionError, match="lacks a reason"):
+        Unexplained().test_what_cannot_be_expressed_has_a_reason()

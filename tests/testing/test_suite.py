@@ -1,0 +1,124 @@
+"""What every contract guards: its own tests, its fixtures, and the capabilities that a storage has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coatcheck import InMemoryStorage
+from coatcheck.testing import AdapterContract, ReadsRangesContract, StorageContract
+from coatcheck.testing.suite import require_same, settle
+from tests.testing.dict_storages import DictStorage
+
+STRICT = pytest.mark.xfail(reason="the backend has no empty values", strict=True)
+
+
+class Whole(StorageContract):
+    def test_something_of_its_own(self) -> None:
+        """More tests are welcome."""
+
+
+class Overridden(StorageContract):
+    def test_keeps_empty_content(self, storage: Any) -> None:
+        """Promise nothing."""
+
+
+class Removed(StorageContract):
+    test_keeps_empty_content = None  # type: ignore[assignment]
+
+
+class Excused(StorageContract):
+    @STRICT
+    def test_keeps_empty_content(self, storage: Any) -> None:
+        super().test_keeps_empty_content(storage)
+
+
+class ExcusedWithoutReason(StorageContract):
+    @pytest.mark.xfail(strict=True)
+    def test_keeps_empty_content(self, storage: Any) -> None:
+        super().test_keeps_empty_content(storage)
+
+
+class ExcusedLoosely(StorageContract):
+    @pytest.mark.xfail(reason="sometimes", strict=False)
+    def test_keeps_empty_content(self, storage: Any) -> None:
+        super().test_keeps_empty_content(storage)
+
+
+class Skipped(StorageContract):
+    @pytest.mark.skip(reason="later")
+    def test_keeps_empty_content(self, storage: Any) -> None:
+        super().test_keeps_empty_content(storage)
+
+
+class HollowAdapter(AdapterContract):
+    def test_scenario(self, *_: Any, **__: Any) -> None:
+        """Promise nothing."""
+
+
+class BelowHollow(Overridden):
+    """The override stands in a class between."""
+
+
+@pytest.mark.parametrize("suite", [Whole, Excused, StorageContract, AdapterContract])
+def test_a_suite_that_keeps_the_contract_passes_the_guard(suite: type[StorageContract]) -> None:
+    suite().test_no_test_of_the_contract_was_changed()
+
+
+@pytest.mark.parametrize(
+    "suite", [Overridden, Removed, ExcusedWithoutReason, ExcusedLoosely, Skipped, HollowAdapter, BelowHollow]
+)
+def test_a_suite_that_hollows_out_the_contract_is_named(suite: type[StorageContract]) -> None:
+    with pytest.raises(AssertionError, match="overridden or removed") as raised:
+        suite().test_no_test_of_the_contract_was_changed()
+    assert "test_keeps_empty_content" in str(raised.value) or "test_scenario" in str(raised.value)
+
+
+@pytest.mark.parametrize(("suite", "fixture"), [(StorageContract, "storage"), (AdapterContract, "harness")])
+def test_a_forgotten_fixture_says_what_to_write(suite: type, fixture: str) -> None:
+    make: Any = vars(suite)[fixture]
+    plain = getattr(make, "__wrapped__", None) or make.__pytest_wrapped__.obj
+    with pytest.raises(NotImplementedError, match=rf"@pytest.fixture\n +def {fixture}\(self\)"):
+        plain(suite())
+
+
+def test_a_capability_without_its_contract_is_named() -> None:
+    with pytest.raises(AssertionError, match=r"has \['Deletes', 'Lists', 'ReadsRanges'\], the suite tests \[\]"):
+        Whole().test_tests_every_capability_that_the_storage_has(InMemoryStorage())
+
+
+def test_a_contract_without_its_capability_is_named() -> None:
+    class Ranged(StorageContract, ReadsRangesContract):
+        pass
+
+    with pytest.raises(AssertionError, match=r"has \[\], the suite tests \['ReadsRanges'\]"):
+        Ranged().test_tests_every_capability_that_the_storage_has(DictStorage())
+
+
+@pytest.mark.parametrize("thing", [InMemoryStorage, object()])
+def test_what_is_no_storage_is_named(thing: Any) -> None:
+    with pytest.raises(AssertionError, match="lacks save or load|not an instance"):
+        Whole().test_has_the_methods_of_a_storage(thing)
+
+
+def test_settle_gives_values_and_awaits_awaitables() -> None:
+    async def later() -> int:
+        return 2
+
+    assert settle(1) == 1
+    assert settle(later()) == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "message"),
+    [
+        (b"ab", b"abc", "2 bytes instead of 3, first difference at byte 2"),
+        (b"abd", b"abc", "3 bytes instead of 3, first difference at byte 2"),
+        (b"x" * 1_000_000 + b"y", b"x" * 1_000_001, "first difference at byte 1,000,000"),
+    ],
+)
+def test_a_difference_is_named_in_a_line(found: bytes, expected: bytes, message: str) -> None:
+    with pytest.raises(AssertionError, match=message) as raised:
+        require_same(found, expected, "what")
+    assert len(str(raised.value)) < 300
