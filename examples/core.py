@@ -11,10 +11,9 @@ import tempfile
 
 from coatcheck import FileStorage, Offloaded, Offloader, TextBlock
 
-log = "".join(
-    f"12:{number % 60:02} {'ERROR disk full' if number == 7_777 else 'INFO ok'} job={number}\n"
-    for number in range(20_000)
-)
+lines = [f"12:{number % 60:02} INFO ok job={number}" for number in range(20_000)]
+lines[7_777] = "12:37 ERROR disk full job=7777"
+log = "\n".join(lines)
 
 with tempfile.TemporaryDirectory() as folder:
     offloader = Offloader(FileStorage(folder))

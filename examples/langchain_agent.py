@@ -37,7 +37,7 @@ def read_log() -> str:
 class Scripted(FakeMessagesListChatModel):
     """Plays a model: asks for the log, searches the stored result, answers with what the search found."""
 
-    responses: list[BaseMessage] = []
+    responses: list[BaseMessage] = []  # noqa: RUF012 - a pydantic field
 
     def bind_tools(self, tools: Sequence[Any], **_: Any) -> BaseChatModel:  # noqa: ANN401, ARG002, D102
         return self  # type: ignore[return-value]

@@ -12,6 +12,7 @@ No model is needed to see it: the graph starts with the calls that a model would
 import tempfile
 
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -34,7 +35,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     names = ["Ada", "Grace", "Edsger", "Barbara"]
     calls = [{"name": "list_orders", "args": {"customer": name}, "id": name} for name in names]
-    thread = {"configurable": {"thread_id": "conversation-1"}}
+    thread: RunnableConfig = {"configurable": {"thread_id": "conversation-1"}}
     result = graph.invoke({"messages": [AIMessage("", tool_calls=calls)]}, thread)
     messages = result["messages"][1:]
     for message in messages:

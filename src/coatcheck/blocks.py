@@ -30,7 +30,7 @@ __all__ = (
     "to_valid_unicode",
 )
 
-JsonValue: TypeAlias = "str | int | float | bool | None | Sequence[JsonValue] | Mapping[str, JsonValue]"
+JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 
 _ORJSON_OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 
@@ -67,7 +67,7 @@ class MediaBlock:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueBlock:
-    """A block that coatcheck does not understand. It is never stored and passes through, the same object in its place."""
+    """A block that coatcheck does not understand: never stored, it passes through, the same object in its place."""
 
     native: object
     """The framework's own block."""

@@ -109,9 +109,10 @@ class Engine:
 
     def offload_step(self, calls: Sequence[Call]) -> Steps[tuple[Outcome, ...]]:
         """Decide about all results of one step; what would stay leaves too, largest first, until the step fits."""
-        decided = []
+        decided: list[tuple[Call, Measure, Decision]] = []
         for call in calls:
-            decided.append((call, *(yield from self._decide(call))))
+            measure, decision = yield from self._decide(call)
+            decided.append((call, measure, decision))
         outcomes: dict[int, Outcome] = {}
         for index, (call, measure, decision) in enumerate(decided):
             if isinstance(decision, Leave):
@@ -156,7 +157,7 @@ class Engine:
         return self._configuration.policies.rule_for(cast("Verdict", answer))
 
     def _is_own_placeholder(self, call: Call, measure: Measure) -> bool:
-        """Return whether a result is a placeholder of this scope that came back, and not merely content that opens so."""
+        """Return whether a result is a placeholder of this scope that came back, not merely content that opens so."""
         first = measure.texts[0] if measure.texts else None
         if first is None or not is_placeholder(first):
             return False

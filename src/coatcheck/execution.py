@@ -1,9 +1,9 @@
 """Where work runs: the two shells, sync and async, around one engine, and the threads behind them.
 
-The engine is written once, as generators that yield ``Effect``s: calls to a storage or to a user's policy. ``run`` makes
-those calls where it stands. ``arun`` keeps the event loop free: the generator and local storages run on two threads of
-our own, network storages on sixteen, and what is ``async`` is awaited on the caller's loop. No asyncio object outlives
-a call, because frameworks make a new loop for each run.
+The engine is written once, as generators that yield ``Effect``s: calls to a storage or to a user's policy. ``run``
+makes those calls where it stands. ``arun`` keeps the event loop free: the generator and local storages run on two
+threads of our own, network storages on sixteen, and what is ``async`` is awaited on the caller's loop. No asyncio
+object outlives a call, because frameworks make a new loop for each run.
 """
 
 from __future__ import annotations
@@ -122,9 +122,8 @@ def _perform(effect: Effect) -> object:
     if _loop_is_running():
         if inspect.iscoroutine(answer):
             answer.close()
-        return InvalidRequest(
-            f"{effect.what} is async and this thread runs an event loop: use the async method (aoffload, aretrieve, ...)"
-        )
+        msg = f"{effect.what} is async and this thread runs an event loop: use the async method (aoffload, ...)"
+        return InvalidRequest(msg)
     return _guarded(effect, lambda: _background_loop.result_of(answer))
 
 

@@ -136,8 +136,8 @@ def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
     """Return the text that opens a result that could not be stored and was too large to stay."""
     return (
         f"Tool result cut. [Of ~{tokens.tokens:,} tokens only the parts below are kept]\n"
-        f"INCOMPLETE: the rest is lost, because it could not be stored ({_one_line(reason, longest=200)}). Do not guess it."
-        f" If you need it, call {_one_line(tool_name)} so that it returns less."
+        f"INCOMPLETE: the rest is lost, because it could not be stored ({_one_line(reason, longest=200)}). Do not guess"
+        f" it. If you need it, call {_one_line(tool_name)} so that it returns less."
     )
 
 
@@ -150,12 +150,12 @@ def miss(reference: str, *, expired: bool) -> str:
     """Return what the model is told when a reference cannot be read: not to retry, and what to do instead."""
     if expired:
         return (
-            f"reference expired: {_one_line(reference)}. Its content was deleted from storage. Do not retry this reference:"
-            " call again the tool whose result it replaced, with the same arguments."
+            f"reference expired: {_one_line(reference)}. Its content was deleted from storage. Do not retry this"
+            " reference: call again the tool whose result it replaced, with the same arguments."
         )
     return (
-        f"reference not found: {_one_line(reference)}. This conversation has no such content. Do not retry this reference:"
-        " check it against the placeholder, or call again the tool whose result it replaced."
+        f"reference not found: {_one_line(reference)}. This conversation has no such content. Do not retry this"
+        " reference: check it against the placeholder, or call again the tool whose result it replaced."
     )
 
 

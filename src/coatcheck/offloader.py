@@ -101,8 +101,8 @@ class Offloader:
             raise InvalidRequest(msg)
         if max_retrieval_tokens is not None and not _is_count(max_retrieval_tokens, least=MINIMUM_BUDGET):
             msg = (
-                f"max_retrieval_tokens must be a whole number of at least {MINIMUM_BUDGET}, which an answer with its next"
-                f" call needs, not {max_retrieval_tokens!r}"
+                f"max_retrieval_tokens must be a whole number of at least {MINIMUM_BUDGET}, which an answer with its"
+                f" next call needs, not {max_retrieval_tokens!r}"
             )
             raise InvalidRequest(msg)
         if token_counter is not None and not isinstance(token_counter, TokenCounter):

@@ -1,6 +1,7 @@
 """What an offloader answers: frozen values, one for each way a call can end.
 
-``Outcome`` is what becomes of a tool result; ``Retrieved`` is for the model, bounded; ``Content`` is for the host, whole.
+``Outcome`` is what becomes of a tool result; ``Retrieved`` is for the model, bounded; ``Content`` is for the host,
+whole.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Offloaded:
     """The result was stored whole and left the conversation."""
 
     blocks: tuple[Block, ...]
-    """What goes into the conversation: the notice with the preview, marks for media, and unknown blocks as they came."""
+    """What goes into the conversation: the notice with the previews, marks for media, unknown blocks as they came."""
 
     references: tuple[Reference, ...]
     """One for each stored block, in order; where the notice lists an index, that one last."""

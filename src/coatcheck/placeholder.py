@@ -116,7 +116,7 @@ def cut_to(
 def _fit(
     head: str, listed: Sequence[Item], rest: tuple[Block, ...], leave: Leave, counter: TokenCounter
 ) -> tuple[Block, ...] | None:
-    """Return the placeholder with previews as large as the limit allows, with none, or None if even that is too much."""
+    """Return the placeholder with previews as large as the limit allows, or None if it is too much without any."""
     budget = leave.preview_tokens
     for _ in range(_ROUNDS):
         previews = _previews(listed, counter, budget=budget)
@@ -134,7 +134,7 @@ def _assemble(head: str, previews: str, rest: tuple[Block, ...]) -> tuple[Block,
 
 
 def _rest(items: Sequence[Item], *, marks: bool) -> tuple[Block, ...]:
-    """Return what follows the notice: a mark for each medium, where wanted, and every unknown block, the same object."""
+    """Return what follows the notice: a mark for each medium, where wanted, and every unknown block as it came."""
     rest: list[Block] = []
     for item in items:
         match item.block:

@@ -1,4 +1,4 @@
-"""The decision: does this tool result stay in the conversation, or does it leave?
+"""The decision whether a tool result stays in the conversation or leaves it.
 
 Pure: content blocks, the rule that governs the tool, the limits and a counter go in; ``Keep`` or ``Leave`` comes out,
 with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
@@ -148,7 +148,7 @@ class Measure:
 
 
 def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
-    """Return True if the blocks are text with at most ``limit`` UTF-8 bytes, hence no more tokens; False means unknown."""
+    """Return True if the blocks are text of at most ``limit`` UTF-8 bytes, hence no more tokens; False is unknown."""
     for block in blocks:
         if not isinstance(block, TextBlock) or not fits_bytes(block.text, limit):
             return False
@@ -166,16 +166,17 @@ def decide(measure: Measure, rule: Rule, *, limits: Limits, is_error: bool) -> D
         return _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="error")
     match rule:
         case Always():
-            return leave(None, measure, limits=limits)
+            decision: Decision = leave(None, measure, limits=limits)
         case Never():
-            return _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="policy")
+            decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="policy")
+        case OverChars() if measure.characters_exceed(rule.threshold):
+            decision = leave(max(1, rule.threshold // CHARACTERS_PER_TOKEN), measure, limits=limits)
+        case OverChars():
+            decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="within the threshold")
         case OverTokens() | OverShare():
             threshold = min(rule.threshold, limits.max_inline_tokens)
-            return _leave_above(threshold, measure, limits=limits, reason="within the threshold")
-        case OverChars():
-            if measure.characters_exceed(rule.threshold):
-                return leave(max(1, rule.threshold // CHARACTERS_PER_TOKEN), measure, limits=limits)
-            return _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="within the threshold")
+            decision = _leave_above(threshold, measure, limits=limits, reason="within the threshold")
+    return decision
 
 
 def choose_for_step(results: Sequence[tuple[int, int] | None], budget: int, *, spent: int) -> list[int]:

@@ -106,7 +106,7 @@ Policy: TypeAlias = Rule | PolicyFunction
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The policy of each tool: its exact name first, then a tuple that holds the name, then ``"*"``, then the default."""
+    """The policy of each tool: its exact name first, then a tuple that holds it, then ``"*"``, then the default."""
 
     by_tool: Mapping[str | tuple[str, ...], Policy]
     """As the user gave it: names, tuples of names, and ``"*"``."""
@@ -122,7 +122,10 @@ class Policies:
                 msg = f"a key of policies must be a tool name, a tuple of tool names or '*', not {names!r}"
                 raise InvalidRequest(msg)
             if not (isinstance(policy, Rule) or callable(policy)) or isinstance(policy, type):
-                msg = f"the policy of {names!r} must be Always(), Never(), OverTokens, OverChars, OverShare or a callable, not {policy!r}"
+                msg = (
+                    f"the policy of {names!r} must be Always(), Never(), OverTokens, OverChars, OverShare or a"
+                    f" callable, not {policy!r}"
+                )
                 raise InvalidRequest(msg)
 
     def of(self, tool_name: str) -> Policy:

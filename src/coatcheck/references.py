@@ -99,7 +99,7 @@ def resolve_reference(reference: object, scope: str) -> str:
         msg = f"reference must be a non-empty text as shown in the placeholder, not {reference!r}"
         raise InvalidRequest(msg)
     if len(reference) > MAX_REFERENCE_LENGTH:
-        msg = f"reference has {len(reference):,} characters; the longest one has {MAX_REFERENCE_LENGTH}: pass one reference only"
+        msg = f"reference has {len(reference):,} characters, more than {MAX_REFERENCE_LENGTH}: pass one reference only"
         raise InvalidRequest(msg)
     found = list(_REFERENCE.finditer(reference))
     if len(found) != 1:

@@ -33,11 +33,11 @@ _BYTES_PER_TOKEN = 4
 """English and code run at about four bytes a token in every current vocabulary."""
 
 _LONGEST_CLUSTER = 32
-"""How far a cut moves to keep a character with its combining marks. Real clusters are shorter; hostile ones end here."""
+"""How far a cut moves to keep a character with its combining marks. Real clusters are shorter; hostile ones end."""
 
 
 class TokenCounter(ABC):
-    """Counts tokens. Subclass it and give ``count``; the other methods follow from it and may be replaced by faster ones.
+    """Counts tokens. Subclass it and give ``count``; the other methods follow from it, faster ones may replace them.
 
     A counter holds no state that calls change: the same text gives the same number, from any thread.
     """

@@ -1,7 +1,8 @@
-"""Fixtures of the contract: the scripted server, once for each process, and an environment that reaches nowhere else."""
+"""Fixtures of the contract: the scripted server, one for each process, and an environment that leads nowhere else."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,8 +24,6 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(autouse=True)
 def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
-    for name in os.environ:
+    for name in list(os.environ):
         if any(part in name.upper() for part in ELSEWHERE):
             monkeypatch.delenv(name)

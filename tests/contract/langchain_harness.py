@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import httpx
 from langchain.agents import create_agent
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
 from langchain_openai import ChatOpenAI
 from langgraph.graph import MessagesState, StateGraph
@@ -67,14 +68,14 @@ class LangChainHarness:
                 await self.build(case, self._model(conversation, http_async_client=client)).ainvoke(QUESTION, CONFIG)
             return conversation.transcript()
 
-    def _model(self, conversation: Conversation, **client: Any) -> ChatOpenAI:
+    def _model(self, conversation: Conversation, **client: httpx.Client | httpx.AsyncClient) -> ChatOpenAI:
         return ChatOpenAI(
             model="scripted",
             base_url=conversation.base_url,
             api_key="none",  # type: ignore[arg-type] # a plain text is accepted
             max_retries=0,
             streaming=self._streaming,
-            **client,
+            **client,  # type: ignore[arg-type] # one of the two, under its own name
         )
 
 
@@ -108,7 +109,7 @@ class WrappedNodeHarness(LangChainHarness):
         return graph(model, tools, offload_tool_node(ToolNode(tools), case.offloader, scope=case.scope))
 
 
-def graph(model: ChatOpenAI, tools: list[BaseTool], node: Any) -> Runnable[Any, Any]:
+def graph(model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) -> Runnable[Any, Any]:
     """Return the usual graph: the model, then its tools, until it calls none."""
     bound = model.bind_tools(tools)
 
@@ -117,8 +118,6 @@ def graph(model: ChatOpenAI, tools: list[BaseTool], node: Any) -> Runnable[Any, 
 
     async def aask(state: MessagesState) -> dict[str, Any]:
         return {"messages": [await bound.ainvoke(state["messages"])]}
-
-    from langchain_core.runnables import RunnableLambda
 
     builder = StateGraph(MessagesState)
     builder.add_node("model", RunnableLambda(ask, aask))

@@ -63,7 +63,9 @@ class ScriptedServer:
 
     def __init__(self) -> None:
         self._http = HTTPServer(host="127.0.0.1", threaded=True)
-        self._http.expect_request(re.compile(r"/\d+/chat/completions"), method="POST").respond_with_handler(self._answer)
+        self._http.expect_request(re.compile(r"/\d+/chat/completions"), method="POST").respond_with_handler(
+            self._answer
+        )
         self._conversations: dict[str, Conversation] = {}
         self._numbers = itertools.count()
 

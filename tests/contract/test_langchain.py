@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck.testing import AdapterContract
+from coatcheck.testing import SCENARIOS, AdapterContract
 from tests.contract.inexpressible import LANGCHAIN
 from tests.contract.langchain_harness import CreateAgentHarness, ToolNodeHarness, WrappedNodeHarness
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from coatcheck.testing import Scenario
     from tests.contract.server import ScriptedServer
+
+STREAMED = [scenario for scenario in SCENARIOS if scenario.name in {"parallel calls", "read by pattern"}]
 
 
 class TestCreateAgent(AdapterContract):
@@ -38,3 +43,13 @@ class TestWrappedNode(AdapterContract):
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> WrappedNodeHarness:
         return WrappedNodeHarness(server)
+
+
+@pytest.mark.parametrize("delivery", ["sync, memory", "async, memory"])
+@pytest.mark.parametrize("scenario", STREAMED, ids=lambda scenario: scenario.name)
+def test_a_streaming_client_gets_the_same(
+    server: ScriptedServer, scenario: Scenario, delivery: str, tmp_path: Path
+) -> None:
+    harness = CreateAgentHarness(server, streaming=True)
+
+    AdapterContract().test_scenario(harness, scenario=scenario, delivery=delivery, tmp_path=tmp_path)

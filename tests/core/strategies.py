@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import strategies as st
 
 from coatcheck import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.blocks import Block, JsonValue
+
+if TYPE_CHECKING:
+    from coatcheck.blocks import Block, JsonValue
 
 _NASTY = st.sampled_from(
     [

@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from blockbuster import blockbuster_ctx
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -261,7 +262,7 @@ def test_a_read_back_never_exceeds_its_budget(text: str, budget: int, offset: in
     reference = _only_reference(offloader.offload([TextBlock(text)], tool_name="t", policy=Always()))
 
     for selectors in ({}, {"offset": offset}, {"pattern": "e"}, {"line_range": "1-1000"}):
-        answer: Retrieved = offloader.retrieve(str(reference), **selectors)  # type: ignore[arg-type]
+        answer: Retrieved = offloader.retrieve(str(reference), **selectors)
         assert COUNTER.count(answer.text) <= budget
 
 
@@ -360,7 +361,7 @@ def test_unknown_and_expired_references_differ_and_say_what_to_do() -> None:
 @pytest.mark.parametrize("pattern", ["(a|a)*$b", "(a+)+$", "(.*)*x", "(x+x+)+y", "a{0,1000}a{0,1000}$"])
 def test_no_pattern_takes_more_than_linear_time(pattern: str) -> None:
     offloader = Offloader()
-    reference = _only_reference(offloader.offload([TextBlock("a" * 1_000_000 + "!")], tool_name="t"))
+    reference = _only_reference(offloader.offload([TextBlock("a" * 100_000 + "!")], tool_name="t"))
     started = time.process_time()
 
     offloader.retrieve(str(reference), pattern=pattern)
@@ -388,8 +389,6 @@ def test_reading_ten_lines_loads_no_more_of_a_large_object_than_of_a_small_one()
 
 @pytest.mark.parametrize("storage", ["memory", "file", "async"])
 async def test_no_async_operation_blocks_the_loop(storage: str, tmp_path: Path) -> None:
-    from blockbuster import blockbuster_ctx  # starts patching at import
-
     kinds = {"memory": InMemoryStorage(), "file": FileStorage(tmp_path), "async": AsyncDictStorage()}
     offloader = Offloader(kinds[storage])  # type: ignore[arg-type]
     text = "".join(f"line {number}\n" for number in range(200_000))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from coatcheck import (
     RETRIEVAL_TOOL,
     Always,
+    Block,
     ByteCounter,
     CoatcheckError,
     CorruptContent,
@@ -19,6 +22,7 @@ from coatcheck import (
     FileStorage,
     InMemoryStorage,
     InvalidRequest,
+    JsonBlock,
     Kept,
     MediaBlock,
     Never,
@@ -33,14 +37,15 @@ from coatcheck import (
     StorageError,
     Stored,
     TextBlock,
+    TiktokenCounter,
     ToolResult,
     scope,
 )
-from coatcheck.blocks import JsonValue
+from coatcheck.scopes import choose_scope
 from tests.core.storages import AsyncDictStorage, DictStorage, FailingStorage
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from coatcheck.blocks import JsonValue
 
 COUNTER = ByteCounter()
 BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
@@ -141,7 +146,7 @@ class _Policy:
 async def test_a_callable_decides_sync_and_async_in_both_shells(policy: Any, offload: bool) -> None:  # noqa: ANN401
     offloader = _offloader(policies={"t": policy})
     content = [BIG if not offload else TextBlock("short but wanted elsewhere")]
-    arguments = {"tool_name": "t", "tool_args": {"offload": offload}}
+    arguments: dict[str, Any] = {"tool_name": "t", "tool_args": {"offload": offload}}
 
     assert isinstance(await offloader.aoffload(content, **arguments), Offloaded) == offload
     outcome = await asyncio.to_thread(lambda: offloader.offload(content, **arguments))
@@ -320,8 +325,6 @@ async def test_delete_scope_deletes_that_scope_only(tmp_path: Path) -> None:
 
 
 def _aged(*ages: float) -> tuple[Offloader, InMemoryStorage]:
-    import time
-
     times = iter([time.time() - age for age in ages])
     storage = InMemoryStorage(clock=lambda: next(times))
     offloader = _offloader(storage)
@@ -379,7 +382,7 @@ def test_every_decision_is_an_event_and_a_count() -> None:
     assert offloaded.references == (reference,)
     assert offloaded.size == len(BIG.text)
     assert offloaded.tokens == pytest.approx(COUNTER.count(BIG.text), rel=0.01)
-    assert 0 < offloaded.tokens_saved < offloaded.tokens
+    assert 0 < offloaded.tokens_saved < (offloaded.tokens or 0)
     assert offloaded.milliseconds > 0
     assert kept.reason == "within the threshold"
     assert retrieved.tokens is not None
@@ -475,8 +478,6 @@ async def test_the_scope_of_a_task_reaches_policies_and_storage_off_the_loop() -
     seen: list[str] = []
 
     def policy(_: ToolResult) -> None:
-        from coatcheck.scopes import choose_scope
-
         seen.append(choose_scope(None, None, required=False))
 
     with scope("tenant-7"):
@@ -516,9 +517,7 @@ def test_many_media_fit_whatever_the_threshold(threshold: int) -> None:
 def test_a_result_of_one_kind_of_everything_keeps_its_order() -> None:
     native = OpaqueBlock(object())
     value: JsonValue = {"rows": [{"id": number} for number in range(5_000)]}
-    from coatcheck import JsonBlock
-
-    content = [
+    content: list[Block] = [
         native,
         BIG,
         MediaBlock(b"x", "image/png"),
@@ -543,14 +542,10 @@ def test_the_notice_without_a_retrieval_tool_speaks_of_the_available_tools(tmp_p
     assert "available tools" in notice.text
     assert RETRIEVAL_TOOL not in notice.text
     path = notice.text.split("file: ")[1].split(")")[0]
-    from pathlib import Path as FilePath
-
-    assert FilePath(path).read_text() == BIG.text
+    assert Path(path).read_text() == BIG.text
 
 
 def test_the_fixed_part_of_a_notice_costs_at_most_120_tokens() -> None:
-    from coatcheck import TiktokenCounter
-
     outcome = Offloader(preview_tokens=0).offload([BIG], tool_name="search_orders")
     notice = outcome.blocks[0]
 

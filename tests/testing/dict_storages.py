@@ -1,4 +1,4 @@
-"""The smallest correct storages: a dict, sync and async, without any capability; and one with those that a dict can have.
+"""The smallest correct storages: a dict, sync and async, without any capability, and one with those that it can have.
 
 Broken storages are made of the last one, so that each has one defect only.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck import Listed, StorageError, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    Name: TypeAlias = Callable[[], tuple[str, Mapping[str, str]]]
 
 __all__ = ("AsyncDictStorage", "CapableStorage", "DictStorage")
 
@@ -53,7 +55,7 @@ class AsyncDictStorage:
 
 
 class CapableStorage(DictStorage):
-    """A dict that also reads ranges, deletes and lists."""
+    """A dict that also reads ranges, saves what has no name yet, deletes and lists."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,6 +69,10 @@ class CapableStorage(DictStorage):
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         found = self.load(key)
         return found if found is None else replace(found, content=found.content[start : start + length])
+
+    def save_unnamed(self, content: bytes, *, scope_tag: str, content_type: str, name: Name) -> None:
+        key, metadata = name()
+        self.save(key, content, content_type=content_type, metadata=metadata)
 
     def delete(self, key: str) -> None:
         self.held.pop(key, None)

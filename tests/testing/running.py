@@ -7,28 +7,36 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ("contract_tests", "failures")
 
 
 def failures(suite: type, name: str, make_storage: type) -> list[str]:
     """Run every case of one test of a contract, each on a new storage; return what the failing ones said."""
-    found = []
-    for arguments in cases(getattr(suite, name)):
-        try:
-            getattr(suite(), name)(make_storage(), **arguments)
-        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - whatever it is, pytest would show it
-            found.append(f"{type(error).__name__}: {error}")
-    return found
+    run = (
+        failure(partial(getattr(suite(), name), make_storage(), **arguments))
+        for arguments in cases(getattr(suite, name))
+    )
+    return [said for said in run if said is not None]
 
 
-def cases(test: Any) -> Iterator[dict[str, Any]]:
+def failure(test: Callable[[], object]) -> str | None:
+    """Run a test; return what it said if it failed."""
+    try:
+        test()
+    except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - whatever it is, pytest would show it
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def cases(test: object) -> Iterator[dict[str, Any]]:
     """Yield the arguments of each case of a parametrized test."""
     columns = []
     for mark in getattr(test, "pytestmark", []):

@@ -1,4 +1,4 @@
-"""The adapter contract fails every broken adapter, with words that name the defect. Each breaks one method of the toy."""
+"""The adapter contract fails every broken adapter, with words that name the defect. Each is the toy with one defect."""
 
 from __future__ import annotations
 

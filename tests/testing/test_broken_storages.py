@@ -5,13 +5,20 @@ from __future__ import annotations
 import pytest
 
 from coatcheck import FileStorage, Storage
-from coatcheck.testing import DeletesContract, ListsContract, LocalPathContract, ReadsRangesContract, StorageContract
+from coatcheck.testing import (
+    DeletesContract,
+    ListsContract,
+    LocalPathContract,
+    ReadsRangesContract,
+    SavesUnnamedContract,
+    StorageContract,
+)
 from tests.testing.broken_storages import BROKEN
 from tests.testing.dict_storages import CapableStorage
-from tests.testing.running import failures, contract_tests
+from tests.testing.running import contract_tests, failures
 
 
-class Suite(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class Suite(StorageContract, ReadsRangesContract, SavesUnnamedContract, DeletesContract, ListsContract):
     """Run by hand, so it is not named like a test."""
 
     def make_older(self, storage: Storage, key: str) -> bool:

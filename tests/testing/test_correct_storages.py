@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from coatcheck import Storage
-from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
+from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, SavesUnnamedContract, StorageContract
 from tests.testing.dict_storages import AsyncDictStorage, CapableStorage, DictStorage
+
+if TYPE_CHECKING:
+    from coatcheck import Storage
 
 
 class TestDictStorage(StorageContract):
@@ -21,7 +25,7 @@ class TestAsyncDictStorage(StorageContract):
         return AsyncDictStorage()
 
 
-class TestCapableStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class TestCapableStorage(StorageContract, ReadsRangesContract, SavesUnnamedContract, DeletesContract, ListsContract):
     @pytest.fixture
     def storage(self) -> CapableStorage:
         return CapableStorage()

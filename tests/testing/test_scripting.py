@@ -10,7 +10,9 @@ from coatcheck.testing.scripting import next_call, page_content, shown_reference
 
 
 def test_references_are_taken_from_the_list_and_not_from_the_preview() -> None:
-    outcome = Offloader(InMemoryStorage(), token_counter=ByteCounter()).offload((TextBlock(HOSTILE_TEXT * 2),), tool_name="x")
+    outcome = Offloader(InMemoryStorage(), token_counter=ByteCounter()).offload(
+        (TextBlock(HOSTILE_TEXT * 2),), tool_name="x"
+    )
     placeholder = outcome.blocks[0]
 
     assert isinstance(placeholder, TextBlock)
@@ -27,9 +29,9 @@ def test_other_text_shows_no_reference(text: str) -> None:
     ("text", "arguments"),
     [
         ("page\n[End of content]", None),
-        ("page\n[More: tool(reference=\"a-b\", offset=12)]", {"reference": "a-b", "offset": 12}),
+        ('page\n[More: tool(reference="a-b", offset=12)]', {"reference": "a-b", "offset": 12}),
         (
-            "page\n[More: tool(reference=\"a\", pattern=\"(\\\"x\\\", y=1)]\", line_range={\"start\": 1, \"end\": 2})]",
+            'page\n[More: tool(reference="a", pattern="(\\"x\\", y=1)]", line_range={"start": 1, "end": 2})]',
             {"reference": "a", "pattern": '("x", y=1)]', "line_range": {"start": 1, "end": 2}},
         ),
         ("page\n[More: the same call with offset=99]", {"reference": "before", "offset": 99}),
@@ -58,7 +60,7 @@ def test_a_page_is_what_stands_between_its_first_and_its_last_line() -> None:
 
 
 def test_samples_are_the_same_in_every_run_and_recognizable_everywhere() -> None:
-    assert noise(3) == noise(1_000)[:3] == bytes.fromhex("c16dda")
+    assert noise(3) == noise(1_000)[:3] == bytes.fromhex("80bd2f")
     assert noise(8) != noise(8, seed=1)
     assert len(long_line(25)) == 25
     assert long_line(1_000)[990:1_000] == "<990>....."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,6 +10,9 @@ from coatcheck import InMemoryStorage
 from coatcheck.testing import AdapterContract, ReadsRangesContract, StorageContract
 from coatcheck.testing.suite import require_same, settle
 from tests.testing.dict_storages import DictStorage
+
+if TYPE_CHECKING:
+    from coatcheck import Storage
 
 STRICT = pytest.mark.xfail(reason="the backend has no empty values", strict=True)
 
@@ -20,7 +23,7 @@ class Whole(StorageContract):
 
 
 class Overridden(StorageContract):
-    def test_keeps_empty_content(self, storage: Any) -> None:
+    def test_keeps_empty_content(self, storage: Storage) -> None:
         """Promise nothing."""
 
 
@@ -30,30 +33,30 @@ class Removed(StorageContract):
 
 class Excused(StorageContract):
     @STRICT
-    def test_keeps_empty_content(self, storage: Any) -> None:
+    def test_keeps_empty_content(self, storage: Storage) -> None:
         super().test_keeps_empty_content(storage)
 
 
 class ExcusedWithoutReason(StorageContract):
     @pytest.mark.xfail(strict=True)
-    def test_keeps_empty_content(self, storage: Any) -> None:
+    def test_keeps_empty_content(self, storage: Storage) -> None:
         super().test_keeps_empty_content(storage)
 
 
 class ExcusedLoosely(StorageContract):
     @pytest.mark.xfail(reason="sometimes", strict=False)
-    def test_keeps_empty_content(self, storage: Any) -> None:
+    def test_keeps_empty_content(self, storage: Storage) -> None:
         super().test_keeps_empty_content(storage)
 
 
 class Skipped(StorageContract):
     @pytest.mark.skip(reason="later")
-    def test_keeps_empty_content(self, storage: Any) -> None:
+    def test_keeps_empty_content(self, storage: Storage) -> None:
         super().test_keeps_empty_content(storage)
 
 
 class HollowAdapter(AdapterContract):
-    def test_scenario(self, *_: Any, **__: Any) -> None:
+    def test_scenario(self, *_: object, **__: object) -> None:
         """Promise nothing."""
 
 
@@ -97,9 +100,9 @@ def test_a_contract_without_its_capability_is_named() -> None:
 
 
 @pytest.mark.parametrize("thing", [InMemoryStorage, object()])
-def test_what_is_no_storage_is_named(thing: Any) -> None:
-    with pytest.raises(AssertionError, match="lacks save or load|not an instance"):
-        Whole().test_has_the_methods_of_a_storage(thing)
+def test_what_is_no_storage_is_named(thing: object) -> None:
+    with pytest.raises(AssertionError, match=r"lacks save or load|not an instance"):
+        Whole().test_has_the_methods_of_a_storage(thing)  # type: ignore[arg-type]
 
 
 def test_settle_gives_values_and_awaits_awaitables() -> None:

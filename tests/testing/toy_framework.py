@@ -8,7 +8,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
-from coatcheck import RETRIEVAL_TOOL, Block, CoatcheckError, JsonBlock, MediaBlock, OpaqueBlock, Offloader, Outcome, TextBlock
+from coatcheck import (
+    RETRIEVAL_TOOL,
+    Block,
+    CoatcheckError,
+    JsonBlock,
+    MediaBlock,
+    Offloader,
+    OpaqueBlock,
+    Outcome,
+    TextBlock,
+)
 from coatcheck.testing import ModelCall, Received, Run, Transcript
 
 if TYPE_CHECKING:

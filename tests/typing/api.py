@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from typing_extensions import assert_type
 
@@ -34,6 +34,9 @@ from coatcheck import (
     ToolResult,
     Truncated,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class SyncStorage:

@@ -28,7 +28,7 @@ __all__ = ("FindRecord", "FindWord", "input_case", "read_input")
 _AROUND = 20
 """Characters quoted on both sides of a word."""
 
-_WORDS = tuple(map(re.compile, (r"\w{6,40}", r"\w{3,40}", r"\S{1,40}")))
+_WORDS = tuple(map(re.compile, (r"\w{6,24}", r"\w{3,24}", r"\S{1,40}")))
 """What passes for a word: the first of these of which one stands only once, or else the last."""
 
 _MOST_RECORDS = 50_000

@@ -35,9 +35,10 @@ _LONGEST_RECORD = 600
 _MOST_RECORDS = 200
 
 _MAYBE_ROUNDED = re.compile(r"\de\+?\d")
-"""orjson reads an integer beyond 64 bits as a rounded float; where the preview shows such a float, the standard ``json``,
-which is exact, reads the text again."""
+"""orjson reads an integer beyond 64 bits as a rounded float; where the preview shows such a float, the standard
+``json``, which is exact, reads the text again."""
 
+_KINDS = {type(None): "null", bool: "bool", int: "int", float: "float", str: "str", dict: "object"}
 _EDGES = {"[": "]", "{": "}"}
 
 
@@ -210,21 +211,7 @@ def _scalar(value: JsonValue) -> str:
 
 def _kind(value: JsonValue) -> str:
     """Return the name of a value's type, in the words that Python, SQL and most models share."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "bool"
-        case int():
-            return "int"
-        case float():
-            return "float"
-        case str():
-            return "str"
-        case dict():
-            return "object"
-        case _:
-            return "list"
+    return _KINDS.get(type(value), "list")
 
 
 def _key(key: str) -> str:

@@ -45,7 +45,7 @@ class StorageAccess:
     ) -> Effect:
         """Save an entry whose key is still being computed. Answers with None."""
         if not isinstance(self.storage, SavesUnnamed):
-            raise self._lacks("saving before the key is known", "SavesUnnamed")
+            raise self._lacks(SavesUnnamed)
         method = self.storage.save_unnamed
         call = partial(method, content, scope_tag=scope_tag, content_type=content_type, name=name)
         return self._effect(method, call, f"saving {len(content):,} bytes")
@@ -57,20 +57,20 @@ class StorageAccess:
     def load_range(self, key: str, *, start: int, length: int) -> Effect:
         """Load a part of an entry. Answers with ``Stored`` or None."""
         if not isinstance(self.storage, ReadsRanges):
-            raise self._lacks("reading parts", "ReadsRanges")
+            raise self._lacks(ReadsRanges)
         method = self.storage.load_range
         return self._effect(method, partial(method, key, start=start, length=length), "loading a part")
 
     def delete(self, key: str) -> Effect:
         """Remove an entry. Answers with None."""
         if not isinstance(self.storage, Deletes):
-            raise self._lacks("deleting", "Deletes")
+            raise self._lacks(Deletes)
         return self._effect(self.storage.delete, partial(self.storage.delete, key), "deleting")
 
     def entries(self, prefix: str) -> Effect:
         """List entries. Answers with an iterable of ``Listed``."""
         if not isinstance(self.storage, Lists):
-            raise self._lacks("listing", "Lists")
+            raise self._lacks(Lists)
         return self._effect(self.storage.entries, partial(self.storage.entries, prefix), "listing")
 
     def path_of(self, key: str, *, content_type: str) -> str | None:
@@ -83,7 +83,5 @@ class StorageAccess:
         is_async = inspect.iscoroutinefunction(method)
         return Effect(call=call, local=self._local, is_async=is_async, what=f"{what} ({type(self.storage).__name__})")
 
-    def _lacks(self, doing: str, capability: str) -> InvalidRequest:
-        return InvalidRequest(
-            f"{type(self.storage).__name__} does not support {doing}: it lacks coatcheck.{capability}"
-        )
+    def _lacks(self, capability: type) -> InvalidRequest:
+        return InvalidRequest(f"{type(self.storage).__name__} cannot do this: it lacks coatcheck.{capability.__name__}")

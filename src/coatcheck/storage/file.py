@@ -161,7 +161,7 @@ class FileStorage:
         scope, slash, _ = prefix.partition("/")
         with self._failing_as_storage_error("list its entries"):
             folders = self._scopes(scope, whole=bool(slash))
-            found = [_listed(folder, name) for folder in folders for name in os.listdir(folder)]
+            found = [_listed(path) for folder in folders for path in folder.iterdir()]
         return [listed for listed in found if listed is not None and listed.key.startswith(prefix)]
 
     def local_path(self, key: str, *, content_type: str) -> Path:
@@ -184,7 +184,7 @@ class FileStorage:
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         for each in (self._folder, folder):
             each.mkdir(exist_ok=True, mode=0o700)
-        self._refuse_links(folder)
+            self._refuse_links(each)
 
     def _refuse_links(self, *folders: Path) -> None:
         """Raise if ``v1`` or one of ``folders`` in it is a link: what it leads to is not ours to read or to change."""
@@ -326,18 +326,18 @@ def _regular_size(path: Path) -> int | None:
     return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
-def _listed(folder: Path, name: str) -> Listed | None:
+def _listed(path: Path) -> Listed | None:
     """Return the entry whose content file this is, or None for entry files, temporary files and strangers."""
-    stem = name.partition(".")[0]
-    if name.startswith(".") or name.endswith(_ENTRY_SUFFIX) or _KEY.fullmatch(f"{folder.name}/{stem}") is None:
+    key = f"{path.parent.name}/{path.name.partition('.')[0]}"
+    if path.name.startswith(".") or path.name.endswith(_ENTRY_SUFFIX) or _KEY.fullmatch(key) is None:
         return None
     try:
-        found = (folder / name).lstat()
+        found = path.lstat()
     except FileNotFoundError:  # deleted since the folder was read
         return None
     if not stat.S_ISREG(found.st_mode):
         return None
-    return Listed(key=f"{folder.name}/{stem}", size=found.st_size, modified=found.st_mtime)
+    return Listed(key=key, size=found.st_size, modified=found.st_mtime)
 
 
 def _extension(content_type: str) -> str:

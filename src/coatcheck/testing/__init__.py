@@ -25,6 +25,7 @@ from coatcheck.testing.capabilities import (  # noqa: E402
     ListsContract,
     LocalPathContract,
     ReadsRangesContract,
+    SavesUnnamedContract,
 )
 from coatcheck.testing.harness import Harness, ModelCall, Received, Returned, Run, Transcript  # noqa: E402
 from coatcheck.testing.scenario import Call, Read, Scenario  # noqa: E402
@@ -45,6 +46,7 @@ __all__ = (
     "Received",
     "Returned",
     "Run",
+    "SavesUnnamedContract",
     "Scenario",
     "StorageContract",
     "Transcript",

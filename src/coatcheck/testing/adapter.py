@@ -40,7 +40,7 @@ class AdapterContract(Contract):
     """What every adapter promises: in each scenario the model gets what the core says, and can read all of it back."""
 
     cannot: ClassVar[Mapping[str, str]] = {}
-    """Scenarios that the framework cannot express, by name, with the reason. They are skipped, and the reason is shown."""
+    """Scenarios that the framework cannot express, by name, with the reason. They are skipped, saying so."""
 
     deliveries: ClassVar[tuple[str, ...]] = DELIVERIES
     """Override to run fewer of them, where another suite of the same framework runs all."""

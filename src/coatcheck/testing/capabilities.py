@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import pytest
 
 from coatcheck.errors import StorageError
-from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, Storage, Stored
+from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
 from coatcheck.testing.suite import Contract, require_same, settle
@@ -22,11 +22,21 @@ from coatcheck.testing.suite import Contract, require_same, settle
 if TYPE_CHECKING:
     from coatcheck.storage.protocol import Listed
 
-__all__ = ("DeletesContract", "ListsContract", "LocalPathContract", "ReadsRangesContract")
+__all__ = (
+    "DeletesContract",
+    "ListsContract",
+    "LocalPathContract",
+    "ReadsRangesContract",
+    "SavesUnnamedContract",
+)
 
 
 class RangedStorage(Storage, ReadsRanges, Protocol):
     """A storage that reads ranges."""
+
+
+class UnnamedStorage(Storage, SavesUnnamed, Protocol):
+    """A storage that saves before the key is known."""
 
 
 class DeletingStorage(Storage, Deletes, Protocol):
@@ -57,9 +67,7 @@ class ReadsRangesContract(Contract):
         """
         check_range(storage, make_entry(noise(1_000)), start=start, length=length)
 
-    @pytest.mark.parametrize(
-        ("start", "length"), [(990, 100), (1_000, 1), (1_000, 0), (5_000, 10), (0, 1_000_000)]
-    )
+    @pytest.mark.parametrize(("start", "length"), [(990, 100), (1_000, 1), (1_000, 0), (5_000, 10), (0, 1_000_000)])
     def test_a_range_beyond_the_end_gives_less(self, storage: RangedStorage, *, start: int, length: int) -> None:
         """A range that leaves the content gives fewer bytes or none; it is no error.
 
@@ -71,7 +79,7 @@ class ReadsRangesContract(Contract):
     def test_length_zero_asks_for_what_is_known(self, storage: RangedStorage, start: int) -> None:
         """``length=0`` gives type, metadata and size of the whole, and no bytes.
 
-        If this fails, check that 0 is not taken for "no limit", and that ``size`` is that of the entry, not of the part.
+        If this fails, check that 0 is not taken for "no limit", and that ``size`` is that of the whole entry.
         """
         check_range(storage, make_entry(noise(1_000), lines="1"), start=start, length=0)
 
@@ -99,6 +107,62 @@ class ReadsRangesContract(Contract):
         If this fails, check that the backend's "not found" becomes None, as in ``load``.
         """
         assert settle(storage.load_range(make_entry(b"never saved").key, start=0, length=0)) is None
+
+
+class SavesUnnamedContract(Contract):
+    """What ``save_unnamed`` promises: the same as ``save``, with a key that is known only at the end."""
+
+    capability: ClassVar[type] = SavesUnnamed
+
+    @pytest.mark.parametrize("content", [b"content", b"", EVERY_BYTE, noise(3_000_000)], ids=len)
+    def test_saves_under_the_name_that_it_is_given(self, storage: UnnamedStorage, content: bytes) -> None:
+        """What was saved unnamed is loaded under its key, with its type and its metadata, as after ``save``.
+
+        If this fails, check that ``name`` is called once, after the content was written, and that its answer is used.
+        """
+        entry = make_entry(content, content_type="image/png", lines="1")
+        save_unnamed(storage, entry)
+        check_holds(storage, entry, "after it was saved unnamed")
+
+    def test_what_has_no_name_is_not_kept(self, storage: UnnamedStorage) -> None:
+        """Where ``name`` raises, nothing stays, and the error passes.
+
+        If this fails, check that what was written is removed in a ``finally``.
+        """
+        entry = make_entry(b"without a name")
+
+        def no_name() -> tuple[str, dict[str, str]]:
+            message = "no name"
+            raise LookupError(message)
+
+        scope = entry.key.partition("/")[0]
+        with pytest.raises(LookupError, match="no name"):
+            settle(storage.save_unnamed(entry.content, scope_tag=scope, content_type=entry.content_type, name=no_name))
+        if isinstance(storage, Lists):
+            assert not list(settle(storage.entries(""))), "something stayed although it never got a name"
+
+    def test_saving_unnamed_again_changes_nothing(self, storage: UnnamedStorage) -> None:
+        """The same content twice, named or not, is stored once.
+
+        If this fails, check that both ways of saving do the same with a key that exists.
+        """
+        entry = make_entry(b"the same content")
+        for saving in (save_unnamed, save, save_unnamed):
+            saving(storage, entry)
+        check_holds(storage, entry, "after it was saved in both ways")
+        if isinstance(storage, Lists):
+            assert len(list(settle(storage.entries(entry.key)))) == 1, "the same content is there twice"
+
+    def test_refuses_other_content_that_gets_the_same_name(self, storage: UnnamedStorage) -> None:
+        """Two contents that meet under one key: the second is refused, the first stays, and nothing else does.
+
+        If this fails, check that ``metadata["sha256"]`` is compared here as in ``save``.
+        """
+        entry = make_entry(b"original")
+        save(storage, entry)
+        with pytest.raises(StorageError):
+            save_unnamed(storage, Entry(entry.key, b"tampered", "image/png", {"sha256": "2" * 64}))
+        check_holds(storage, entry, "after other content was refused")
 
 
 class DeletesContract(Contract):
@@ -192,7 +256,9 @@ class ListsContract(Contract):
         scope = mine[0].key.partition("/")[0]
         wanted = {entry.key for entry in mine}
         assert set(listing(storage, f"{scope}/")) == wanted, "the listing does not keep to the prefix"
-        assert set(listing(storage, mine[0].key)) == {mine[0].key}, "the listing does not keep to a prefix within a scope"
+        assert set(listing(storage, mine[0].key)) == {mine[0].key}, (
+            "the listing does not keep to a prefix within a scope"
+        )
         assert listing(storage, "0" * 16 + "/") == {}, "the listing of an unknown scope is not empty"
 
     def test_saving_again_refreshes_the_time(self, storage: ListingStorage) -> None:
@@ -264,6 +330,18 @@ class LocalPathContract(Contract):
         assert os.path.commonpath([inside, named]) == inside, f"the key {key!r} names a file outside {inside}"
 
 
+def save_unnamed(storage: UnnamedStorage, entry: Entry) -> None:
+    """Save an entry by telling its key afterwards, sync or async."""
+    settle(
+        storage.save_unnamed(
+            entry.content,
+            scope_tag=entry.key.partition("/")[0],
+            content_type=entry.content_type,
+            name=lambda: (entry.key, dict(entry.metadata)),
+        )
+    )
+
+
 def part(storage: RangedStorage, entry: Entry, *, start: int, length: int) -> Stored:
     """Load a part of an entry that must be there, sync or async."""
     found = settle(storage.load_range(entry.key, start=start, length=length))
@@ -275,7 +353,9 @@ def check_range(storage: RangedStorage, entry: Entry, *, start: int, length: int
     """Save an entry, and check one range of it."""
     save(storage, entry)
     found = part(storage, entry, start=start, length=length)
-    require_same(found.content, entry.content[start : start + length], f"the range from {start}, {length} bytes, is wrong")
+    require_same(
+        found.content, entry.content[start : start + length], f"the range from {start}, {length} bytes, is wrong"
+    )
     assert found.size == len(entry.content), "size must be that of the whole entry, also for a range"
     assert found.content_type == entry.content_type, "a range forgot the content type"
     assert dict(found.metadata) == entry.metadata, "a range forgot the metadata"

@@ -25,9 +25,7 @@ class FaultyStorage:
         self._saves = 0
         self._lock = threading.Lock()
 
-    def save(
-        self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]
-    ) -> MaybeAwaitable[None]:
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> MaybeAwaitable[None]:
         """Save, or fail as a full disk does."""
         with self._lock:
             self._saves += 1

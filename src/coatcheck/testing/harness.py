@@ -1,7 +1,7 @@
 """What an adapter's author writes: a ``Harness`` that runs a real agent of the framework against a scripted model.
 
-The contract hands over a ``Run`` and asks what the model received. A harness builds the agent, lets its tools return the
-blocks, lets ``Run.model`` speak for the model, and reports. It decides and checks nothing.
+The contract hands over a ``Run`` and asks what the model received. A harness builds the agent, lets its tools return
+the blocks, lets ``Run.model`` speak for the model, and reports. It decides and checks nothing.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
         promise="A line range gives those lines, in any of the forms in which models write one.",
         steps=OFFLOADED,
         reads=(
-            Read(arguments={"line_range": {"start": 150, "end": 152}}, sees=("[Lines 150-152 of 400]", "line 151 of 400")),
+            Read(
+                arguments={"line_range": {"start": 150, "end": 152}}, sees=("[Lines 150-152 of 400]", "line 151 of 400")
+            ),
             Read(arguments={"line_range": {"start": "399", "end": "9999"}}, sees=("line 400 of 400",)),
             Read(arguments={"line_range": {"start": 500, "end": 501}}, sees=("400 lines",)),
         ),
@@ -47,7 +49,9 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="read a field",
         promise="A query selects from JSON, whether it came as a value or as text.",
-        steps=((Call(returns=(JsonBlock(orders(500)),)), Call(returns=(TextBlock(json.dumps({"orders": orders(300)})),))),),
+        steps=(
+            (Call(returns=(JsonBlock(orders(500)),)), Call(returns=(TextBlock(json.dumps({"orders": orders(300)})),))),
+        ),
         reads=(
             Read(arguments={"query": "[?id==`250`].customer"}, sees=('\n"customer 250"\n',), hides=("customer 251",)),
             Read(arguments={"query": "orders[299].total"}, of=1, sees=("75.0",)),
@@ -79,7 +83,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="read odd characters page after page",
-        promise="The same, character for character, for odd line ends and joined characters; a lone surrogate is replaced.",
+        promise="The same, character for character, for odd line ends and joined characters; lone surrogates apart.",
         steps=((Call(returns=(TextBlock(ODD_TEXT),)),),),
         reads=TO_THE_END,
     ),

@@ -27,6 +27,7 @@ __all__ = (
     "noise",
     "numbered_lines",
     "orders",
+    "stored",
 )
 
 EVERY_BYTE = b"\xef\xbb\xbf\0" + bytes(range(256)) + b"\r\n\n\r\x1a\xff\xfe\0"
@@ -56,7 +57,10 @@ MALFORMED_KEYS = (
 )
 """Keys that no engine makes: traversal, absolute paths, NUL, device names, wildcards, over-long ones."""
 
-ODD_TEXT = "lone \ud800 and \udfff, NUL \0, CRLF\r\n, CR\r, NEL \x85, LS \u2028, PS \u2029, \ufeff, e\u0301, 👩\u200d👩\u200d👧, 漢字\n" * 60
+ODD_TEXT = (
+    "lone \ud800 and \udfff, NUL \0, CRLF\r\n, CR\r, NEL \x85, LS \u2028, PS \u2029, \ufeff, e\u0301, 漢字, "
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467\n"
+) * 60
 """What breaks clients, line counts and careless cuts: surrogates without partner, odd line ends, joined characters."""
 
 HOSTILE_TEXT = (
@@ -112,6 +116,16 @@ def long_line(characters: int) -> str:
 def orders(count: int) -> list[dict[str, JsonValue]]:
     """Return records as an API gives them."""
     return [
-        {"id": number, "customer": f"customer {number}", "status": "paid" if number % 3 else "open", "total": number / 4}
+        {
+            "id": number,
+            "customer": f"customer {number}",
+            "status": "paid" if number % 3 else "open",
+            "total": number / 4,
+        }
         for number in range(1, count + 1)
     ]
+
+
+def stored(text: str) -> bytes:
+    """Return a text as it is stored: UTF-8, byte for byte."""
+    return text.encode("utf-8", "surrogatepass")

@@ -26,7 +26,7 @@ from coatcheck.errors import StorageError
 from coatcheck.offloader import Offloader
 from coatcheck.outcomes import Offloaded
 from coatcheck.policy import Always
-from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, Storage, Stored
+from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.suite import Contract, require_same, settle
 
@@ -42,7 +42,7 @@ THREADS = 8
 REFUSALS = (StorageError, ValueError)
 """How a storage may refuse a key that no engine ever makes."""
 
-CAPABILITIES = (ReadsRanges, Deletes, Lists, LocalPath)
+CAPABILITIES = (ReadsRanges, SavesUnnamed, Deletes, Lists, LocalPath)
 
 
 class StorageContract(Contract):
@@ -106,7 +106,8 @@ class StorageContract(Contract):
         check_round_trip(storage, make_entry(noise(LARGE_BYTES), content_type="application/octet-stream"))
 
     @pytest.mark.parametrize(
-        "content_type", ["text/plain", "application/json", "image/svg+xml", "application/vnd.a.b-c+json", 'x/y; a="b c"']
+        "content_type",
+        ["text/plain", "application/json", "image/svg+xml", "application/vnd.a.b-c+json", 'x/y; a="b c"'],
     )
     def test_keeps_the_content_type(self, storage: Storage, content_type: str) -> None:
         """The content type comes back as it was saved: reading and the model's view depend on it.
@@ -161,8 +162,8 @@ class StorageContract(Contract):
     ) -> None:
         """Keys are short digests. Where two contents meet under one, the second is refused and the first stays.
 
-        If this fails, check that ``save`` compares ``metadata["sha256"]`` with that of the entry that is there, whatever
-        their types and sizes, and raises ``StorageError`` before it writes anything.
+        If this fails, check that ``save`` compares ``metadata["sha256"]`` with that of the entry that is there,
+        whatever their types and sizes, and raises ``StorageError`` before it writes anything.
         """
         entry = make_entry(b"original")
         intruder = make_entry(other, content_type=content_type)
@@ -181,7 +182,9 @@ class StorageContract(Contract):
         """
         mine, yours = make_entry(b"equal content", scope="mine"), make_entry(b"equal content", scope="yours")
         save(storage, mine)
-        assert settle(storage.load(yours.key)) is None, "an entry of one scope was loaded under the key of another scope"
+        assert settle(storage.load(yours.key)) is None, (
+            "an entry of one scope was loaded under the key of another scope"
+        )
         save(storage, yours)
         check_holds(storage, mine, "after another scope saved the same content")
 
@@ -213,7 +216,7 @@ class StorageContract(Contract):
 
     @pytest.mark.parametrize("key", MALFORMED_KEYS, ids=ascii)
     def test_a_malformed_key_does_no_harm(self, storage: Storage, key: str) -> None:
-        """A key that no engine makes is refused with ``StorageError``, or is a key like any other; nothing else happens.
+        """A key that no engine makes is refused with ``StorageError``, or is a key like any other; no more happens.
 
         If this fails, check that no part of a key ever becomes a path, a pattern or a query without being checked.
         """
@@ -319,4 +322,6 @@ class _Driver:
 
 
 def _tests(suite: type, capability: type) -> bool:
-    return any(getattr(owner, "capability", None) is capability for owner in suite.__mro__ if "capability" in vars(owner))
+    return any(
+        getattr(owner, "capability", None) is capability for owner in suite.__mro__ if "capability" in vars(owner)
+    )

@@ -1,7 +1,7 @@
 """What every contract has: the guard against hollowing it out, the way to call sync and async alike, and its words.
 
-A contract is a plain class of tests. Never make one an abstract base class: pytest collects no test of such a class, and
-does not say so. Only what storage and adapter contracts share belongs here.
+A contract is a plain class of tests. Never make one an abstract base class: pytest collects no test of such a class,
+and does not say so. Only what storage and adapter contracts share belongs here.
 """
 
 # ruff: noqa: S101 - assert is how pytest asks
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
@@ -40,16 +40,22 @@ class Contract:
                 super().test_of_the_contract(storage)
         """
         changed = [name for name in _inherited_tests(type(self)) if not _is_untouched(type(self), name)]
-        assert not changed, f"tests of the contract overridden or removed without a strict xfail and a reason: {changed}"
+        assert not changed, (
+            f"tests of the contract overridden or removed without a strict xfail and a reason: {changed}"
+        )
 
 
+@overload
+def settle(value: Awaitable[Result]) -> Result: ...
+@overload
+def settle(value: MaybeAwaitable[Result]) -> Result: ...
 def settle(value: MaybeAwaitable[Result]) -> Result:
     """Return ``value``, or, where it is awaitable, what it gives: so one suite tests sync and async alike.
 
     Each call has an event loop of its own, as in frameworks that start one for each run: nothing that you keep may
     belong to a loop.
     """
-    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else cast("Result", value)
+    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
 
 
 def require_same(found: bytes, expected: bytes, what: str) -> None:

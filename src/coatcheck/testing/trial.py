@@ -107,10 +107,14 @@ class Trial:
         untouched: Sequence[Received] | None = None
         for number, (call, received) in enumerate(zip(calls, results, strict=True)):
             outcome = self._expected(call, number)
-            assert _BECOMES[type(outcome)] == call.becomes, f"the core itself {_BECOMES[type(outcome)]} the result {number}"
+            assert _BECOMES[type(outcome)] == call.becomes, (
+                f"the core itself {_BECOMES[type(outcome)]} the result {number}"
+            )
             if call.becomes == "kept":
                 untouched = self._without_offloading() if untouched is None else untouched
-                check_equal(received.raw, untouched[number].raw, f"result {number} should stay as it is without offloading")
+                check_equal(
+                    received.raw, untouched[number].raw, f"result {number} should stay as it is without offloading"
+                )
             else:
                 check_equal(received.text, _text(outcome), f"result {number} is not what the core makes of it")
         seen = "\n".join(f"{received.text}\n{received.raw}" for received in results)
@@ -132,15 +136,21 @@ class Trial:
 
     # What the storage holds.
 
-    def _check_stored(self, results: Sequence[Received], *, when: str = "after offloading", expired: bool = False) -> None:
+    def _check_stored(
+        self, results: Sequence[Received], *, when: str = "after offloading", expired: bool = False
+    ) -> None:
         contents = {} if expired else _contents(self._oracle_storage)
         found = _contents(self._open_storage())
-        assert found.keys() == contents.keys(), f"the storage holds {len(found)} entries instead of {len(contents)}, {when}"
+        assert found.keys() == contents.keys(), (
+            f"the storage holds {len(found)} entries instead of {len(contents)}, {when}"
+        )
         for key, content in contents.items():
             require_same(found[key], content, f"the content under {key} is not what the tool returned, {when}")
         if self._scenario.holds is not None and not expired:
             whole = sorted(content for key, content in found.items() if not key.endswith("-lines"))
-            assert whole == sorted(self._scenario.holds), f"the storage holds something else than what was offloaded, {when}"
+            assert whole == sorted(self._scenario.holds), (
+                f"the storage holds something else than what was offloaded, {when}"
+            )
         if not expired:
             self._check_references(results)
 
@@ -152,7 +162,11 @@ class Trial:
 
     def _shown(self, results: Sequence[Received]) -> list[str]:
         """Return the references that the model was shown in place of results; a kept one may hold whatever it wants."""
-        offloaded = [received for call, received in zip(self._scenario.calls, results, strict=True) if call.becomes == "offloaded"]
+        offloaded = [
+            received
+            for call, received in zip(self._scenario.calls, results, strict=True)
+            if call.becomes == "offloaded"
+        ]
         return [reference for received in offloaded for reference in shown_references(received.text)]
 
     # What the retrieval tool answers.
@@ -174,7 +188,9 @@ class Trial:
         for answer in answers:
             self._check_budget(answer.text)
         reference = (read.reference or "{}").format(references[read.of])
-        check_equal(answers[0].text, self._answer_of_the_core(reference, read), f"the answer to {reference} {read.arguments}")
+        check_equal(
+            answers[0].text, self._answer_of_the_core(reference, read), f"the answer to {reference} {read.arguments}"
+        )
         seen = "\n".join(answer.text for answer in answers)
         check_contains(seen, sees=read.sees, hides=read.hides, what=f"the answer to {read.arguments}")
         if read.to_the_end:

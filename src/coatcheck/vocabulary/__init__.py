@@ -1,8 +1,8 @@
 """The vocabularies that token counters need, loaded once for each process and never through the network.
 
 ``o200k_base.tiktoken.gz`` beside this file holds the ranks that OpenAI publishes for tiktoken, byte for byte (MIT, see
-``LICENSE-o200k_base``); its checksum is the one that tiktoken itself demands. Other encodings come from tiktoken's cache
-on disk. Only loading belongs here.
+``LICENSE-o200k_base``); its checksum is the one that tiktoken itself demands. Other encodings come from tiktoken's
+cache on disk. Only loading belongs here.
 """
 
 from __future__ import annotations
@@ -91,8 +91,9 @@ def check_available(name: object) -> str:
     # tiktoken fetches a missing or damaged file without asking; so the file is checked before tiktoken sees its name.
     if not cached.is_file() or hashlib.sha256(cached.read_bytes()).hexdigest() != checksum:
         msg = (
-            f"the ranks of {name!r} are not in tiktoken's cache on this machine; call TiktokenCounter.download({name!r})"
-            f" once where the network may be used, or take {BUNDLED!r}, which ships with coatcheck"
+            f"the ranks of {name!r} are not in tiktoken's cache on this machine: call"
+            f" TiktokenCounter.download({name!r}) once where the network may be used, or take {BUNDLED!r}, which ships"
+            " with coatcheck"
         )
         raise InvalidRequest(msg)
     return name

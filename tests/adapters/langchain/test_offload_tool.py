@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -345,8 +345,16 @@ def test_anything_else_is_refused_with_advice(thing: Any) -> None:
         offload_tool(thing, make_offloader())
 
 
+class Query(TypedDict):
+    query: str
+
+
 def test_a_runnable_made_a_tool_is_taken() -> None:
-    made = RunnableLambda(lambda given: LONG).as_tool(name="made", description="d", arg_types={"query": str})
+    def look(given: Query) -> str:
+        """Look it up."""
+        return LONG
+
+    made = tool("made", RunnableLambda(look).with_types(input_type=Query))
 
     assert text_of(run(offload_tool(made, make_offloader()), query="q")).startswith(OPENING)
 

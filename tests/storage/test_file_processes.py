@@ -1,0 +1,66 @@
+"""FileStorage between processes: they write the same keys, they read each other's entries, and they are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from coatcheck import FileStorage
+from coatcheck.testing.storage import check_holds
+from tests.storage.writing import entry_of, write_and_read
+
+ENTRIES = 150
+KILLS = 10
+SIZE = 400_000
+"""Bytes: large enough that most kills come while one is being written."""
+
+SAVE_SECONDS = 0.004
+"""About what making and saving one such entry takes."""
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_two_processes_write_the_same_keys(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        running = [processes.submit(write_and_read, str(tmp_path), ENTRIES) for _ in range(2)]
+        assert [process.result(timeout=60) for process in running] == [ENTRIES, ENTRIES]
+
+    storage = FileStorage(tmp_path)  # this process has never seen that folder
+    assert len(storage.entries("")) == ENTRIES
+    for number in range(ENTRIES):
+        check_holds(storage, entry_of(number, size=1_000 + number), "after two processes wrote it")
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL on Windows")
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_a_killed_writer_leaves_whole_entries_only(tmp_path: Path, kill: int) -> None:
+    # The tests may run from a wheel: what this process imports, the writer must find too.
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
+    command = [sys.executable, "-m", "tests.storage.writing", str(tmp_path), str(SIZE)]
+    with subprocess.Popen(command, cwd=REPOSITORY, env=env, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        said = [writer.stdout.readline() for _ in range(1 + kill)]
+        time.sleep(kill * SAVE_SECONDS / KILLS)  # waits for nothing: it picks another moment of a save for each kill
+        writer.kill()
+        said += writer.stdout.readlines()
+
+    storage = FileStorage(tmp_path)
+    acknowledged = [int(line) for line in said if line.endswith("\n")]
+    assert len(acknowledged) > kill, "the writer died by itself"
+    for number in acknowledged:
+        check_holds(storage, entry_of(number, size=SIZE), "although its writer was killed")
+    for listed in storage.entries(""):
+        assert listed.size == SIZE, "half an entry is listed"
+        assert storage.load(listed.key) is not None
+    unfinished = entry_of(len(acknowledged), size=SIZE)
+    storage.save(unfinished.key, unfinished.content, content_type=unfinished.content_type, metadata=unfinished.metadata)
+    check_holds(storage, unfinished, "after the save that the kill broke off was made again")
