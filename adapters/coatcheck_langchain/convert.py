@@ -9,7 +9,6 @@ it.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,10 @@ MARK = "coatcheck"
 
 _CARRIER = "custom_tool_call_output"
 """OpenAI's custom tools: the answer must stay in a block of this type, or the model's call has none."""
+
+_PIECE = 3 * 2**18
+"""Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so a large medium in
+one go would stall an event loop, from whatever thread."""
 
 _TEXT_UNDER = {"text": "text", "text-plain": "text", "input_text": "text", "output_text": "text", _CARRIER: "output"}
 
@@ -119,10 +122,7 @@ def _text_of(native: dict[str, Any]) -> str | None:
 
 def _media_of(native: dict[str, Any]) -> MediaBlock | None:
     encoded, media_type, name = _encoded_of(native)
-    try:
-        data = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        return None
+    data = _decoded(encoded)
     if not data:
         return None
     if not isinstance(media_type, str) or not media_type:
@@ -157,6 +157,17 @@ def _data_url(url: str) -> tuple[str, str]:
     return data, head.removeprefix("data:").partition(";")[0]
 
 
+def _decoded(encoded: str) -> bytes:
+    """Return what base64 text stands for; nothing where it is malformed."""
+    pieces = [encoded[start : start + _PIECE] for start in range(0, len(encoded), _PIECE)]
+    if any("=" in piece for piece in pieces[:-1]):  # padding is for the end
+        return b""
+    try:
+        return b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
+    except ValueError:
+        return b""
+
+
 def _native_of(block: Block) -> Any:  # noqa: ANN401 - LangChain types blocks as str or dict; unknown ones are what they are
     match block:
         case TextBlock():
@@ -166,7 +177,8 @@ def _native_of(block: Block) -> Any:  # noqa: ANN401 - LangChain types blocks as
         case MediaBlock():
             # LangChain accepts "image" and "file" from a tool, and turns a list with any other medium into one text.
             kind = "image" if block.media_type.startswith("image/") else "file"
-            encoded = base64.b64encode(block.data).decode("ascii")
+            pieces = (block.data[start : start + _PIECE] for start in range(0, len(block.data), _PIECE))
+            encoded = b"".join(base64.b64encode(piece) for piece in pieces).decode("ascii")
             name = {"filename": block.name} if block.name is not None else {}
             return {"type": kind, "base64": encoded, "mime_type": block.media_type, **name}
         case OpaqueBlock():

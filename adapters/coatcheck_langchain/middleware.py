@@ -32,7 +32,8 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Results of ``return_direct`` tools and of the retrieval tool itself stay. A tool's own messages are never changed:
     copies are. Where our rewriting fails, a warning is logged and the raw result stays. The first middleware in the
-    list is the outermost: put this one where it shall see results relative to others that change them.
+    list is the outermost: put this one where it shall see results relative to others that change them. Tracers and
+    callbacks see a tool's raw result before any middleware does; ``offload_tool`` keeps it from them too.
     """
 
     def __init__(

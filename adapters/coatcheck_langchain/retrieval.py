@@ -60,11 +60,11 @@ class RetrievalTool(StructuredTool):
 
     def run(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as LangChain's
         """Do what ``StructuredTool.run`` does; an argument that is none of ours cannot break the call."""
-        return super().run(_sorted(tool_input), *args, **kwargs)
+        return super().run(_with_unknown_apart(tool_input), *args, **kwargs)
 
     async def arun(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as LangChain's
         """Do what ``run`` does, without blocking the event loop."""
-        return await super().arun(_sorted(tool_input), *args, **kwargs)
+        return await super().arun(_with_unknown_apart(tool_input), *args, **kwargs)
 
 
 def retrieval_tool(
@@ -133,7 +133,7 @@ def _schema(descriptions: Mapping[str, str]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": ["reference"]}
 
 
-def _sorted(tool_input: str | dict[str, Any]) -> dict[str, Any]:
+def _with_unknown_apart(tool_input: str | dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with those that the tool does not know set apart; a bare text is the reference."""
     if isinstance(tool_input, str):
         return {"reference": tool_input}

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import ensure_config
-from langchain_core.tools import StructuredTool, Tool
+from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.tools.base import TOOL_MESSAGE_BLOCK_TYPES
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest
@@ -25,7 +25,8 @@ from coatcheck_langchain.scoping import Scope, Source, checked_scope, offloader_
 
 __all__ = ("offload_tool",)
 
-AnyTool = TypeVar("AnyTool", StructuredTool, Tool)
+AnyTool = TypeVar("AnyTool", bound=BaseTool)
+"""``@tool`` says no more than this of what it makes."""
 
 _CALL = ""
 """A function is not told the id of its call."""
@@ -57,7 +58,8 @@ def offload_tool(
         InvalidRequest: ``tool`` runs no function of its own, or an argument is wrong.
 
     """
-    if not _runs_a_function(tool):
+    functions = _functions_of(tool)
+    if functions is None:
         msg = (
             f"offload_tool takes what @tool and StructuredTool make, not {type(tool).__name__}; around any other tool"
             " use offload_tool_node or OffloadMiddleware"
@@ -67,15 +69,19 @@ def offload_tool(
     if tool.return_direct or isinstance(tool, RetrievalTool):
         return tool
     results = _Results(tool, rewriter, retrieval_tool)
-    func = results.around(tool.func) if tool.func is not None else None
-    coroutine = results.around_async(tool.coroutine) if tool.coroutine is not None else None
-    return tool.model_copy(update={"func": func, "coroutine": coroutine})
+    func, coroutine = functions
+    return tool.model_copy(
+        update={
+            "func": func and results.around(func),
+            "coroutine": coroutine and results.around_async(coroutine),
+        }
+    )
 
 
 class _Results:
     """Offloads what one tool's function returns: as the message that LangChain would make of it."""
 
-    def __init__(self, tool: StructuredTool | Tool, rewriter: Rewriter, retrieval_tool: str | None) -> None:
+    def __init__(self, tool: BaseTool, rewriter: Rewriter, retrieval_tool: str | None) -> None:
         self._tool = tool
         self._rewriter = rewriter
         self._retrieval_tool = retrieval_tool
@@ -144,12 +150,12 @@ class _Results:
         )
 
 
-def _runs_a_function(tool: object) -> bool:
-    """Return whether running ``tool`` is calling its ``func`` or ``coroutine``, and nothing more."""
+def _functions_of(tool: object) -> tuple[Callable[..., Any] | None, Callable[..., Awaitable[Any]] | None] | None:
+    """Return ``func`` and ``coroutine`` of a tool that calls them and does nothing more; None for any other."""
     for made in (StructuredTool, Tool):
-        if isinstance(tool, made):
-            return type(tool)._run is made._run and type(tool)._arun is made._arun  # noqa: SLF001 - who overrides them?
-    return False
+        if isinstance(tool, made) and type(tool)._run is made._run and type(tool)._arun is made._arun:  # noqa: SLF001 - who overrides them?
+            return tool.func, tool.coroutine
+    return None
 
 
 def _formatted(content: Any) -> Any:  # noqa: ANN401 - what a tool returned

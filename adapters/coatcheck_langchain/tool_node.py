@@ -74,10 +74,10 @@ def offload_tool_node(
     messages_key: str = "messages",
     **knobs: Any,  # noqa: ANN401 - those of Offloader
 ) -> Runnable[Any, Any]:
-    """Return a runnable that does what ``node`` does, and offloads what is too large of what its tools return.
+    """Return a runnable that does what ``node`` does, and offloads what is too large of its results.
 
-    It returns what ``node`` returns: a list, ``{"messages": [...]}``, a ``Command``, or a list of them, with every other
-    message in its place. A node that shows its tools (``tools_by_name``) gets the same care as in
+    It returns what ``node`` returns: a list, ``{"messages": [...]}``, a ``Command``, or a list of them, with every
+    other message in its place. A node that shows its tools (``tools_by_name``) gets the same care as in
     ``OffloadMiddleware``; of others it is not known which tools are ``return_direct``: exempt them.
 
     Args:

@@ -117,7 +117,7 @@ class CallWrapper:
             stack.enter_context(ambient(resolved(self._rewriter.scope, request.runtime)))
         except Exception as error:  # noqa: BLE001 - the host's callable must not end the agent
             call = request.tool_call
-            return ToolMessage(told(error), tool_call_id=call["id"], name=call["name"], status="error")
+            return ToolMessage(told(error), tool_call_id=call["id"] or "", name=call["name"], status="error")
         return None
 
     def _step_of(self, request: Request) -> Step:

@@ -39,6 +39,7 @@ from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from coatcheck.storage.access import StorageAccess
     from coatcheck.tokens import TokenCounter
@@ -90,6 +91,32 @@ class Call:
     def milliseconds(self) -> float:
         """Time since the call began."""
         return _milliseconds_since(self.started)
+
+
+class _Digest:
+    """The digest of one content: computed at once where it is small, on another thread where it is large."""
+
+    def __init__(self, content_type: str) -> None:
+        self.content_type = content_type
+        self._computed = ""
+        self._computing: Future[str] | None = None
+
+    def begin(self, data: bytes) -> None:
+        """Start computing it."""
+        if len(data) < HASHED_BESIDE_BYTES:
+            self._computed = content_digest(self.content_type, data)
+        else:
+            self._computing = beside(partial(content_digest, self.content_type, data))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is computed on another thread."""
+        return self._computing is not None
+
+    @property
+    def value(self) -> str:
+        """The full digest, waited for where it must be."""
+        return self._computed if self._computing is None else self._computing.result()
 
 
 class Engine:
@@ -274,16 +301,19 @@ class Engine:
             case TextBlock() | JsonBlock():
                 if not text:
                     return Item(block=block)
-                encoded = encode_text(text)
                 content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
+                digest = _Digest(content_type)
+                encoded = encode_text(text, encoded=digest.begin)
                 metadata = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
                 index = encoded.index.to_bytes() if encoded.index is not None else None
-                saved = yield from self._save(call, encoded.data, content_type, metadata=metadata, index=index)
+                saved = yield from self._save(call, encoded.data, digest, metadata=metadata, index=index)
                 content = Previewed(text=text, content_type=content_type, lines=encoded.lines)
             case MediaBlock():
                 if not block.data:
                     return Item(block=block)
-                saved = yield from self._save(call, block.data, block.media_type, metadata={}, index=None)
+                digest = _Digest(block.media_type)
+                digest.begin(block.data)
+                saved = yield from self._save(call, block.data, digest, metadata={}, index=None)
             case OpaqueBlock():
                 return Item(block=block)
         if isinstance(saved, CoatcheckError):
@@ -294,35 +324,31 @@ class Engine:
     def _save_index(self, call: Call, references: Sequence[Reference]) -> Steps[Reference | CoatcheckError]:
         """Store the list of all references of a result that has too many to be shown one by one."""
         listing = "".join(f"{index_entry(position, reference)}\n" for position, reference in enumerate(references, 1))
-        encoded = encode_text(listing)
+        digest = _Digest("text/plain")
+        encoded = encode_text(listing, encoded=digest.begin)
         metadata = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
-        saved = yield from self._save(call, encoded.data, "text/plain", metadata=metadata, index=None)
+        saved = yield from self._save(call, encoded.data, digest, metadata=metadata, index=None)
         return saved if isinstance(saved, CoatcheckError) else saved[0]
 
     def _save(
-        self, call: Call, data: bytes, content_type: str, *, metadata: dict[str, str], index: bytes | None
+        self, call: Call, data: bytes, digest: _Digest, *, metadata: dict[str, str], index: bytes | None
     ) -> Steps[tuple[Reference, str | None] | CoatcheckError]:
         """Store bytes and the index of their lines; return the reference and the file, where there is one."""
+        content_type = digest.content_type
         if index is not None:
             metadata["index"] = "lines"
-        if self._storage.saves_unnamed and len(data) >= HASHED_BESIDE_BYTES:
-            hashing = beside(partial(content_digest, content_type, data))
+
+        def name() -> tuple[str, Mapping[str, str]]:
+            return storage_key(call.scope, digest.value), {**metadata, "sha256": digest.value}
+
+        if self._storage.saves_unnamed and digest.is_running:
             answer = yield self._storage.save_unnamed(
-                data,
-                scope_tag=scope_tag(call.scope),
-                content_type=content_type,
-                name=lambda: (storage_key(call.scope, hashing.result()), {**metadata, "sha256": hashing.result()}),
+                data, scope_tag=scope_tag(call.scope), content_type=content_type, name=name
             )
-            digest = hashing.result()
         else:
-            digest = content_digest(content_type, data)
-            answer = yield self._storage.save(
-                storage_key(call.scope, digest),
-                data,
-                content_type=content_type,
-                metadata={**metadata, "sha256": digest},
-            )
-        key = storage_key(call.scope, digest)
+            key, whole = name()
+            answer = yield self._storage.save(key, data, content_type=content_type, metadata=whole)
+        key = storage_key(call.scope, digest.value)
         if index is not None and not isinstance(answer, CoatcheckError):
             checksum = content_digest(_INDEX_TYPE, index)
             answer = yield self._storage.save(
@@ -330,13 +356,9 @@ class Engine:
             )
         if isinstance(answer, CoatcheckError):
             return answer
-        reference = Reference(
-            id=make_reference(call.result.tool_name, call.scope, digest=digest),
-            content_type=content_type,
-            size=len(data),
-        )
+        identifier = make_reference(call.result.tool_name, call.scope, digest=digest.value)
         path = self._storage.path_of(key, content_type=content_type) if self._configuration.show_path else None
-        return reference, path
+        return Reference(id=identifier, content_type=content_type, size=len(data)), path
 
     # Reading back.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LIBRARY = {
     "abc.py": "class Other:\n    pass\n",
-    "json/decoder.py": '\n\n\nclass Wanted(ValueError):\n    """With:\n\n    msg: a message\n    pos: a place\n    """\n',
+    "json/decoder.py": '\n\n\nclass Wanted(ValueError):\n    """With:\n\n    msg: a text\n    pos: a place\n    """\n',
 }
 
 

@@ -61,7 +61,9 @@ def test_what_was_saved_is_what_was_not_sent(own_data: dict[str, Any]) -> None:
         assert part["model_calls"] == 4
 
 
-def test_the_screen_is_readable_in_80_columns() -> None:
+def test_the_screen_is_readable_in_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
     ran = run("demo")
 
     assert ran.exit_code == 0
@@ -69,13 +71,13 @@ def test_the_screen_is_readable_in_80_columns() -> None:
     assert [line for line in lines if cell_len(line) > 80 and "/coatcheck-demo-" not in line] == []
     assert "\x1b" not in ran.output
     for label in ("Question", "Tool returned", "Retrieval 2", "Answer", "Checked", "Tokens sent", "Saved", "Time"):
-        assert sum(line.startswith(label) for line in lines) == 2, label
+        assert sum(line.startswith(f"{label} ") for line in lines) == 2, label
     stored = [Path(line.removeprefix("Stored file:").strip()) for line in lines if line.startswith("Stored file:")]
-    assert all(path.stat().st_size > 1_000_000 for path in stored)
+    assert all(path.is_relative_to(tmp_path) and path.stat().st_size > 1_000_000 for path in stored)
 
 
-def test_as_a_program_of_its_own() -> None:
-    command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json"]
+def test_as_a_program_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json", "--storage", str(tmp_path)]
     ran = subprocess.run(command, check=True, capture_output=True, text=True)
 
     assert json.loads(ran.stdout)["verified"]

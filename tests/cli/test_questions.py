@@ -6,10 +6,12 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from langchain_core.messages import ToolMessage
 
 from coatcheck.cli.demo import Demo
 from coatcheck.cli.demo_builtin import FindCharacter, FindClass, standard_library, unicode_characters
 from coatcheck.cli.demo_input import FindRecord, FindWord, input_case
+from coatcheck.cli.demo_model import ScriptedModel
 from coatcheck.cli.demo_script import Case, NotFound, Script, first_match, query_result, states
 from coatcheck.cli.failure import CannotRun
 from tests.cli.running import LIBRARY, write
@@ -38,7 +40,7 @@ def test_the_place_of_a_class_is_read_from_the_library(tmp_path: Path) -> None:
 
 
 def test_a_class_that_moves_is_found_where_it_is(tmp_path: Path) -> None:
-    moved = {"zip/inside.py": "#\n" * 30 + LIBRARY["json/decoder.py"].replace("    msg: a message\n", "")}
+    moved = {"zip/inside.py": "#\n" * 30 + LIBRARY["json/decoder.py"].replace("    msg: a text\n", "")}
     library = standard_library(write(tmp_path / "library", {**FILLING, **moved}))
 
     found = answer(FindClass("Wanted"), library, tmp_path)
@@ -93,10 +95,10 @@ def test_data_without_what_is_asked_for_is_said(tmp_path: Path) -> None:
         ([{"name": "Ada Lovelace"}], FindRecord("Ada Lovelace")),
         ({"people": [{"name": "Ada Lovelace"}], "more": []}, FindRecord("Ada Lovelace", "people")),
         ({"few": [{"n": "abcd"}], "many": [{"n": "efgh"}, {"n": "ijkl"}]}, FindRecord("ijkl", "many")),
-        ([{"name": "same"}, {"name": "same"}], FindWord("name")),
+        ([{"name": "same"}, {"name": "same"}], FindWord('{"name":')),
         ([{"name": 'needs "escapes"'}], FindWord("escapes")),
         ([{"a`b": "plain"}], FindWord("plain")),
-        ([{"name": "large", "rest": "x" * 2_000}], FindWord("large")),
+        ([{"name": "large", "rest": "x " * 1_000}], FindWord("large")),
         ([["no", "records"]], FindWord("records")),
         ([], FindWord("[]")),
         ("text", FindWord("text")),
@@ -108,6 +110,23 @@ def test_json_is_asked_for_a_record_where_it_has_one_that_is_fit(
     (tmp_path / "file").write_text(json.dumps(content))
 
     assert input_case(tmp_path / "file").script == expected
+
+
+def test_a_failure_of_the_scripted_model_is_a_bug_and_shown_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FindWord, "first_call", lambda _: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        answer(FindWord("word"), "a word and more\n" * 5_000, tmp_path)
+
+
+def test_the_scripted_model_gives_up_where_no_reference_is_shown() -> None:
+    model = ScriptedModel(script=FindWord("word"), tool_name="read")
+
+    reply = model.invoke([ToolMessage("Tool result offloaded. [Offloaded: 1 block]", tool_call_id="1")])
+
+    assert reply.text == "I could not find the answer in what I was given."
 
 
 def test_json_that_nests_too_deeply_is_text(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_real_model_answers_the_same_question(server: HTTPServer, words: Path,
 
     (part,) = found["parts"]
     assert found["model"] == "openai:gpt-4o"
-    assert part["answer"] == "Found it! On line 10,001: e 10000 holds word10000"
+    assert part["answer"] == "Found it! On line 10,001: line 10000 holds word10000"
     assert part["answer_in_data"]
     assert len(part["retrievals"]) == 2
     assert len(server.log) == part["model_calls"] == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from rich.console import Console
@@ -37,7 +38,7 @@ PART = PartReport(
 
 def screen(part: PartReport, *, width: int = 80, terminal: bool = False) -> str:
     file = io.StringIO()
-    colours = "standard" if terminal else None
+    colours: Literal["standard"] | None = "standard" if terminal else None
     show_part(Console(file=file, width=width, highlight=False, force_terminal=terminal, color_system=colours), part)
     return file.getvalue()
 
@@ -72,7 +73,7 @@ def test_the_saving_is_told_for_each_call_and_in_all() -> None:
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        (PART, "right: the data says so, and the stored file equals it"),
+        (PART, "right: the data says so; the stored file equals it"),
         (replace(PART, answer_in_data=False), "WRONG: this is not what the data says"),
         (replace(PART, stored_exactly=False), "WRONG: the stored file is not what the tool returned"),
         (replace(PART, outcome="truncated", stored_exactly=None, path=None), "could not be stored"),
@@ -85,7 +86,7 @@ def test_each_case_is_said(part: PartReport, said: str) -> None:
 
 
 def test_the_end_says_whether_all_was_right() -> None:
-    assert "Answered from the data, with 8,000 tokens sent to the model instead of 2,000,100." in ending(PART, PART)
+    assert "Answered from the data, with 8,000 tokens sent instead of 2,000,100." in ending(PART, PART)
     assert "Not answered from the data" in ending(PART, replace(PART, stored_exactly=False))
 
 
@@ -112,5 +113,5 @@ def test_a_sign_of_work_is_for_terminals_only() -> None:
 
 
 def test_foreign_text_is_made_harmless() -> None:
-    assert printable("a\x1b[31mb\tc\r\nd\u202ee") == "a·[31mb  c\nd·e"
+    assert printable("a\x1b[31mb\tc\r\nd\u202ee") == "a·[31mb c\nd·e"
     assert "[bold]" in screen(replace(PART, answer="[bold]"))

@@ -96,6 +96,7 @@ def test_no_match_leaves_its_line(pattern: str) -> None:
         (".*", ".*"),
         ("^.*$", "^"),
         (r"\QERROR.*", r"\QERROR.*"),
+        (".*(?i)+", ".*(?i)+"),
     ],
 )
 def test_surroundings_that_match_anything_are_left_out(pattern: str, the_same: str) -> None:

@@ -296,10 +296,39 @@ def test_ordinary_queries_on_much_data_are_within_budget() -> None:
 
 
 _STEPS = st.sampled_from(
-    ["a", "b", "*", "[0]", "[-1]", "[*]", "[]", "[1:]", "[::-1]", "[?a]", "[?a == `1`]", "[?@ > `1`]", "[a, b]", "@"]
-    + ["{x: a, y: @}", "keys(@)", "values(@)", "length(@)", "sort(@)", "to_string(@)", "to_array(@)", "reverse(@)"]
-    + ["type(@)", "map(&a, @)", "sort_by(@, &a)", "max_by(@, &b)", "not_null(a, b)", "contains(@, 'a')"]
-    + ["join(',', @)", "merge(@, @)", "to_number(@)"]
+    [
+        "a",
+        "b",
+        "*",
+        "[0]",
+        "[-1]",
+        "[*]",
+        "[]",
+        "[1:]",
+        "[::-1]",
+        "[?a]",
+        "[?a == `1`]",
+        "[?@ > `1`]",
+        "[a, b]",
+        "@",
+        "{x: a, y: @}",
+        "keys(@)",
+        "values(@)",
+        "length(@)",
+        "sort(@)",
+        "to_string(@)",
+        "to_array(@)",
+        "reverse(@)",
+        "type(@)",
+        "map(&a, @)",
+        "sort_by(@, &a)",
+        "max_by(@, &b)",
+        "not_null(a, b)",
+        "contains(@, 'a')",
+        "join(',', @)",
+        "merge(@, @)",
+        "to_number(@)",
+    ]
 )
 _JOINTS = st.sampled_from([" | ", ".", " || ", " && ", " == ", " < ", ""])
 _QUERIES = st.lists(st.tuples(_STEPS, _JOINTS), min_size=1, max_size=6).map(

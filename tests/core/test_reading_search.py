@@ -18,10 +18,10 @@ from tests.core.reading_driver import REFERENCE, Stored, foreign, shown, split_l
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PATTERNS = (
-    ["ERROR", "a", "[0-9]+", "^a", "b$", r"\bx", r"x\b", "a|b", "xx"]
-    + ["[^a]b", "é", r"\.", "^a.b$", "汉", "(?i)error", "ab?c"]
-)  # fmt: skip
+PATTERNS = [
+    *["ERROR", "a", "[0-9]+", "^a", "b$", r"\bx", r"x\b", "a|b", "xx"],
+    *["[^a]b", "é", r"\.", "^a.b$", "汉", "(?i)error", "ab?c"],
+]
 """Patterns that Python's ``re`` and RE2 read alike, and none of which matches the empty text."""
 
 
@@ -52,8 +52,30 @@ def naive(pattern: str, lines: list[str], *, long_line: int) -> list[tuple[int, 
 
 
 _PIECES = st.sampled_from(
-    ["a", "b", "ab", "x", "xx", "ERROR", "error", "12345", " ", ".", "é", "汉字", "👍🏽", "e\u0301", "abc"]
-    + ["\n", "\r\n", "\n\n", "\r", "\u2028", "\0", "\ud800"]
+    [
+        "a",
+        "b",
+        "ab",
+        "x",
+        "xx",
+        "ERROR",
+        "error",
+        "12345",
+        " ",
+        ".",
+        "é",
+        "汉字",
+        "👍🏽",
+        "é",
+        "abc",
+        "\n",
+        "\r\n",
+        "\n\n",
+        "\r",
+        "\u2028",
+        "\x00",
+        "�",
+    ]
 )
 _TEXTS = st.lists(_PIECES, min_size=1, max_size=120).map("".join)
 _LONG = st.lists(st.sampled_from(["a", "b", "x", "ERROR", "12", " ", "é", "汉"]), min_size=20, max_size=300).map(
@@ -263,6 +285,7 @@ def test_windows_line_ends_are_line_ends() -> None:
     assert content.ask(pattern="ERROR$", context_lines=0).text == "[2 matches for /ERROR$/]\n\n> 1| ERROR\n> 4|  ERROR"
     assert content.ask(pattern="^$", context_lines=0).text == "[1 match for /^$/]\n\n> 3| "
     assert content.ask(pattern="^").matches == 4
+    assert stored("ERROR\n\r").ask(pattern="ERROR").text.endswith("\n  2| \r")
     assert content.ask(pattern=r"ERROR\z").matches == 1
 
 

@@ -84,8 +84,7 @@ def demo(
 ) -> None:
     """Run a real LangChain agent whose tool returns megabytes, and see it answer from them.
 
-    No key, no server: a scripted model asks, reads back what it needs and answers. Its answer is checked against the
-    data.
+    No key, no server: a scripted model asks, reads back and answers. The answer is checked against the data.
     """
     console = Console(highlight=False, quiet=as_json)
     try:

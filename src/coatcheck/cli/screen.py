@@ -61,7 +61,7 @@ def show_end(console: Console, report: DemoReport) -> None:
     if report.verified:
         sent = sum(part.tokens_sent for part in report.parts)
         without = sum(part.tokens_sent_without for part in report.parts)
-        saved = f", with {sent:,} tokens sent to the model instead of {without:,}" if sent < without else ""
+        saved = f", with {sent:,} tokens sent instead of {without:,}" if sent < without else ""
         console.print(Text(f"Answered from the data{saved}.", "bold green"))
     else:
         console.print(Text("Not answered from the data: see what was checked, above.", "bold red"))
@@ -127,7 +127,7 @@ def _checked(part: PartReport) -> Text:
         return Text("right: the data says so", "green")
     if not part.stored_exactly:
         return Text("WRONG: the stored file is not what the tool returned", "bold red")
-    return Text("right: the data says so, and the stored file equals it byte for byte", "green")
+    return Text("right: the data says so; the stored file equals it byte for byte", "green")
 
 
 def _costs(part: PartReport) -> tuple[tuple[str, str], ...]:

@@ -83,11 +83,10 @@ def compile_pattern(pattern: str) -> Matcher:
         reason = str(error)
         _refuse(reason, rewritten)
         return Matcher(pattern, literal=reason)
-    trimmed = _without_surroundings(rewritten)
     try:
-        return Matcher(trimmed) if trimmed != rewritten else matcher
+        return Matcher(_without_surroundings(rewritten))
     except ValueError:
-        return matcher
+        return matcher  # ".*(?i)+" is fine, "(?i)+" is not
 
 
 def _without_surroundings(pattern: str) -> str:

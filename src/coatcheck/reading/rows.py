@@ -200,12 +200,11 @@ class RowMaker:
         data = data[: complete(data)] if cut else data
         pieces = data.split(b"\n")
         own = pieces[0].removesuffix(b"\r") if len(pieces) > 1 else pieces[0]
-        later = pieces[1:]
-        if not cut and later and not later[-1]:
-            later.pop()  # behind the last line end
+        *later, last = pieces[1:] or [b""]
         lines = [_context_text(piece) for piece in later[:count]]
-        if cut and lines and len(later) <= count and not lines[-1].endswith(_CUT):
-            lines[-1] += _CUT
+        if last and len(lines) < count:  # no line end behind it
+            text = _shortened(last)
+            lines.append(text + _CUT if cut and not text.endswith(_CUT) else text)
         return own, lines
 
 
@@ -221,5 +220,9 @@ def _covered(hits: list[Hit], number: int, behind: int) -> int:
 
 
 def _context_text(line: bytes) -> str:
-    text = to_valid_unicode(decode(line)).removesuffix("\r")
+    return _shortened(line.removesuffix(b"\r"))
+
+
+def _shortened(line: bytes) -> str:
+    text = to_valid_unicode(decode(line))
     return text if len(text) <= LONG_LINE else text[:OCCURRENCE] + _CUT

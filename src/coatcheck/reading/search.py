@@ -147,16 +147,18 @@ def _feed(scanner: scan.Scanner, at: int, stop: int) -> Steps[None]:
 
 
 def _line_start(origin: Place, floor: int) -> Steps[tuple[Place, bytes]]:
-    """Return where the line of ``origin`` starts, with a line end as context; in a very long line ``origin`` itself."""
+    """Return the start of the line of ``origin``, or in a very long line ``origin`` itself, and the bytes before."""
     low = max(floor, origin.byte - LINE_START_REACH)
     if low == origin.byte:
         return origin, b"\n"
     data = yield from fetch(low, origin.byte)
+    data = data[first_start(data) :]
     start = data.rfind(b"\n") + 1
     if not start and low > floor:
-        return origin, data[first_start(data) :]
+        return origin, data
     line = data[start:]
-    return Place(origin.byte - len(line), origin.line, origin.character - len(decode(line))), b"\n"
+    place = Place(origin.byte - len(line), origin.line, origin.character - len(decode(line)))
+    return place, data[:start] or b"\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,6 @@ class Writer:
     tool_name: str
     reference: str
 
-    def fits(self, text: str) -> bool:
-        """Return whether ``text`` as a whole is within the budget."""
-        return self.counter.count(text) <= self.budget
-
     def overflows(self, text: str) -> bool:
         """Return whether ``text`` is more than any answer can hold; a cheap, early no."""
         return self.counter.exceeds(to_valid_unicode(text), self.budget)

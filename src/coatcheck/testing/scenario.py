@@ -1,7 +1,7 @@
 """What a scenario is made of: frozen values that say what tools return, how the offloader is set, and what must follow.
 
-A scenario names no framework. It is data: to add one, add a value to one of the lists in ``scenarios``; behaviour belongs
-in ``trial``, which runs it.
+A scenario names no framework. It is data: to add one, add a value to one of the lists in ``scenarios``; behaviour
+belongs in ``trial``, which runs it.
 """
 
 from __future__ import annotations

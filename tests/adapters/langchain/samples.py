@@ -3,6 +3,8 @@
 Only values and small functions belong here, and nothing that needs more than langchain-core.
 """
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
 import base64
@@ -26,6 +28,9 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 PNG_TEXT = base64.b64encode(PNG).decode("ascii")
+
+BIG_MEDIUM = base64.b64encode(PNG * 4_000).decode("ascii")
+"""Some 370 KB of base64."""
 
 SURROGATE = "\ud83d"
 """Half an emoji: no client can send it."""

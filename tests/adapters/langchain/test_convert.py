@@ -1,4 +1,6 @@
-"""Content of tool messages becomes blocks and back: every shape that LangChain and its providers know, and broken ones."""
+"""Content of tool messages becomes blocks and back: every shape that LangChain and its providers know, and more."""
+
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
 from __future__ import annotations
 
@@ -77,7 +79,10 @@ MEDIA: dict[str, tuple[dict[str, Any], MediaBlock]] = {
         },
         MediaBlock(PDF, "application/pdf", name="a.pdf"),
     ),
-    "Google media": ({"type": "media", "data": PDF_TEXT, "mime_type": "application/pdf"}, MediaBlock(PDF, "application/pdf")),
+    "Google media": (
+        {"type": "media", "data": PDF_TEXT, "mime_type": "application/pdf"},
+        MediaBlock(PDF, "application/pdf"),
+    ),
 }
 
 OPAQUE: dict[str, Any] = {
@@ -131,6 +136,29 @@ def test_everything_else_is_the_very_same_object(native: Any) -> None:
 
     assert isinstance(block, OpaqueBlock)
     assert block.native is native
+
+
+BIG = bytes(range(256)) * 9_000
+"""More than two pieces of base64."""
+
+
+@pytest.mark.parametrize("data", [BIG, BIG + b"x", BIG + b"xy"], ids=["no padding", "two", "one"])
+def test_a_large_medium_is_decoded_exactly_and_encoded_again(data: bytes) -> None:
+    native = {"type": "image", "base64": base64.b64encode(data).decode("ascii"), "mime_type": "image/png"}
+
+    (block,) = blocks_of([native])
+
+    assert block == MediaBlock(data, "image/png")
+    assert content_of([block]) == [native]
+
+
+@pytest.mark.parametrize("place", [4, 3 * 2**18, 6 * 2**18])
+def test_padding_within_a_large_medium_is_malformed(place: int) -> None:
+    encoded = base64.b64encode(BIG).decode("ascii")
+
+    (block,) = blocks_of([{"type": "image", "base64": f"{encoded[: place - 2]}=={encoded[place:]}"}])
+
+    assert isinstance(block, OpaqueBlock)
 
 
 def test_blocks_keep_their_order() -> None:

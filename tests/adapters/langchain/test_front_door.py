@@ -69,7 +69,9 @@ def test_the_import_alone_loads_as_little_as_can_be() -> None:
 
 
 def test_the_references_of_a_message_need_no_tools() -> None:
-    done = python("import sys; from coatcheck_langchain import offloaded_references; print('langchain_core.tools' in sys.modules)")
+    done = python(
+        "import sys; from coatcheck_langchain import offloaded_references; print('langchain_core.tools' in sys.modules)"
+    )
 
     assert done.stdout.strip() == "False", done.stderr
 

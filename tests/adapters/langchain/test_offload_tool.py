@@ -1,18 +1,28 @@
 """One tool, wrapped: nothing about it changes but what an oversized result looks like. Needs langchain-core alone."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
 import asyncio
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langchain_core.tools import BaseTool, InjectedToolArg, InjectedToolCallId, StructuredTool, Tool, ToolException, tool
+from langchain_core.tools import (
+    BaseTool,
+    InjectedToolArg,
+    InjectedToolCallId,
+    StructuredTool,
+    Tool,
+    ToolException,
+    tool,
+)
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 import coatcheck
@@ -21,7 +31,7 @@ from coatcheck_langchain import offload_tool, offloaded_references, retrieval_to
 from tests.adapters.langchain.samples import LONG, OPENING, PNG_TEXT, SHORT, make_offloader, text_of, tool_call
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 @tool
@@ -81,7 +91,7 @@ async def test_a_tool_with_a_sync_function_alone_runs_async_on_a_thread() -> Non
 
 
 def test_a_small_result_is_the_very_same_object() -> None:
-    small = "".join(["small", " ", "text"])
+    small = " ".join(str(number) for number in range(9))
 
     @tool
     def give() -> str:
@@ -250,6 +260,23 @@ async def test_messages_in_a_list_are_rewritten_and_keep_their_places() -> None:
     assert text_of(second).startswith(OPENING)
 
 
+class Recorder(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.ended: list[Any] = []
+
+    def on_tool_end(self, output: Any, **kwargs: Any) -> None:
+        self.ended.append(output)
+
+
+def test_callbacks_and_tracers_never_get_the_raw_result() -> None:
+    recorder = Recorder()
+
+    run(offload_tool(search, make_offloader()), {"callbacks": [recorder]}, query="q")
+
+    (output,) = recorder.ended
+    assert text_of(output).startswith(OPENING)
+
+
 def test_exceptions_pass() -> None:
     error = KeyError("their own")
 
@@ -337,7 +364,13 @@ class Overriding(StructuredTool):
 
 @pytest.mark.parametrize(
     "thing",
-    [Own(), Overriding.from_function(lambda query: query, name="o", description="d"), lambda query: query, "search", None],
+    [
+        Own(),
+        Overriding.from_function(lambda query: query, name="o", description="d"),
+        lambda query: query,
+        "search",
+        None,
+    ],
     ids=["BaseTool", "overriding _run", "function", "text", "None"],
 )
 def test_anything_else_is_refused_with_advice(thing: Any) -> None:
@@ -345,16 +378,10 @@ def test_anything_else_is_refused_with_advice(thing: Any) -> None:
         offload_tool(thing, make_offloader())
 
 
-class Query(TypedDict):
-    query: str
-
-
+@pytest.mark.filterwarnings("ignore:This API is in beta")
 def test_a_runnable_made_a_tool_is_taken() -> None:
-    def look(given: Query) -> str:
-        """Look it up."""
-        return LONG
-
-    made = tool("made", RunnableLambda(look).with_types(input_type=Query))
+    look: RunnableLambda[Any, str] = RunnableLambda(lambda given: LONG)
+    made = look.as_tool(name="made", description="d", arg_types={"query": str})
 
     assert text_of(run(offload_tool(made, make_offloader()), query="q")).startswith(OPENING)
 
@@ -390,10 +417,10 @@ def test_injected_arguments_are_injected_and_hidden() -> None:
         query: str,
         config: RunnableConfig,
         call_id: Annotated[str, InjectedToolCallId],
-        secret: Annotated[str, InjectedToolArg] = "none",
+        hidden: Annotated[str, InjectedToolArg] = "none",
     ) -> str:
         """Fetch."""
-        seen.extend([config["configurable"]["thread_id"], call_id, secret])
+        seen.extend([config["configurable"]["thread_id"], call_id, hidden])
         return LONG
 
     asked: list[ToolResult] = []
@@ -437,7 +464,7 @@ async def test_the_thread_is_the_scope_async() -> None:
 
 def test_a_failing_rewrite_leaves_the_raw_result(caplog: pytest.LogCaptureFixture) -> None:
     def broken(config: object) -> str:
-        raise KeyError("tenant")
+        raise LookupError
 
     message = run(offload_tool(search, make_offloader(), scope=broken), query="q")
 

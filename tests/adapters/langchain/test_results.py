@@ -1,5 +1,7 @@
 """Walking through what tools and nodes return: every tool message is found, and nothing else moves."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -148,7 +150,10 @@ def step_of(value: object, key: str = "messages") -> Step:
         ({"messages": [*EARLIER, AI]}, "messages"),
         ({"history": [*EARLIER, AI]}, "history"),
         (State([*EARLIER, AI]), "messages"),
-        ({"__type": "tool_call_with_context", "tool_call": AI.tool_calls[0], "state": {"messages": [*EARLIER, AI]}}, "messages"),
+        (
+            {"__type": "tool_call_with_context", "tool_call": AI.tool_calls[0], "state": {"messages": [*EARLIER, AI]}},
+            "messages",
+        ),
     ],
     ids=["list", "mapping", "another key", "object", "one call with its state"],
 )

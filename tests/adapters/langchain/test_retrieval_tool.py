@@ -1,5 +1,7 @@
 """The retrieval tool with langchain-core alone: its schema, its answers, whose content it reads, and bad arguments."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
 import inspect
@@ -226,7 +228,10 @@ def test_a_thread_id_that_is_no_text_is_one_all_the_same() -> None:
     offloader = make_offloader()
     reference = stored(offloader, scope="42")
 
-    assert answer(retrieval_tool(offloader), {"reference": reference}, {"configurable": {"thread_id": 42}}).status == "success"
+    assert (
+        answer(retrieval_tool(offloader), {"reference": reference}, {"configurable": {"thread_id": 42}}).status
+        == "success"
+    )
 
 
 def test_a_scope_that_is_given_goes_before_the_thread() -> None:
@@ -253,7 +258,8 @@ def test_the_ambient_scope_goes_before_the_thread() -> None:
 
 def test_a_scope_that_cannot_be_found_refuses_and_does_not_raise(caplog: pytest.LogCaptureFixture) -> None:
     def broken(config: object) -> str:
-        raise KeyError("tenant")
+        msg = "tenant-7"
+        raise LookupError(msg)
 
     offloader = make_offloader()
 

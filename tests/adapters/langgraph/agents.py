@@ -3,22 +3,26 @@
 Only building and running them belongs here. The model says what its script holds, and keeps what it was sent.
 """
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain.agents import create_agent
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
 from coatcheck_langchain import OffloadMiddleware, offloaded_references
+
+if TYPE_CHECKING:
+    from langchain_core.callbacks import CallbackManagerForLLMRun
+    from langchain_core.runnables import Runnable
+    from langchain_core.tools import BaseTool
 
 Turn = AIMessage | Callable[[list[BaseMessage]], AIMessage]
 
@@ -27,8 +31,8 @@ class ScriptedModel(BaseChatModel):
     """Answers with the next turn of its script; a callable gets the conversation."""
 
     script: list[Any]
-    seen: list[list[BaseMessage]] = []
-    tools: list[str] = []
+    seen: list[list[BaseMessage]]
+    tools: list[str]
 
     def _generate(
         self,
@@ -57,7 +61,7 @@ def call(*requests: tuple[str, dict[str, Any]], prefix: str = "call") -> AIMessa
         {"type": "tool_call", "name": name, "args": args, "id": f"{prefix}-{place}"}
         for place, (name, args) in enumerate(requests, 1)
     ]
-    return AIMessage("", tool_calls=calls)  # type: ignore[arg-type]
+    return AIMessage("", tool_calls=calls)
 
 
 def say(text: str = "done") -> AIMessage:

@@ -1,18 +1,26 @@
 """Commands, lists of them, and the messages inside: everything but an oversized answer stays as the tool made it."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from langgraph.prebuilt import ToolRuntime
+from langgraph.prebuilt import ToolRuntime  # noqa: TC002 - LangGraph finds the parameter by its annotation
 from langgraph.types import Command, Send
 
-from coatcheck_langchain import OffloadMiddleware, offload_tool_calls, offload_tool_node, offloaded_references, retrieval_tool
+from coatcheck_langchain import (
+    OffloadMiddleware,
+    offload_tool_calls,
+    offload_tool_node,
+    offloaded_references,
+    retrieval_tool,
+)
 from tests.adapters.langchain.samples import LONG, OPENING, SHORT, make_offloader, text_of
 from tests.adapters.langgraph.agents import agent_of, answers, call, graph_of, question, say, tool_node
 
@@ -174,9 +182,9 @@ def wrap(result: Any, **arguments: Any) -> Any:
 
 
 class Request:
-    tool_call = {"name": "fetch", "args": {}, "id": "call-1", "type": "tool_call"}
+    tool_call: ClassVar[Any] = {"name": "fetch", "args": {}, "id": "call-1", "type": "tool_call"}
     tool = None
-    state: dict[str, Any] = {"messages": []}
+    state: ClassVar[Any] = {"messages": []}
     runtime = None
 
 

@@ -1,10 +1,13 @@
 """``OffloadMiddleware`` in real agents: what leaves, what stays, and what the model reads."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
 
@@ -105,7 +108,7 @@ async def test_a_tools_own_message_is_never_changed(mode: str) -> None:
         """Give a message that is kept in a cache."""
         return own
 
-    agent, model = agent_of([give], call(("give", {})), say())
+    agent, _ = agent_of([give], call(("give", {})), say())
 
     (message,) = answers(await run(agent, mode))
 
@@ -160,7 +163,9 @@ async def test_a_marked_tool_stays_up_to_the_last_limit(mode: str) -> None:
 @RUNS
 async def test_exempt_tools_stay(mode: str) -> None:
     middleware = OffloadMiddleware(exempt=("search",), policies={"*": coatcheck.Always()})
-    agent, _ = agent_of([search, tiny], call(("search", {"query": "q"}), ("tiny", {"query": "q"})), say(), middleware=[middleware])
+    agent, _ = agent_of(
+        [search, tiny], call(("search", {"query": "q"}), ("tiny", {"query": "q"})), say(), middleware=[middleware]
+    )
 
     first, second = answers(await run(agent, mode))
 
@@ -285,7 +290,7 @@ async def test_media_leave_and_links_stay(mode: str) -> None:
         return [{"type": "image", "base64": PNG_TEXT, "mime_type": "image/png"}, link, {"type": "text", "text": LONG}]
 
     middleware = OffloadMiddleware(native_media=True)
-    agent, model = agent_of([picture], call(("picture", {})), read(), say(), middleware=[middleware])
+    agent, _ = agent_of([picture], call(("picture", {})), read(), say(), middleware=[middleware])
 
     placeholder, native = answers(await run(agent, mode))
 
@@ -361,7 +366,7 @@ async def test_exceptions_of_a_tool_pass(mode: str) -> None:
 @RUNS
 async def test_a_failing_rewrite_leaves_the_raw_result(mode: str, caplog: pytest.LogCaptureFixture) -> None:
     def broken(runtime: object) -> str:
-        raise KeyError("tenant")
+        raise LookupError
 
     agent, _ = agent_of([search], call(("search", {"query": "q"})), say(), middleware=[OffloadMiddleware(scope=broken)])
 
@@ -416,7 +421,10 @@ async def test_retrieval_answers_are_never_offloaded(mode: str) -> None:
 async def test_a_placeholder_that_a_tool_returns_is_not_offloaded_again(mode: str) -> None:
     offloader = make_offloader()
     agent, _ = agent_of(
-        [offload_tool(search, offloader)], call(("search", {"query": "q"})), say(), middleware=[OffloadMiddleware(offloader)]
+        [offload_tool(search, offloader)],
+        call(("search", {"query": "q"})),
+        say(),
+        middleware=[OffloadMiddleware(offloader)],
     )
 
     await run(agent, mode)
@@ -448,7 +456,9 @@ async def test_the_same_call_again_gives_the_same_bytes(mode: str) -> None:
 @RUNS
 async def test_events_name_the_tool(mode: str) -> None:
     events: list[Event] = []
-    agent, _ = agent_of([search], call(("search", {"query": "q"})), say(), middleware=[OffloadMiddleware(on_event=events.append)])
+    agent, _ = agent_of(
+        [search], call(("search", {"query": "q"})), say(), middleware=[OffloadMiddleware(on_event=events.append)]
+    )
 
     await run(agent, mode)
 
@@ -469,8 +479,6 @@ async def test_streams_of_the_state_do_not_carry_the_result(mode: str) -> None:
 
 
 def test_both_forms_are_there_so_that_neither_run_is_refused() -> None:
-    from langchain.agents.middleware import AgentMiddleware
-
     for form in ("wrap_tool_call", "awrap_tool_call"):
         assert getattr(OffloadMiddleware, form) is not getattr(AgentMiddleware, form)
 

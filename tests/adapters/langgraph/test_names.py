@@ -1,5 +1,7 @@
 """Several instances in one agent, and tools whose names meet."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
 from typing import Any
@@ -42,7 +44,9 @@ async def test_two_with_one_offloader_offload_once_and_name_the_tool(mode: str) 
     offloader = make_offloader(policies={"*": coatcheck.Always()})
     outer = OffloadMiddleware(offloader)
     inner = OffloadMiddleware(offloader, name="inner", include_retrieval_tool=False)
-    agent, model = agent_of([search], call(("search", {"query": "q"})), read(line_range="5"), say(), middleware=[outer, inner])
+    agent, model = agent_of(
+        [search], call(("search", {"query": "q"})), read(line_range="5"), say(), middleware=[outer, inner]
+    )
 
     placeholder, answer = answers(await run(agent, mode))
 
@@ -66,9 +70,7 @@ async def test_without_the_tool_placeholders_do_not_name_it(mode: str) -> None:
 
 
 @RUNS
-async def test_a_users_tool_of_that_name_is_noticed_and_not_exempt(
-    mode: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_users_tool_of_that_name_is_noticed_and_not_exempt(mode: str, caplog: pytest.LogCaptureFixture) -> None:
     @tool
     def retrieve_offloaded_content(reference: str) -> str:
         """Read something of the user's own."""

@@ -1,13 +1,15 @@
 """``offload_tool_calls`` for a hand-built ``ToolNode``, and ``offload_tool_node`` around one."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage  # noqa: TC002 - LangGraph reads a state's types
 from langchain_core.tools import InjectedToolCallId, tool
-from langgraph.graph import START, StateGraph, add_messages
+from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from langgraph.prebuilt import InjectedState, ToolRuntime
 from typing_extensions import TypedDict
 
@@ -21,7 +23,17 @@ from coatcheck_langchain import (
     retrieval_tool,
 )
 from tests.adapters.langchain.samples import LONG, OPENING, SHORT, make_offloader, text_of
-from tests.adapters.langgraph.agents import answers, call, graph_of, question, read, reference_in, say, thread, tool_node
+from tests.adapters.langgraph.agents import (
+    answers,
+    call,
+    graph_of,
+    question,
+    read,
+    reference_in,
+    say,
+    thread,
+    tool_node,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +148,7 @@ async def test_errors_that_the_node_handles_keep_their_mark(way: Callable[..., A
         raise ValueError(LONG)
 
     offloader = make_offloader()
-    arguments = offload_tool_calls(offloader) if way is by_calls else {}
+    arguments: Any = offload_tool_calls(offloader) if way is by_calls else {}
     node: Any = tool_node([fail], handle_tool_errors=True, **arguments)
     if way is by_node:
         node = offload_tool_node(node, offloader, retrieval_tool=None)
@@ -197,7 +209,7 @@ async def test_messages_may_stand_under_another_key(way: str, mode: str) -> None
     builder.add_node("tools", node)
     builder.add_edge(START, "tools")
     graph = builder.compile()
-    given = {"history": [call(("search", {"query": "q"}))]}
+    given: Any = {"history": [call(("search", {"query": "q"}))]}
 
     result = graph.invoke(given) if mode == "sync" else await graph.ainvoke(given)
 
@@ -206,8 +218,6 @@ async def test_messages_may_stand_under_another_key(way: str, mode: str) -> None
 
 @pytest.mark.parametrize("way", [by_calls, by_node])
 def test_a_list_of_messages_may_be_the_whole_input(way: Callable[..., Any]) -> None:
-    from langgraph.graph import MessagesState
-
     node = way(make_offloader(), search)
     builder = StateGraph(MessagesState)
     builder.add_node("tools", lambda state, config: {"messages": node.invoke(state["messages"], config)})
@@ -306,9 +316,10 @@ async def test_a_scope_that_cannot_be_found_refuses_the_read(mode: str, caplog: 
     reference = str(outcome.references[0])
 
     def broken(runtime: object) -> str:
-        raise KeyError("tenant")
+        raise LookupError
 
-    for scope in (broken, lambda runtime: 7):
+    scopes: list[Any] = [broken, lambda runtime: 7]
+    for scope in scopes:
         node = tool_node([retrieval_tool(offloader)], **offload_tool_calls(offloader, scope=scope))
         graph, _ = graph_of(node, call(("retrieve_offloaded_content", {"reference": reference})), say("done"))
 
