@@ -28,8 +28,8 @@ _CARRIER = "custom_tool_call_output"
 """OpenAI's custom tools: the answer must stay in a block of this type, or the model's call has none."""
 
 _PIECE = 3 * 2**18
-"""Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so a large medium in
-one go would stall an event loop, from whatever thread."""
+"""Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so that a large
+medium in one go would stall an event loop, from whatever thread."""
 
 _TEXT_UNDER = {"text": "text", "text-plain": "text", "input_text": "text", "output_text": "text", _CARRIER: "output"}
 

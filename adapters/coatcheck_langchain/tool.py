@@ -10,10 +10,10 @@ import functools
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from langchain_core.messages import ToolMessage
-from langchain_core.runnables import ensure_config
+from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.tools.base import TOOL_MESSAGE_BLOCK_TYPES
 
@@ -27,6 +27,9 @@ __all__ = ("offload_tool",)
 
 AnyTool = TypeVar("AnyTool", bound=BaseTool)
 """``@tool`` says no more than this of what it makes."""
+
+_CONFIG = "coatcheck_config"
+"""A parameter of our own, by which LangChain finds out that we want the configuration."""
 
 _CALL = ""
 """A function is not told the id of its call."""
@@ -104,13 +107,18 @@ class _Results:
         if isinstance(coroutine, functools.partial):
             return functools.partial(self.around_async(coroutine.func), *coroutine.args, **coroutine.keywords)
 
+        own = _config_parameter(coroutine)
+
         @functools.wraps(coroutine)
         async def offloading(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as coroutine
+            config = kwargs.pop(_CONFIG, None) if own is None else kwargs.get(own)
             value = await coroutine(*args, **kwargs)
             carried = await off_loop(not isinstance(value, str), self._carried, value)
-            new = await self._rewriter.arewrite(carried, partial(self._step, args, kwargs))
+            new = await self._rewriter.arewrite(carried, partial(self._step, args, kwargs, config))
             return self._unpacked(value, carried, new)
 
+        if own is None:  # on Python 3.10 older LangChain tells a coroutine its configuration in no other way
+            offloading.__annotations__ = {**offloading.__annotations__, _CONFIG: RunnableConfig}
         return offloading
 
     def _carried(self, value: object) -> object:
@@ -136,10 +144,10 @@ class _Results:
     def _splits(self, value: object) -> bool:
         return self._with_artifact and isinstance(value, tuple) and len(value) == 2  # noqa: PLR2004 - content, artifact
 
-    def _step(self, args: Sequence[object], kwargs: dict[str, object]) -> Step:
+    def _step(self, args: Sequence[object], kwargs: dict[str, object], config: RunnableConfig | None = None) -> Step:
         given = {**dict(zip(self._arguments, args, strict=False)), **kwargs}
         arguments = {name: given[name] for name in self._arguments if name in given}  # without what LangChain injects
-        config = ensure_config()
+        config = ensure_config(config)
         return Step(
             calls={_CALL: {"name": self._tool.name, "args": arguments}},
             answered=(),
@@ -156,6 +164,15 @@ def _functions_of(tool: object) -> tuple[Callable[..., Any] | None, Callable[...
         if isinstance(tool, made) and type(tool)._run is made._run and type(tool)._arun is made._arun:  # noqa: SLF001 - who overrides them?
             return tool.func, tool.coroutine
     return None
+
+
+def _config_parameter(function: Callable[..., Any]) -> str | None:
+    """Return the parameter that LangChain passes the ``RunnableConfig`` in, if the function has one."""
+    try:
+        hints = get_type_hints(function)
+    except Exception:  # noqa: BLE001 - as LangChain does, which then passes none
+        return None
+    return next((name for name, hint in hints.items() if hint in (RunnableConfig, RunnableConfig | None)), None)
 
 
 def _formatted(content: Any) -> Any:  # noqa: ANN401 - what a tool returned

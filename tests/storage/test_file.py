@@ -163,8 +163,9 @@ def test_files_of_others_are_left_alone(root: Path, storage: FileStorage, entry:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("mine")
 
-    for listed in storage.entries(""):
-        storage.delete(listed.key)
+    (root / f"v1/{entry.key.partition('/')[0]}/folder.txt").mkdir()
+    assert [listed.key for listed in storage.entries("")] == [entry.key]
+    storage.delete(entry.key)
 
     assert storage.load(entry.key) is None
     assert files(root) == sorted(strangers)
@@ -317,6 +318,28 @@ def test_short_writes_are_carried_on(monkeypatch: pytest.MonkeyPatch, storage: F
     save(storage, entry)
 
     check_holds(storage, entry, "although every write was short")
+
+
+@pytest.mark.parametrize("at_rename", [1, 2])
+def test_a_rename_that_fails_leaves_nothing_temporary(
+    monkeypatch: pytest.MonkeyPatch, root: Path, storage: FileStorage, entry: Entry, at_rename: int
+) -> None:
+    replace, renames = Path.replace, iter(range(1, 10))
+
+    def refuse(source: Path, target: Path) -> None:
+        if next(renames) == at_rename:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", refuse)
+        with pytest.raises(StorageError, match="could not save"):
+            save(storage, entry)
+
+    assert not [name for name in files(root) if name.endswith(".tmp")]
+    assert storage.load(entry.key) is None
+    save(storage, entry)
+    check_holds(storage, entry, "after renaming worked again")
 
 
 def test_nothing_temporary_stays(root: Path, storage: FileStorage) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import runpy
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import coatcheck.testing
 from coatcheck import InMemoryStorage
 from coatcheck.testing import AdapterContract, ReadsRangesContract, StorageContract
 from coatcheck.testing.suite import require_same, settle
@@ -103,6 +106,13 @@ def test_a_contract_without_its_capability_is_named() -> None:
 def test_what_is_no_storage_is_named(thing: object) -> None:
     with pytest.raises(AssertionError, match=r"lacks save or load|not an instance"):
         Whole().test_has_the_methods_of_a_storage(thing)  # type: ignore[arg-type]
+
+
+def test_without_pytest_the_front_door_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pytest", None)
+
+    with pytest.raises(ImportError, match="pip install pytest"):
+        runpy.run_path(coatcheck.testing.__file__)
 
 
 def test_settle_gives_values_and_awaits_awaitables() -> None:

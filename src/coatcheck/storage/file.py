@@ -161,8 +161,8 @@ class FileStorage:
         scope, slash, _ = prefix.partition("/")
         with self._failing_as_storage_error("list its entries"):
             folders = self._scopes(scope, whole=bool(slash))
-            found = [_listed(path) for folder in folders for path in folder.iterdir()]
-        return [listed for listed in found if listed is not None and listed.key.startswith(prefix)]
+            found = [listed for folder in folders for listed in _listing(folder)]
+        return [listed for listed in found if listed.key.startswith(prefix)]
 
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content."""
@@ -215,11 +215,14 @@ class FileStorage:
         """Give written content its name, after its description has one: an entry begins to exist in one step."""
         size = temporary.stat().st_size
         description = _Description(content_type=content_type, size=size, metadata=dict(metadata))
+        written = [temporary]
         try:
-            self._write(entry_path.parent, orjson.dumps(description)).replace(entry_path)
+            written.append(self._write(entry_path.parent, orjson.dumps(description)))
+            written[1].replace(entry_path)
             temporary.replace(content_path)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            for path in written:
+                path.unlink(missing_ok=True)
             raise
         if self._fsync:
             _fsync_folder(content_path.parent)
@@ -324,6 +327,15 @@ def _regular_size(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _listing(folder: Path) -> Iterator[Listed]:
+    """Yield the entries in the folder of a scope: what has no description beside it is a stranger."""
+    paths = {path.name: path for path in folder.iterdir()}
+    for name, path in paths.items():
+        listed = _listed(path) if name.partition(".")[0] + _ENTRY_SUFFIX in paths else None
+        if listed is not None:
+            yield listed
 
 
 def _listed(path: Path) -> Listed | None:

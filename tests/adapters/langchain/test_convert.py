@@ -95,6 +95,7 @@ OPAQUE: dict[str, Any] = {
     "search result": {"type": "search_result", "title": "t", "source": "s", "content": [{"type": "text", "text": "x"}]},
     "malformed base64": {"type": "image", "base64": "not base64!", "mime_type": "image/png"},
     "base64 cut short": {"type": "image", "base64": PNG_TEXT[:-3], "mime_type": "image/png"},
+    "base64 with line ends": {"type": "image", "base64": f"{PNG_TEXT[:8]}\n{PNG_TEXT[8:]}", "mime_type": "image/png"},
     "base64 beyond ASCII": {"type": "image", "base64": "é" * 8, "mime_type": "image/png"},
     "empty base64": {"type": "image", "base64": "", "mime_type": "image/png"},
     "data URL without base64": {"type": "image_url", "image_url": {"url": "data:image/svg+xml,<svg/>"}},

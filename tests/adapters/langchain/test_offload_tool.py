@@ -254,7 +254,8 @@ async def test_messages_in_a_list_are_rewritten_and_keep_their_places() -> None:
         """Give messages."""
         return [ToolMessage(SHORT, tool_call_id="call-0"), ToolMessage(LONG, tool_call_id="call-1", name="give")]
 
-    first, second = await offload_tool(give, make_offloader()).ainvoke(tool_call("give"))
+    wrapped: Any = offload_tool(give, make_offloader())
+    first, second = await wrapped.coroutine()  # LangChain itself takes such lists from 1.4 on
 
     assert first.content == SHORT
     assert text_of(second).startswith(OPENING)
@@ -431,8 +432,8 @@ def test_injected_arguments_are_injected_and_hidden() -> None:
 
     assert seen == ["t", "call-1", "none"]
     assert convert_to_openai_tool(wrapped)["function"]["parameters"]["properties"].keys() == {"query"}
-    assert [dict(result.tool_args) for result in asked] == [{"query": "q"}]
-    assert asked[0].tool_name == "fetch"
+    assert [(result.tool_name, result.tool_args["query"]) for result in asked] == [("fetch", "q")]
+    assert asked[0].tool_args.keys().isdisjoint({"config", "hidden"})
 
 
 @pytest.mark.parametrize(
@@ -458,6 +459,41 @@ async def test_the_thread_is_the_scope_async() -> None:
     config: RunnableConfig = {"configurable": {"thread_id": "thread-a"}}
 
     message = await offload_tool(search_async, offloader).ainvoke(tool_call("search_async", {"query": "q"}), config)
+
+    assert offloader.load(reference_in(text_of(message)), scope="thread-a").text == LONG
+
+
+async def test_a_coroutine_with_a_configuration_of_its_own_still_gets_it() -> None:
+    seen: list[str] = []
+
+    @tool
+    async def fetch(query: str, settings: RunnableConfig) -> str:
+        """Fetch."""
+        seen.append(settings["configurable"]["thread_id"])
+        return LONG
+
+    offloader = make_offloader()
+    config: RunnableConfig = {"configurable": {"thread_id": "thread-a"}}
+    wrapped = offload_tool(fetch, offloader)
+
+    message = await wrapped.ainvoke(tool_call("fetch", {"query": "q"}), config)
+
+    assert seen == ["thread-a"]
+    assert offloader.load(reference_in(text_of(message)), scope="thread-a").text == LONG
+    assert convert_to_openai_tool(wrapped)["function"]["parameters"]["properties"].keys() == {"query"}
+
+
+async def test_a_model_cannot_send_a_configuration() -> None:
+    async def fetch(query: str) -> str:
+        return LONG
+
+    schema = {"type": "object", "properties": {"query": {"type": "string"}}}
+    made = StructuredTool(name="fetch", description="d", args_schema=schema, coroutine=fetch)
+    offloader = make_offloader()
+    forged = {"query": "q", "coatcheck_config": {"configurable": {"thread_id": "thread-b"}}}
+    config: RunnableConfig = {"configurable": {"thread_id": "thread-a"}}
+
+    message = await offload_tool(made, offloader).ainvoke(tool_call("fetch", forged), config)
 
     assert offloader.load(reference_in(text_of(message)), scope="thread-a").text == LONG
 

@@ -208,6 +208,12 @@ def test_a_node_that_does_not_show_its_tools_is_trusted() -> None:
     assert coatcheck.RETRIEVAL_TOOL in text_of(message)
 
 
+def test_a_message_that_carries_the_mark_stays_whatever_it_says() -> None:
+    result = [answer(LONG, additional_kwargs={"coatcheck": {"references": []}})]
+
+    assert offload_tool_node(returning(result), make_offloader()).invoke(asking("search")) is result
+
+
 def test_a_marked_message_is_never_offloaded_again() -> None:
     offloader = make_offloader(policies={"*": coatcheck.Always()})
     once = offload_tool_node(returning([answer()]), offloader)
