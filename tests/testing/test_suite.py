@@ -127,7 +127,7 @@ def test_settle_gives_values_and_awaits_awaitables() -> None:
     ("found", "expected", "message"),
     [
         (b"ab", b"abc", "2 bytes instead of 3, first difference at byte 2"),
-        (b"abd", b"abc", "3 bytes instead of 3, first difference at byte 2"),
+        (b"abX", b"abc", "3 bytes instead of 3, first difference at byte 2"),
         (b"x" * 1_000_000 + b"y", b"x" * 1_000_001, "first difference at byte 1,000,000"),
     ],
 )
