@@ -34,6 +34,7 @@ MAX_RESULT_UNITS = 2_000_000
 _CHARACTERS_PER_UNIT = 64
 """Text is copied and compared some hundred times as fast as it is interpreted."""
 
+_END = object()
 _STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""", re.DOTALL)
 
 
@@ -111,21 +112,22 @@ class _Meter:
 
     def charge_walk(self, value: object) -> None:
         """Charge every node of ``value``, a shared one each time it is met."""
-        stack = [value]
-        while stack:
-            node = stack.pop()
-            self.charge(1)
-            if isinstance(node, str):
-                self.charge_text(len(node))
+        open_nodes, spent = [iter([value])], 0
+        while open_nodes and spent <= self.left:
+            node = next(open_nodes[-1], _END)
+            spent += 1  # no call in here: Python 3.11 may pay ten times as much for one deep in a recursion
+            if node is _END:
+                open_nodes.pop()
+            elif isinstance(node, str):
+                spent += len(node) // _CHARACTERS_PER_UNIT
             elif isinstance(node, list):
-                self.charge(len(node) // 8)  # the stack grows by as much before any of it is charged
-                stack.extend(node)
+                open_nodes.append(iter(node))
             elif isinstance(node, dict):
-                self.charge(len(node))
-                stack.extend(node.values())
+                open_nodes.append(iter(node.values()))
             elif node is not None and not isinstance(node, (int, float)):
                 msg = "an expression (&...) is no value; it is an argument of functions such as sort_by"
                 raise TypeError(msg)
+        self.charge(spent)
 
 
 class _Functions(Functions):

@@ -25,7 +25,7 @@ from tests.adapters.langchain.samples import LONG, OPENING, make_offloader, text
 from tests.adapters.langgraph.agents import agent_of, answers, call, graph_of, question, say, thread, tool_node
 
 if TYPE_CHECKING:
-    from coatcheck import Offloader
+    from coatcheck import Event, Offloader
 
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
 
@@ -90,7 +90,8 @@ WAYS = pytest.mark.parametrize("way", [by_calls, by_node, by_tool])
 @WAYS
 async def test_finished_siblings_that_run_again_after_a_resume_store_nothing_new(way: Any, mode: str) -> None:
     runs: list[str] = []
-    offloader = make_offloader()
+    events: list[Event] = []
+    offloader = make_offloader(on_event=events.append)
     graph, _ = graph_of(way(offloader, search_counting(runs), ask), *PARALLEL, checkpointer=InMemorySaver())
 
     await run(graph, mode, question())
@@ -98,7 +99,9 @@ async def test_finished_siblings_that_run_again_after_a_resume_store_nothing_new
 
     assert sorted(runs) == ["one", "one", "two", "two"]
     assert all(text_of(message).startswith(OPENING) for message in answers(done["messages"]))
-    assert offloader.delete_scope("a") == 3
+    references = [reference for event in events for reference in event.references]
+    assert len(set(references)) == 3
+    assert len(references) > 3 or way is by_node  # which sees no result of a step that was interrupted
 
 
 CONTROL = [GraphInterrupt(), GraphBubbleUp(), ParentCommand(Command(goto="next")), KeyboardInterrupt(), ValueError("x")]

@@ -50,7 +50,7 @@ async def test_the_thread_is_the_scope(mode: str) -> None:
 
     assert "row 7: the quick" in text_of(answer)
     assert offloader.load(reference_in([placeholder]), scope="a").text == LONG
-    assert offloader.delete_scope("a") == 1
+    assert offloader.delete_scope("a") >= 1
 
 
 @RUNS
@@ -61,7 +61,7 @@ async def test_without_a_thread_the_default_scope_holds(mode: str) -> None:
     _, answer = await run(agent, mode)
 
     assert "row 7: the quick" in text_of(answer)
-    assert offloader.delete_scope("default") == 1
+    assert offloader.delete_scope("default") >= 1
 
 
 @RUNS
@@ -105,7 +105,7 @@ async def test_a_text_goes_before_the_thread(mode: str) -> None:
     _, answer = await run(agent, mode, thread("a"))
 
     assert "row 7: the quick" in text_of(answer)
-    assert offloader.delete_scope("tenant-7") == 1
+    assert offloader.delete_scope("tenant-7") >= 1
 
 
 @dataclass
@@ -127,7 +127,7 @@ async def test_a_callable_gets_the_runtime_for_results_and_for_reading(mode: str
 
     assert "row 7: the quick" in text_of(own)
     assert other.status == "error"
-    assert offloader.delete_scope("tenant-7") == 1
+    assert offloader.delete_scope("tenant-7") >= 1
 
 
 @RUNS
@@ -138,7 +138,7 @@ async def test_a_callable_without_an_answer_leaves_it_to_the_thread(mode: str) -
     _, answer = await run(agent, mode, thread("a"))
 
     assert "row 7: the quick" in text_of(answer)
-    assert offloader.delete_scope("a") == 1
+    assert offloader.delete_scope("a") >= 1
 
 
 @RUNS
@@ -150,7 +150,7 @@ async def test_the_ambient_scope_goes_before_the_thread(mode: str) -> None:
         _, answer = await run(agent, mode, thread("a"))
 
     assert "row 7: the quick" in text_of(answer)
-    assert offloader.delete_scope("tenant-7") == 1
+    assert offloader.delete_scope("tenant-7") >= 1
 
 
 @RUNS
@@ -162,7 +162,7 @@ async def test_the_argument_goes_before_the_ambient_scope_also_for_reading(mode:
         _, answer = await run(agent, mode, thread("a"))
 
     assert "row 7: the quick" in text_of(answer)
-    assert offloader.delete_scope("tenant-7") == 1
+    assert offloader.delete_scope("tenant-7") >= 1
 
 
 @RUNS
