@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
 
-from coatcheck import RETRIEVAL_TOOL
+from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
+from coatcheck_langchain.options import (
+    Scope,
+    StorageOrOffloader,
+    checked_exempt,
+    checked_name,
+    checked_scope,
+    offloader_of,
+)
 from coatcheck_langchain.retrieval import retrieval_tool
 from coatcheck_langchain.rewriting import Rewriter
-from coatcheck_langchain.scoping import Scope, Source, checked_scope, offloader_of
 from coatcheck_langchain.wrapping import CallWrapper, RetrievalName
 
 if TYPE_CHECKING:
@@ -38,7 +45,7 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def __init__(
         self,
-        source: Source | None = None,
+        storage: StorageOrOffloader | None = None,
         *,
         scope: Scope = None,
         include_retrieval_tool: bool = True,
@@ -50,7 +57,7 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
         """Configure.
 
         Args:
-            source: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
             scope: who may read back: a text, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
                 ``thread_id``, else ``"default"``.
             include_retrieval_tool: give the agent the tool to read back with.
@@ -59,7 +66,7 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
             exempt: names of tools whose results stay, up to ``max_inline_tokens``; for one tool,
                 ``metadata={"coatcheck": "keep"}`` does the same.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            **knobs: those of ``Offloader``, where ``source`` is none. A middleware sees one call at a time, so
+            **knobs: those of ``Offloader``, where ``storage`` is none. A middleware sees one call at a time, so
                 ``max_step_tokens`` does nothing here.
 
         Raises:
@@ -67,12 +74,12 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
 
         """
         super().__init__()
-        self.offloader: Offloader = offloader_of(source, knobs)
+        self.offloader: Offloader = offloader_of(InMemoryStorage() if storage is None else storage, knobs)
         self.tools = [retrieval_tool(self.offloader, native_media=native_media)] if include_retrieval_tool else []
-        self._name = name
+        self._name = checked_name("name", name)
         expected = RETRIEVAL_TOOL if include_retrieval_tool else None
         self._wrapper = CallWrapper(
-            Rewriter(offloader=self.offloader, scope=checked_scope(scope), exempt=frozenset(exempt)),
+            Rewriter(offloader=self.offloader, scope=checked_scope(scope), exempt=checked_exempt(exempt)),
             RetrievalName(expected, offloader=self.offloader, own=True),
         )
 

@@ -21,8 +21,16 @@ from coatcheck import (
     StorageError,
 )
 from coatcheck_langchain.convert import content_of
+from coatcheck_langchain.options import (
+    Scope,
+    StorageOrOffloader,
+    checked_name,
+    checked_scope,
+    identity_of,
+    offloader_of,
+    resolved,
+)
 from coatcheck_langchain.rewriting import logger, off_loop
-from coatcheck_langchain.scoping import Scope, Source, checked_scope, identity_of, offloader_of, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,14 +76,14 @@ class RetrievalTool(StructuredTool):
 
 
 def retrieval_tool(
-    source: Source, *, scope: Scope = None, native_media: bool = False, name: str = RETRIEVAL_TOOL
+    storage: StorageOrOffloader, *, scope: Scope = None, native_media: bool = False, name: str = RETRIEVAL_TOOL
 ) -> StructuredTool:
     """Return the tool that reads offloaded content back, bounded by ``max_retrieval_tokens``.
 
     What the model got wrong comes back as an answer that it can act on, marked as an error.
 
     Args:
-        source: the ``Offloader`` that the results left through, or its storage.
+        storage: the ``Offloader`` that the results left through, or its storage.
         scope: whose content may be read: a text, or a callable on the ``RunnableConfig``; the same as where results
             leave. Else the ambient scope, else the ``thread_id``, else ``"default"``. Never the model's choice. Where
             ``OffloadMiddleware``, ``offload_tool_calls`` or ``offload_tool_node`` run the tool, their ``scope`` does.
@@ -86,8 +94,9 @@ def retrieval_tool(
         InvalidRequest: an argument is wrong.
 
     """
-    offloader = offloader_of(source, {})
+    offloader = offloader_of(storage, {})
     checked_scope(scope)
+    shown = checked_name("name", name) or RETRIEVAL_TOOL
 
     def selected(config: RunnableConfig, arguments: dict[str, Any]) -> dict[str, Any]:
         if unknown := arguments.pop(_UNKNOWN, None):
@@ -95,7 +104,7 @@ def retrieval_tool(
             raise InvalidRequest(msg)
         given = {argument: value for argument, value in arguments.items() if value is not None}
         whose = {"scope": resolved(scope, config), "identity": identity_of(config)}
-        return {"reference": None, **given, **whose, "native_media": native_media}
+        return {"reference": None, **given, **whose, "native_media": native_media, "retrieval_tool": shown}
 
     def retrieve(config: RunnableConfig, **arguments: Any) -> Any:  # noqa: ANN401 - content of a tool message
         try:
@@ -111,7 +120,7 @@ def retrieval_tool(
             raise ToolException(told(error)) from error
 
     return RetrievalTool(
-        name=name,
+        name=shown,
         description=RETRIEVAL_DESCRIPTION,
         args_schema=_schema(RETRIEVAL_ARGUMENTS),
         func=retrieve,
@@ -125,7 +134,7 @@ def told(error: Exception) -> str:
     if not isinstance(error, CoatcheckError):
         logger.warning("coatcheck could not read back a tool result", exc_info=error)
         error = StorageError(str(error))
-    return error.for_model.encode("utf-8", "replace").decode("utf-8")
+    return error.for_model
 
 
 def _schema(descriptions: Mapping[str, str]) -> dict[str, Any]:

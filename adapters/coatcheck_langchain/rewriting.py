@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from coatcheck import Never, ToolResult
 from coatcheck_langchain.convert import blocks_of, holds_media, is_marked, rewritten
+from coatcheck_langchain.options import Scope, identity_of, resolved
 from coatcheck_langchain.results import map_tool_messages
-from coatcheck_langchain.scoping import Scope, identity_of, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -18,10 +18,10 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.tools.base import TOOL_MESSAGE_BLOCK_TYPES
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest
+from coatcheck_langchain.options import Scope, StorageOrOffloader, checked_name, checked_scope, offloader_of
 from coatcheck_langchain.results import Step, is_message_result
 from coatcheck_langchain.retrieval import RetrievalTool
 from coatcheck_langchain.rewriting import FAILED, Rewriter, logger, off_loop
-from coatcheck_langchain.scoping import Scope, Source, checked_scope, offloader_of
 
 __all__ = ("offload_tool",)
 
@@ -37,7 +37,7 @@ _CALL = ""
 
 def offload_tool(
     tool: AnyTool,
-    source: Source,
+    storage: StorageOrOffloader,
     *,
     scope: Scope = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
@@ -51,11 +51,11 @@ def offload_tool(
 
     Args:
         tool: what ``@tool`` or ``StructuredTool`` makes.
-        source: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
+        storage: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
         scope: who may read back: a text, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
-        **knobs: those of ``Offloader``, where ``source`` is a storage.
+        **knobs: those of ``Offloader``, where ``storage`` is one.
 
     Raises:
         InvalidRequest: ``tool`` runs no function of its own, or an argument is wrong.
@@ -68,10 +68,10 @@ def offload_tool(
             " use offload_tool_node or OffloadMiddleware"
         )
         raise InvalidRequest(msg)
-    rewriter = Rewriter(offloader=offloader_of(source, knobs), scope=checked_scope(scope))
+    rewriter = Rewriter(offloader=offloader_of(storage, knobs), scope=checked_scope(scope))
     if tool.return_direct or isinstance(tool, RetrievalTool):
         return tool
-    results = _Results(tool, rewriter, retrieval_tool)
+    results = _Results(tool, rewriter, checked_name("retrieval_tool", retrieval_tool))
     func, coroutine = functions
     return tool.model_copy(
         update={

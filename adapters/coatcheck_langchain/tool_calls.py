@@ -8,8 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck import RETRIEVAL_TOOL
+from coatcheck_langchain.options import (
+    Scope,
+    StorageOrOffloader,
+    checked_exempt,
+    checked_name,
+    checked_scope,
+    offloader_of,
+)
 from coatcheck_langchain.rewriting import Rewriter
-from coatcheck_langchain.scoping import Scope, Source, checked_scope, offloader_of
 from coatcheck_langchain.wrapping import CallWrapper, RetrievalName
 
 if TYPE_CHECKING:
@@ -35,7 +42,7 @@ class ToolCallWrappers(TypedDict):
 
 
 def offload_tool_calls(
-    source: Source,
+    storage: StorageOrOffloader,
     *,
     scope: Scope = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
@@ -49,22 +56,22 @@ def offload_tool_calls(
     ``offload_tool_node``. What stays, and what happens on failure, is as in ``OffloadMiddleware``.
 
     Args:
-        source: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
+        storage: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
         scope: who may read back: a text, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none. Where the node lacks it, a
             warning is logged and placeholders do not name it.
         exempt: names of tools whose results stay, up to ``max_inline_tokens``.
         messages_key: as for the ``ToolNode``: where the messages stand in a state update.
-        **knobs: those of ``Offloader``, where ``source`` is a storage.
+        **knobs: those of ``Offloader``, where ``storage`` is one.
 
     Raises:
         InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs.
 
     """
-    offloader = offloader_of(source, knobs)
+    offloader = offloader_of(storage, knobs)
     wrapper = CallWrapper(
-        Rewriter(offloader=offloader, scope=checked_scope(scope), exempt=frozenset(exempt), key=messages_key),
-        RetrievalName(retrieval_tool, offloader=offloader),
+        Rewriter(offloader=offloader, scope=checked_scope(scope), exempt=checked_exempt(exempt), key=messages_key),
+        RetrievalName(checked_name("retrieval_tool", retrieval_tool), offloader=offloader),
     )
     return {"wrap_tool_call": wrapper.wrap_tool_call, "awrap_tool_call": wrapper.awrap_tool_call}

@@ -12,9 +12,18 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest
+from coatcheck_langchain.options import (
+    Scope,
+    StorageOrOffloader,
+    ambient,
+    checked_exempt,
+    checked_name,
+    checked_scope,
+    offloader_of,
+    resolved,
+)
 from coatcheck_langchain.results import Step, step_of_input
 from coatcheck_langchain.rewriting import Rewriter, logger
-from coatcheck_langchain.scoping import Scope, Source, ambient, checked_scope, offloader_of, resolved
 from coatcheck_langchain.wrapping import RetrievalName
 
 if TYPE_CHECKING:
@@ -66,7 +75,7 @@ class OffloadedNode(Runnable[Any, Any]):
 
 def offload_tool_node(
     node: Runnable[Any, Any],
-    source: Source,
+    storage: StorageOrOffloader,
     *,
     scope: Scope = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
@@ -82,13 +91,13 @@ def offload_tool_node(
 
     Args:
         node: the runnable; a ``ToolNode``, or any other that returns tool messages.
-        source: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
+        storage: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
         scope: who may read back: a text, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
         exempt: names of tools whose results stay, up to ``max_inline_tokens``.
         messages_key: where the messages stand in the state and in its updates.
-        **knobs: those of ``Offloader``, where ``source`` is a storage.
+        **knobs: those of ``Offloader``, where ``storage`` is one.
 
     Raises:
         InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs.
@@ -97,8 +106,10 @@ def offload_tool_node(
     if not isinstance(node, Runnable):
         msg = f"node must be a Runnable, such as a ToolNode or RunnableLambda(function), not {node!r}"
         raise InvalidRequest(msg)
-    offloader = offloader_of(source, knobs)
+    offloader = offloader_of(storage, knobs)
     rewriter = Rewriter(
-        offloader=offloader, scope=checked_scope(scope), exempt=frozenset(exempt), key=messages_key, by_step=True
+        offloader=offloader, scope=checked_scope(scope), exempt=checked_exempt(exempt), key=messages_key, by_step=True
     )
-    return OffloadedNode(node, rewriter, RetrievalName(retrieval_tool, offloader=offloader))
+    return OffloadedNode(
+        node, rewriter, RetrievalName(checked_name("retrieval_tool", retrieval_tool), offloader=offloader)
+    )

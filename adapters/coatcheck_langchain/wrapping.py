@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain_core.messages import ToolMessage
 
+from coatcheck_langchain.options import ambient, resolved
 from coatcheck_langchain.results import Step, answered_in, messages_in
 from coatcheck_langchain.retrieval import RetrievalTool, told
 from coatcheck_langchain.rewriting import logger
-from coatcheck_langchain.scoping import ambient, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping

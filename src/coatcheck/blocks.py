@@ -55,7 +55,7 @@ class JsonBlock:
 class MediaBlock:
     """An image, audio, video or document whose bytes are at hand."""
 
-    data: bytes
+    data: bytes = field(repr=False)
     """The media itself, decoded: not base64."""
 
     media_type: str

@@ -591,8 +591,8 @@ def _whole_number(text: str | None) -> int | None:
 
 
 def _cause(error: CoatcheckError) -> str:
-    """Name a failure for the model: what kind, without paths, addresses or other tenants' data."""
+    """Name a failure for the model, without paths, addresses or other tenants' data."""
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno is not None:
         return os.strerror(cause.errno)
-    return type(cause if cause is not None else error).__name__
+    return "the storage failed"

@@ -31,7 +31,7 @@ class CoatcheckError(Exception):
     @property
     def for_model(self) -> str:
         """What a model is told that asked for something and caused this error: never a path or a backend's name."""
-        return str(self)
+        return str(self).encode("utf-8", "replace").decode("utf-8")  # clients refuse lone surrogates
 
 
 class InvalidRequest(CoatcheckError, ValueError):

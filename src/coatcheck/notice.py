@@ -150,7 +150,7 @@ def miss(reference: str, *, expired: bool) -> str:
     """Return what the model is told when a reference cannot be read: not to retry, and what to do instead."""
     if expired:
         return (
-            f"reference expired: {_one_line(reference)}. Its content was deleted from storage. Do not retry this"
+            f"reference expired: {_one_line(reference)}. Its content is no longer stored here. Do not retry this"
             " reference: call again the tool whose result it replaced, with the same arguments."
         )
     return (

@@ -6,6 +6,7 @@ Every operation is a pair of methods of a few lines with equal arguments. What t
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
@@ -15,7 +16,7 @@ from coatcheck.events import Event, Recorder, Stats
 from coatcheck.execution import arun, run
 from coatcheck.notice import RETRIEVAL_TOOL
 from coatcheck.plan import Keep, Limits, certainly_within
-from coatcheck.policy import Never, OverShare, OverTokens, Policies, require_positive
+from coatcheck.policy import Never, OverShare, OverTokens, Policies, require_flag, require_policy, require_positive
 from coatcheck.reading import DEFAULT_CONTEXT_LINES, MINIMUM_BUDGET, parse_request
 from coatcheck.scopes import choose_scope
 from coatcheck.storage.access import StorageAccess
@@ -23,7 +24,7 @@ from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.tokens import TiktokenCounter, TokenCounter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from coatcheck.blocks import Block
     from coatcheck.execution import Steps
@@ -111,12 +112,15 @@ class Offloader:
         if on_event is not None and not callable(on_event):
             msg = f"on_event must be callable, not {on_event!r}"
             raise InvalidRequest(msg)
-        self._require_scope = require_scope
+        if policies is not None and not isinstance(policies, Mapping):
+            msg = f"policies must map tool names, tuples of names or '*' to policies, not {policies!r}"
+            raise InvalidRequest(msg)
+        self._require_scope = require_flag("require_scope", require_scope)
         self._recorder = Recorder(on_event)
         self._limits = Limits(
             preview_tokens=DEFAULT_PREVIEW_TOKENS if preview_tokens is None else preview_tokens,
             max_inline_tokens=max_inline_tokens,
-            offload_errors=offload_errors,
+            offload_errors=require_flag("offload_errors", offload_errors),
         )
         self._policies = Policies({} if policies is None else dict(policies), OverTokens(threshold))
         configuration = Configuration(
@@ -126,7 +130,7 @@ class Offloader:
             retrieval_tokens=max(threshold, MINIMUM_BUDGET) if max_retrieval_tokens is None else max_retrieval_tokens,
             step_tokens=None if max_step_tokens is None else require_positive("max_step_tokens", max_step_tokens),
             max_query_bytes=require_positive("max_query_bytes", max_query_bytes),
-            show_path=show_path,
+            show_path=require_flag("show_path", show_path),
         )
         self._bytewise = configuration.counter.bytewise
         access = StorageAccess(InMemoryStorage() if storage is None else storage)
@@ -171,11 +175,9 @@ class Offloader:
 
         """
         call = Call(
-            result=_checked(
-                ToolResult(blocks=tuple(blocks), tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error)
-            ),
+            result=_result(blocks, tool_name, tool_args=tool_args, is_error=is_error),
             scope=self._scope(scope, identity),
-            policy=self._policies.of(tool_name) if policy is None else policy,
+            policy=self._policy(tool_name, policy),
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,
         )
@@ -197,11 +199,9 @@ class Offloader:
     ) -> Outcome:
         """Do what ``offload`` does, without blocking the event loop."""
         call = Call(
-            result=_checked(
-                ToolResult(blocks=tuple(blocks), tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error)
-            ),
+            result=_result(blocks, tool_name, tool_args=tool_args, is_error=is_error),
             scope=self._scope(scope, identity),
-            policy=self._policies.of(tool_name) if policy is None else policy,
+            policy=self._policy(tool_name, policy),
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,
         )
@@ -346,11 +346,11 @@ class Offloader:
             StorageError: the storage failed, or stored bytes are not what was saved.
 
         """
-        return run(self._engine.expand(text, self._scope(scope, identity)))
+        return run(self._engine.expand(_text(text), self._scope(scope, identity)))
 
     async def aexpand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
         """Do what ``expand`` does, without blocking the event loop."""
-        return await arun(self._engine.expand(text, self._scope(scope, identity)))
+        return await arun(self._engine.expand(_text(text), self._scope(scope, identity)))
 
     # Clean-up and counts.
 
@@ -396,7 +396,17 @@ class Offloader:
         if max_age_seconds is None and max_bytes is None:
             msg = "sweep needs a limit: max_age_seconds, max_bytes or both"
             raise InvalidRequest(msg)
+        for name, limit in (("max_age_seconds", max_age_seconds), ("max_bytes", max_bytes)):
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or limit < 0):
+                msg = f"{name} must be a number of at least 0, not {limit!r}"
+                raise InvalidRequest(msg)
         return self._engine.sweep(now=time.time(), max_age_seconds=max_age_seconds, max_bytes=max_bytes)
+
+    def _policy(self, tool_name: str, override: Policy | None) -> Policy:
+        if override is None:
+            return self._policies.of(tool_name)
+        require_policy(tool_name, override)
+        return override
 
     def _scope(self, argument: str | None, identity: str | None) -> str:
         return choose_scope(argument, identity, required=self._require_scope)
@@ -434,6 +444,15 @@ class Offloader:
         return self._engine.keep(call, keep)
 
 
+def _result(
+    blocks: Sequence[Block], tool_name: str, *, tool_args: Mapping[str, object] | None, is_error: bool
+) -> ToolResult:
+    if isinstance(blocks, _BLOCKS):
+        msg = f"blocks must be a sequence of content blocks, not one {type(blocks).__name__}: put it into a list"
+        raise InvalidRequest(msg)
+    return _checked(ToolResult(blocks=tuple(blocks), tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error))
+
+
 def _checked(result: ToolResult) -> ToolResult:
     """Return ``result`` if an adapter filled it correctly.
 
@@ -450,7 +469,17 @@ def _checked(result: ToolResult) -> ToolResult:
                 f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {type(block).__name__}"
             )
             raise InvalidRequest(msg)
+        if isinstance(block, TextBlock) and not isinstance(block.text, str):
+            msg = f"a TextBlock holds a text, not {type(block.text).__name__}; bytes with a type make a MediaBlock"
+            raise InvalidRequest(msg)
     return result
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        msg = f"text must be a text, not {value!r}"
+        raise InvalidRequest(msg)
+    return value
 
 
 def _is_count(value: object, *, least: int = 0, below: int | None = None) -> bool:

@@ -6,7 +6,7 @@ whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Retrieved:
 class Content:
     """A stored content, whole, for the host."""
 
-    data: bytes
+    data: bytes = field(repr=False)
     """The bytes as they were saved, checked against their digest."""
 
     content_type: str

@@ -25,6 +25,8 @@ __all__ = (
     "PolicyFunction",
     "Rule",
     "Verdict",
+    "require_flag",
+    "require_policy",
     "require_positive",
 )
 
@@ -40,6 +42,34 @@ def require_positive(name: str, value: object) -> int:
         msg = f"{name} must be a whole number above 0, not {value!r}"
         raise InvalidRequest(msg)
     return value
+
+
+def require_flag(name: str, value: object) -> bool:
+    """Return ``value`` if it is True or False. A text such as ``"false"`` is neither, and would count as true.
+
+    Raises:
+        InvalidRequest: it is not; the message names the argument.
+
+    """
+    if not isinstance(value, bool):
+        msg = f"{name} must be True or False, not {value!r}"
+        raise InvalidRequest(msg)
+    return value
+
+
+def require_policy(name: object, policy: object) -> None:
+    """Check that ``policy`` is a rule or a callable, and not the class of a rule.
+
+    Raises:
+        InvalidRequest: it is not; the message names what it is the policy of.
+
+    """
+    if not (isinstance(policy, Rule) or callable(policy)) or isinstance(policy, type):
+        msg = (
+            f"the policy of {name!r} must be Always(), Never(), OverTokens, OverChars, OverShare or a callable,"
+            f" not {policy!r}"
+        )
+        raise InvalidRequest(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +151,7 @@ class Policies:
             ):
                 msg = f"a key of policies must be a tool name, a tuple of tool names or '*', not {names!r}"
                 raise InvalidRequest(msg)
-            if not (isinstance(policy, Rule) or callable(policy)) or isinstance(policy, type):
-                msg = (
-                    f"the policy of {names!r} must be Always(), Never(), OverTokens, OverChars, OverShare or a"
-                    f" callable, not {policy!r}"
-                )
-                raise InvalidRequest(msg)
+            require_policy(names, policy)
 
     def of(self, tool_name: str) -> Policy:
         """Return the policy that governs ``tool_name``."""

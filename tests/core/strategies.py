@@ -55,11 +55,10 @@ def json_values() -> st.SearchStrategy[JsonValue]:
         st.floats(),
         texts(pieces=5),
     )
-    return st.recursive(
-        leaves,
-        lambda inner: st.one_of(st.lists(inner, max_size=6), st.dictionaries(texts(pieces=2), inner, max_size=6)),
-        max_leaves=25,
-    )
+    values: st.SearchStrategy[JsonValue] = leaves
+    for _ in range(3):
+        values = leaves | st.lists(values, max_size=4) | st.dictionaries(texts(pieces=2), values, max_size=4)
+    return values
 
 
 def blocks() -> st.SearchStrategy[Block]:

@@ -82,6 +82,10 @@ def _reference(outcome: Outcome) -> str:
         ({"policies": {"t": Never}}, "policy of 't'"),
         ({"token_counter": len}, "token_counter"),
         ({"on_event": "print"}, "on_event"),
+        ({"policies": "never"}, "policies must map"),
+        ({"require_scope": "false"}, "require_scope must be True or False"),
+        ({"offload_errors": 1}, "offload_errors must be True or False"),
+        ({"show_path": "no"}, "show_path must be True or False"),
     ],
 )
 def test_a_wrong_knob_is_refused_by_name(knobs: dict[str, Any], said: str) -> None:
@@ -105,6 +109,43 @@ def test_a_threshold_below_the_default_preview_needs_no_second_knob() -> None:
 def test_what_is_no_block_is_refused(content: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="content block"):
         _offloader().offload(content, tool_name="t")
+
+
+def test_one_block_instead_of_a_list_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="put it into a list"):
+        _offloader().offload(BIG, tool_name="t")  # type: ignore[arg-type]
+
+
+def test_a_text_block_of_bytes_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="MediaBlock"):
+        _offloader().offload([TextBlock(b"x")], tool_name="t")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", [Never, 3, "never"])
+def test_a_policy_for_one_call_is_checked_too(policy: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match="policy of 't'"):
+        _offloader().offload([BIG], tool_name="t", policy=policy)
+
+
+@pytest.mark.parametrize("limits", [{"max_age_seconds": -1}, {"max_bytes": "1 GB"}, {"max_age_seconds": True}])
+def test_a_wrong_limit_of_a_sweep_is_refused_by_name(limits: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=next(iter(limits))):
+        _offloader().sweep(**limits)
+
+
+@pytest.mark.parametrize("root", ["", None, 3])
+def test_a_file_storage_without_a_folder_is_refused(root: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match="folder"):
+        FileStorage(root)
+
+
+def test_expanding_what_is_no_text_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="text"):
+        _offloader().expand(3)  # type: ignore[arg-type]
+
+
+def test_large_content_does_not_flood_a_log_line() -> None:
+    assert len(repr(MediaBlock(b"x" * 10_000, "image/png"))) < 100
 
 
 def test_a_tool_name_that_is_no_text_is_refused() -> None:

@@ -41,7 +41,14 @@ def test_a_result_is_shown_with_what_it_is() -> None:
         ("[1].total", "number", "0.25"),
         ("[0].{n: who, i: id}", "object of 2 keys", '{\n"n": "customer 0",\n"i": 0\n}'),
         ("[?id == `7`].who", "list of 1 item", '[\n"customer 7"\n]'),
-        ("[?id > `900`]", "list of 0 items", "[]"),
+        (
+            "[?id > `900`]",
+            (
+                "list of 0 items; nothing matched: check the field names. In JMESPath text stands in single quotes ('paid')"
+                " and numbers in backticks (`9`)"
+            ),
+            "[]",
+        ),
         ("[0].{}", None, None),
         ("[?who == `customer 9`].id | [0]", "number", "9"),
         ("''", "text", ""),
@@ -55,7 +62,9 @@ def test_results_of_every_kind(query: str, kind: str | None, result: str | None)
         return
     answer = content.ask(query=query)
 
-    assert answer.text.startswith(f"[Result of query '{query}': {kind}, {len(result)} characters]\n")
+    header = answer.text.partition("\n")[0]
+    assert header.startswith(f"[Result of query '{query}': {kind}")
+    assert header.endswith(f", {len(result)} characters]")
     assert body(answer) == result
 
 
@@ -204,6 +213,14 @@ def test_bare_literals_work_where_warnings_are_errors() -> None:
 # -- hostile queries: no clock, but each of them would take minutes or gigabytes
 
 
+_HOSTED = {
+    "object": json.dumps({"a": {"b": 1}, "c": "x" * 1_000}),
+    "numbers": json.dumps(list(range(50_000))),
+    "rows": json.dumps([{"a": [n], "b": {"c": str(n)}} for n in range(10_000)]),
+    "deep": "[" * 900 + "]" * 900,
+}
+
+
 def _times(step: str, start: str = "@", *, joint: str = " | ", most: int = 1_000) -> str:
     query = start
     while len(query) + len(joint) + len(step) <= most:
@@ -250,13 +267,7 @@ def _times(step: str, start: str = "@", *, joint: str = " | ", most: int = 1_000
 )
 @pytest.mark.parametrize("content", ["object", "numbers", "deep", "rows"])
 def test_hostile_queries_end_within_their_budget(query: str, content: str) -> None:
-    values = {
-        "object": {"a": {"b": 1}, "c": "x" * 1_000},
-        "numbers": list(range(100_000)),
-        "rows": [{"a": [n], "b": {"c": str(n)}} for n in range(20_000)],
-    }
-    text = "[" * 900 + "]" * 900 if content == "deep" else json.dumps(values[content])
-    answer = attempt(lambda: stored(text).ask(query=query))
+    answer = attempt(lambda: stored(_HOSTED[content]).ask(query=query))
     if isinstance(answer, InvalidRequest):
         assert len(str(answer)) < 4_000
         assert re.search("too much work|nested too deeply|invalid query", str(answer))
@@ -279,20 +290,20 @@ def test_an_integer_without_end_is_no_value() -> None:
 def test_a_result_that_is_too_large_to_print_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "MAX_RESULT_UNITS", 100)
 
-    with pytest.raises(InvalidRequest, match="too much work: select less"):
+    with pytest.raises(InvalidRequest, match="the query needs too much work"):
         stored(json.dumps(ORDERS)).ask(query="@")
     assert stored(json.dumps(ORDERS)).ask(query="[0]").text
 
 
 def test_ordinary_queries_on_much_data_are_within_budget() -> None:
-    records = [{"id": n, "status": "failed" if n % 9 else "ok", "total": n} for n in range(60_000)]
+    records = [{"id": n, "status": "failed" if n % 9 else "ok", "total": n} for n in range(30_000)]
     content = stored(json.dumps(records))
 
-    assert body(content.ask(query="length([?status=='ok'])")) == "6667"
-    assert content.ask(query="[?status=='failed' && total > `59990`].{id: id, t: total}").text
+    assert body(content.ask(query="length([?status=='ok'])")) == "3334"
+    assert content.ask(query="[?status=='failed' && total > `29990`].{id: id, t: total}").text
     assert content.ask(query="@").text
     lines = stored("\n".join(json.dumps(record) for record in records))
-    assert lines.ask(query="status").text.startswith("[Result of query 'status': 60,000 of 60,000 lines gave a result")
+    assert lines.ask(query="status").text.startswith("[Result of query 'status': 30,000 of 30,000 lines gave a result")
 
 
 _STEPS = st.sampled_from(
@@ -342,7 +353,7 @@ _PLAIN_JSON = st.recursive(
 
 
 @given(query=_QUERIES, value=_PLAIN_JSON)
-@settings(max_examples=800)
+@settings(max_examples=300)
 def test_queries_give_what_jmespath_gives(query: str, value: object) -> None:
     try:
         expected = jmespath.search(query, value)
@@ -352,7 +363,7 @@ def test_queries_give_what_jmespath_gives(query: str, value: object) -> None:
 
 
 @given(st.one_of(texts(pieces=6), st.text("@[]{}()|.*&!`'\"<>=a0-,:? ", max_size=40)), _PLAIN_JSON)
-@settings(max_examples=600)
+@settings(max_examples=200)
 def test_any_text_is_a_query_or_refused(query: str, value: object) -> None:
     found = attempt(lambda: Evaluator(query).search(value))
     if isinstance(found, InvalidRequest):

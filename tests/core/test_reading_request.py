@@ -37,7 +37,9 @@ def test_what_is_empty_is_not_given(nothing: str | None) -> None:
         ("5:10", (5, 10)),
         (" 5 - 10 ", (5, 10)),
         ("5", (5, 5)),
-        ("5-", (5, LAST_LINE)),
+        (5, (5, 5)),
+        ("6-", (6, LAST_LINE)),
+        (7, (7, 7)),
         (":10", (1, 10)),
         ('{"start": 5, "end": 10}', (5, 10)),
         ("[5, 10]", (5, 10)),
@@ -49,7 +51,7 @@ def test_a_line_range_has_many_shapes(given: object, meant: tuple[int, int] | No
 
 
 @pytest.mark.parametrize(
-    "given", ["ten", "-20", "1-2-3", "5.0", 5, {"from": 1, "to": 2}, [1], [1, 2, 3], b"12", "{broken", "\u0665"]
+    "given", ["ten", "-20", "1-2-3", "5.0", 5.5, {"from": 1, "to": 2}, [1], [1, 2, 3], b"12", "{broken", "\u0665"]
 )
 def test_a_line_range_of_no_shape_is_refused_with_those_that_are(given: object) -> None:
     with pytest.raises(InvalidRequest, match=r'line_range must look like \{"start": 10, "end": 20\}'):
@@ -75,7 +77,7 @@ def test_a_line_range_of_no_shape_is_refused_with_those_that_are(given: object) 
         ({"offset": float("inf")}, "offset must be a whole number, not inf"),
         ({"offset": 10**5_000}, "offset must be a whole number, not a number of more than 15 digits"),
         ({"offset": "9" * 5_000}, "offset must be a whole number, not '9999"),
-        ({"pattern": 5}, "pattern must be a text, not 5"),
+        ({"pattern": [5]}, "pattern must be a text, not list"),
         ({"pattern": ["a"]}, "pattern must be a text, not list"),
         ({"pattern": "x" * 1_001}, "pattern has 1,001 characters; at most 1,000 are accepted"),
         ({"query": "x" * 1_001}, "query has 1,001 characters; at most 1,000 are accepted"),
@@ -95,6 +97,10 @@ def test_a_number_may_be_text(given: object, meant: int) -> None:
     assert parse_request(offset=given).offset == meant
 
 
+def test_a_pattern_may_come_without_its_quotes() -> None:
+    assert parse_request(pattern=404).pattern == "404"
+
+
 def test_context_is_clamped() -> None:
     assert parse_request(context_lines=10**9).context_lines == MAX_CONTEXT_LINES
     assert parse_request(context_lines="3").context_lines == 3
@@ -112,13 +118,9 @@ def test_offset_zero_is_as_good_as_none() -> None:
     assert parse_request(offset="0").selects_nothing
 
 
-_ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.binary(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["start", "end", "x"]), inner, max_size=2)
-    ),
-    max_leaves=4,
-)
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.binary(max_size=3)
+_ENDS = st.sampled_from(["start", "end", "x"])
+_ANYTHING = _LEAVES | st.lists(_LEAVES, max_size=3) | st.dictionaries(_ENDS, _LEAVES, max_size=2)
 
 
 @given(pattern=_ANYTHING, line_range=_ANYTHING, context_lines=_ANYTHING, query=_ANYTHING, offset=_ANYTHING)
@@ -129,3 +131,7 @@ def test_anything_is_a_request_or_refused(**arguments: object) -> None:
     else:
         assert request.line_range is None or 1 <= request.line_range[0] <= request.line_range[1]
         assert 0 <= request.context_lines <= MAX_CONTEXT_LINES
+
+
+def test_a_number_to_search_for_may_come_without_quotes() -> None:
+    assert parse_request(pattern=404).pattern == "404"

@@ -85,7 +85,7 @@ _MIXED = st.lists(st.one_of(_TEXTS, _LONG), min_size=1, max_size=4).map("\n".joi
 
 
 @given(text=_MIXED, pattern=st.sampled_from(PATTERNS), window=st.sampled_from([16, 80, 200]))
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_all_matches_are_counted(text: str, pattern: str, window: int) -> None:
     expected = naive(pattern, split_lines(text), long_line=window // 4)
     with tiny(window):

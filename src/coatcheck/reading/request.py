@@ -92,6 +92,8 @@ def parse_request(
 def _selector(name: str, value: object) -> str | None:
     if value is None or value == "":
         return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LAST_LINE:
+        value = str(value)  # a model that searches for 404 may leave the quotes out
     if not isinstance(value, str):
         msg = f"{name} must be a text, not {_shown(value)}"
         raise InvalidRequest(msg)
@@ -130,6 +132,8 @@ def _line_range(value: object) -> tuple[int, int] | None:
 
 def _range_ends(value: object) -> tuple[object, object] | None:
     """Return both ends of a range in any of its shapes, not yet checked; None where no range was given."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value, value
     if isinstance(value, str):
         value = _range_text(value.strip())
     if value is None:

@@ -181,6 +181,9 @@ def unsupported(construct: str, advice: str) -> str:
     return f"pattern uses {construct}, which the search engine (RE2) does not support: {advice}"
 
 
+_LITERALS = "In JMESPath text stands in single quotes ('paid') and numbers in backticks (`9`)"
+
+
 def too_complex(size: int) -> str:
     """Refuse a pattern whose repeats make it too large for this much content."""
     return (
@@ -213,7 +216,9 @@ def records_kind(results: int, records: int) -> str:
 
 
 def list_kind(items: int) -> str:
-    """Describe a list."""
+    """Describe a list; an empty one with the mistakes that most often make it so."""
+    if not items:
+        return f"list of 0 items; nothing matched: check the field names. {_LITERALS}"
     return f"list of {items:,} item{'' if items == 1 else 's'}"
 
 
@@ -234,7 +239,7 @@ def not_json() -> str:
 
 def too_much_work() -> str:
     """Refuse a query that exceeds its budget."""
-    return "the query needs too much work: select less"
+    return "the query needs too much work: put [0:10000] | before it to look at a part, or use pattern"
 
 
 def too_deep() -> str:
@@ -244,4 +249,4 @@ def too_deep() -> str:
 
 def invalid_query(reason: str) -> str:
     """Refuse a query with the engine's message."""
-    return f"invalid query: {reason}"
+    return f"invalid query: {reason}. {_LITERALS}, and a path does not begin with $"

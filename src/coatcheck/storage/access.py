@@ -28,7 +28,10 @@ class StorageAccess:
 
         """
         if isinstance(storage, type) or not isinstance(storage, Storage):
-            msg = f"storage must have the methods save and load (see coatcheck.Storage), not {storage!r}"
+            msg = (
+                "storage must have the methods save and load, as FileStorage('./artifacts') and InMemoryStorage()"
+                f" have, not {storage!r}"
+            )
             raise InvalidRequest(msg)
         self.storage: Storage = storage
         self.reads_ranges = isinstance(storage, ReadsRanges)

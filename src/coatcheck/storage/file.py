@@ -20,7 +20,8 @@ from uuid import uuid4
 
 import orjson
 
-from coatcheck.errors import CorruptContent, StorageError
+from coatcheck.errors import CorruptContent, InvalidRequest, StorageError
+from coatcheck.policy import require_flag
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
@@ -74,10 +75,16 @@ class FileStorage:
             root: the folder. It may hold other programs' files: only its ``v1`` is used.
             fsync: wait until content and names are on the disk before a save returns.
 
+        Raises:
+            InvalidRequest: an argument is no path, or no yes or no.
+
         """
-        self._root = Path(os.fspath(root)).absolute()
+        if not isinstance(root, str | os.PathLike) or not os.fspath(root):
+            msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
+            raise InvalidRequest(msg)
+        self._root = Path(os.fspath(root)).expanduser().absolute()
         self._folder = self._root / "v1"
-        self._fsync = fsync
+        self._fsync = require_flag("fsync", fsync)
 
     def __repr__(self) -> str:
         return f"FileStorage({str(self._root)!r})"

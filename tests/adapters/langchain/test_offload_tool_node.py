@@ -300,6 +300,23 @@ def test_what_is_no_runnable_is_refused(node: Any) -> None:
         offload_tool_node(node, make_offloader())
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"exempt": "search"},
+        {"exempt": [7]},
+        {"exempt": None},
+        {"retrieval_tool": ""},
+        {"retrieval_tool": 7},
+        {"scope": ""},
+    ],
+    ids=repr,
+)
+def test_wrong_arguments_are_refused_at_once(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest, match=next(iter(arguments))):
+        offload_tool_node(returning([]), make_offloader(), **arguments)
+
+
 def test_an_offloader_and_knobs_together_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="max_step_tokens"):
         offload_tool_node(returning([]), make_offloader(), max_step_tokens=5_000)

@@ -141,7 +141,7 @@ def test_numbers_as_text_are_numbers(args: dict[str, Any]) -> None:
         ({"context_lines": "many"}, "context_lines"),
         ({"context_lines": -1}, "context_lines"),
         ({"offset": {"a": 1}}, "offset"),
-        ({"pattern": 12}, "pattern"),
+        ({"pattern": {"a": 1}}, "pattern"),
         ({"pattern": "(?=ahead)"}, "ook"),
         ({"query": "a", "pattern": "b"}, "query"),
         ({"regex": "row 7"}, "'regex'"),
@@ -276,6 +276,12 @@ def test_a_scope_that_can_be_none_is_refused_at_once(scope: Any) -> None:
         retrieval_tool(make_offloader(), scope=scope)
 
 
+@pytest.mark.parametrize("name", ["", 7])
+def test_a_name_that_can_be_none_is_refused_at_once(name: Any) -> None:
+    with pytest.raises(InvalidRequest, match="name"):
+        retrieval_tool(make_offloader(), name=name)
+
+
 class BrokenStorage:
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         msg = "/secret/path"
@@ -352,3 +358,16 @@ def test_it_is_no_tool_of_the_user() -> None:
         return reference
 
     assert type(retrieval_tool(make_offloader())) is not type(retrieve_offloaded_content)
+
+
+def test_the_call_that_reads_on_uses_the_tools_own_name() -> None:
+    offloader = coatcheck.Offloader(coatcheck.InMemoryStorage())
+    outcome = offloader.offload([coatcheck.TextBlock("word " * 90_000)], tool_name="t")
+    tool = retrieval_tool(offloader, name="read_more")
+
+    assert "[More: read_more(" in tool.invoke({"reference": str(outcome.references[0])})
+
+
+def test_parts_that_share_nothing_are_refused() -> None:
+    with pytest.raises(coatcheck.InvalidRequest, match="share"):
+        retrieval_tool(None)  # type: ignore[arg-type]

@@ -490,9 +490,19 @@ def test_both_forms_are_there_so_that_neither_run_is_refused() -> None:
         lambda: OffloadMiddleware(InMemoryStorage(), max_result_tokens=0),
         lambda: OffloadMiddleware(preview_tokens=2_500),
         lambda: OffloadMiddleware(scope=""),
+        lambda: OffloadMiddleware(exempt="search"),
+        lambda: OffloadMiddleware(name=""),
         lambda: OffloadMiddleware(scope=7),  # type: ignore[arg-type]
     ],
-    ids=["offloader and knobs", "bad threshold", "bad preview", "empty scope", "scope that is none"],
+    ids=[
+        "offloader and knobs",
+        "bad threshold",
+        "bad preview",
+        "empty scope",
+        "one name for many",
+        "empty name",
+        "scope that is none",
+    ],
 )
 def test_wrong_arguments_are_refused_at_once(make: Callable[[], object]) -> None:
     with pytest.raises(InvalidRequest):

@@ -8,7 +8,7 @@ import pytest
 
 from coatcheck.testing import SCENARIOS, AdapterContract
 from tests.contract.inexpressible import LANGCHAIN
-from tests.contract.langchain_harness import CreateAgentHarness, ToolNodeHarness, WrappedNodeHarness
+from tests.contract.langgraph_harness import CreateAgentHarness, ToolNodeHarness, WrappedNodeHarness
 
 if TYPE_CHECKING:
     from pathlib import Path

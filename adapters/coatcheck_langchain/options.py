@@ -1,11 +1,12 @@
-"""Who an operation is done by and for: the offloader that was passed or is made, the scope, the thread's identity.
+"""What users pass to every entry point, checked: the offloader or a storage, the scope, names; and what they stand for.
 
-Only choosing belongs here. A scope comes from the host or from the framework's configuration, never from a model.
+Only checking and choosing belong here. A scope comes from the host or from the framework's configuration, never from a
+model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,29 +18,43 @@ if TYPE_CHECKING:
 
     from coatcheck import Storage
 
-__all__ = ("Scope", "Source", "ambient", "checked_scope", "identity_of", "offloader_of", "resolved")
+__all__ = (
+    "Scope",
+    "StorageOrOffloader",
+    "ambient",
+    "checked_exempt",
+    "checked_name",
+    "checked_scope",
+    "identity_of",
+    "offloader_of",
+    "resolved",
+)
 
 Scope: TypeAlias = str | Callable[[Any], str | None] | None
 """A text, or a callable on the framework's own object; None, also from the callable, leaves it to the next in line."""
 
-Source: TypeAlias = "Offloader | Storage"
+StorageOrOffloader: TypeAlias = "Offloader | Storage"
 
 
-def offloader_of(source: Source | None, knobs: dict[str, Any]) -> Offloader:
+def offloader_of(storage: StorageOrOffloader, knobs: dict[str, Any]) -> Offloader:
     """Return the offloader that was passed, or make one around the storage that was.
 
     Raises:
         InvalidRequest: a ready offloader was passed together with knobs, or an argument is wrong.
 
     """
-    if not isinstance(source, Offloader):
-        return Offloader(source, **knobs)
+    if storage is None:
+        # A storage of its own for each part would make every read-back a miss.
+        msg = "pass the Offloader or the storage that all parts share: wrappers and retrieval tool must use the same"
+        raise InvalidRequest(msg)
+    if not isinstance(storage, Offloader):
+        return Offloader(storage, **knobs)
     if knobs:
         msg = (
             f"a ready Offloader has its own {', '.join(knobs)}; pass a storage with these, or set them on the Offloader"
         )
         raise InvalidRequest(msg)
-    return source
+    return storage
 
 
 def checked_scope(scope: Scope) -> Scope:
@@ -52,6 +67,32 @@ def checked_scope(scope: Scope) -> Scope:
     if scope is None or callable(scope) or (isinstance(scope, str) and scope):
         return scope
     msg = f"scope must be a non-empty text, a callable or None, not {scope!r}"
+    raise InvalidRequest(msg)
+
+
+def checked_name(what: str, name: str | None) -> str | None:
+    """Return ``name`` if it can be one, or None.
+
+    Raises:
+        InvalidRequest: it is neither a non-empty text nor None.
+
+    """
+    if name is None or (isinstance(name, str) and name):
+        return name
+    msg = f"{what} must be a non-empty text or None, not {name!r}"
+    raise InvalidRequest(msg)
+
+
+def checked_exempt(names: Collection[str]) -> frozenset[str]:
+    """Return the names of exempt tools as a set.
+
+    Raises:
+        InvalidRequest: it is one text, or holds something that is no text.
+
+    """
+    if isinstance(names, Collection) and not isinstance(names, str) and all(isinstance(name, str) for name in names):
+        return frozenset(names)
+    msg = f"exempt must be a collection of tool names, such as ['read_file', 'grep'], not {names!r}"
     raise InvalidRequest(msg)
 
 
