@@ -11,7 +11,7 @@ import inspect
 import os
 import time
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
@@ -25,7 +25,7 @@ from coatcheck.plan import SHRINK_FROM_TOKENS, Decision, Keep, Leave, Limits, Me
 from coatcheck.policy import Policies, Policy, Rule, Verdict
 from coatcheck.preview import Previewed
 from coatcheck.reading import Answer as ReadAnswer
-from coatcheck.reading import IndexNeeded, Part, Request, Source, encode_text, is_text, read
+from coatcheck.reading import Encoded, IndexNeeded, Part, Request, Source, encode_bytes, index_text, is_text, read
 from coatcheck.references import (
     Reference,
     content_digest,
@@ -38,8 +38,7 @@ from coatcheck.references import (
 from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from concurrent.futures import Future
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from coatcheck.storage.access import StorageAccess
     from coatcheck.tokens import TokenCounter
@@ -96,27 +95,15 @@ class Call:
 class _Digest:
     """The digest of one content: computed at once where it is small, on another thread where it is large."""
 
-    def __init__(self, content_type: str) -> None:
-        self.content_type = content_type
-        self._computed = ""
-        self._computing: Future[str] | None = None
-
-    def begin(self, data: bytes) -> None:
-        """Start computing it."""
-        if len(data) < HASHED_BESIDE_BYTES:
-            self._computed = content_digest(self.content_type, data)
-        else:
-            self._computing = beside(partial(content_digest, self.content_type, data))
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it is computed on another thread."""
-        return self._computing is not None
+    def __init__(self, content_type: str, data: bytes) -> None:
+        compute = partial(content_digest, content_type, data)
+        self.is_running = len(data) >= HASHED_BESIDE_BYTES
+        self._value = beside(compute).result if self.is_running else cache(compute)
 
     @property
     def value(self) -> str:
         """The full digest, waited for where it must be."""
-        return self._computed if self._computing is None else self._computing.result()
+        return self._value()
 
 
 class Engine:
@@ -302,18 +289,13 @@ class Engine:
                 if not text:
                     return Item(block=block)
                 content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
-                digest = _Digest(content_type)
-                encoded = encode_text(text, encoded=digest.begin)
-                metadata = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
-                index = encoded.index.to_bytes() if encoded.index is not None else None
-                saved = yield from self._save(call, encoded.data, digest, metadata=metadata, index=index)
-                content = Previewed(text=text, content_type=content_type, lines=encoded.lines)
+                data, facts = _encoded(text)
+                saved = yield from self._save(call, data, content_type, facts=facts)
+                content = Previewed(text=text, content_type=content_type, lines=facts().lines)
             case MediaBlock():
                 if not block.data:
                     return Item(block=block)
-                digest = _Digest(block.media_type)
-                digest.begin(block.data)
-                saved = yield from self._save(call, block.data, digest, metadata={}, index=None)
+                saved = yield from self._save(call, block.data, block.media_type)
             case OpaqueBlock():
                 return Item(block=block)
         if isinstance(saved, CoatcheckError):
@@ -324,21 +306,18 @@ class Engine:
     def _save_index(self, call: Call, references: Sequence[Reference]) -> Steps[Reference | CoatcheckError]:
         """Store the list of all references of a result that has too many to be shown one by one."""
         listing = "".join(f"{index_entry(position, reference)}\n" for position, reference in enumerate(references, 1))
-        digest = _Digest("text/plain")
-        encoded = encode_text(listing, encoded=digest.begin)
-        metadata = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
-        saved = yield from self._save(call, encoded.data, digest, metadata=metadata, index=None)
+        data, facts = _encoded(listing)
+        saved = yield from self._save(call, data, "text/plain", facts=facts)
         return saved if isinstance(saved, CoatcheckError) else saved[0]
 
     def _save(
-        self, call: Call, data: bytes, digest: _Digest, *, metadata: dict[str, str], index: bytes | None
+        self, call: Call, data: bytes, content_type: str, *, facts: Callable[[], Encoded] | None = None
     ) -> Steps[tuple[Reference, str | None] | CoatcheckError]:
         """Store bytes and the index of their lines; return the reference and the file, where there is one."""
-        content_type = digest.content_type
-        if index is not None:
-            metadata["index"] = "lines"
+        digest = _Digest(content_type, data)
 
         def name() -> tuple[str, Mapping[str, str]]:
+            metadata = _metadata(facts()) if facts is not None else {}
             return storage_key(call.scope, digest.value), {**metadata, "sha256": digest.value}
 
         if self._storage.saves_unnamed and digest.is_running:
@@ -346,14 +325,14 @@ class Engine:
                 data, scope_tag=scope_tag(call.scope), content_type=content_type, name=name
             )
         else:
-            key, whole = name()
-            answer = yield self._storage.save(key, data, content_type=content_type, metadata=whole)
+            key, metadata = name()
+            answer = yield self._storage.save(key, data, content_type=content_type, metadata=metadata)
         key = storage_key(call.scope, digest.value)
+        index = facts().index if facts is not None else None
         if index is not None and not isinstance(answer, CoatcheckError):
-            checksum = content_digest(_INDEX_TYPE, index)
-            answer = yield self._storage.save(
-                key + _INDEX_SUFFIX, index, content_type=_INDEX_TYPE, metadata={"sha256": checksum}
-            )
+            encoded = index.to_bytes()
+            checksum = {"sha256": content_digest(_INDEX_TYPE, encoded)}
+            answer = yield self._storage.save(key + _INDEX_SUFFIX, encoded, content_type=_INDEX_TYPE, metadata=checksum)
         if isinstance(answer, CoatcheckError):
             return answer
         identifier = make_reference(call.result.tool_name, call.scope, digest=digest.value)
@@ -537,6 +516,18 @@ class Engine:
             reason=reason,
         )
         self._recorder.failure(event, error)
+
+
+def _encoded(text: str) -> tuple[bytes, Callable[[], Encoded]]:
+    """Return ``text`` as bytes, and what finds out about its lines when first asked: while it is hashed, best."""
+    data, starts = encode_bytes(text)
+    return data, cache(partial(index_text, text, data, starts))
+
+
+def _metadata(encoded: Encoded) -> dict[str, str]:
+    """Return what is stored beside a text, so that it can be read in parts."""
+    totals = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
+    return totals if encoded.index is None else {**totals, "index": "lines"}
 
 
 def _entry(answer: object, reference: str) -> Stored:

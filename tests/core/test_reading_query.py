@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coatcheck.errors import InvalidRequest
-from coatcheck.reading import interpreter
+from coatcheck.reading import interpreter, wording
 from coatcheck.reading.interpreter import Evaluator
 from coatcheck.reading.records import parse_json, render
 from coatcheck.tokens import ByteCounter
@@ -43,10 +43,7 @@ def test_a_result_is_shown_with_what_it_is() -> None:
         ("[?id == `7`].who", "list of 1 item", '[\n"customer 7"\n]'),
         (
             "[?id > `900`]",
-            (
-                "list of 0 items; nothing matched: check the field names. In JMESPath text stands in single quotes ('paid')"
-                " and numbers in backticks (`9`)"
-            ),
+            f"list of 0 items; nothing matched: check the field names. {wording.LITERALS}",
             "[]",
         ),
         ("[0].{}", None, None),

@@ -40,8 +40,9 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
 
 def _head_and_tail(content: Previewed, room: int, counter: TokenCounter) -> str:
     text = content.text
-    head = _end_at_a_line(counter.head(text, int(room * HEAD_SHARE)))
-    tail = _start_at_a_line(counter.tail(text, room - counter.count(head)))
+    share = int(room * HEAD_SHARE)
+    head = _end_at_a_line(counter.head(text, share))
+    tail = _start_at_a_line(counter.tail(text, room - share))
     start = max(len(text) - len(tail), len(head))
     return f"{head.removesuffix(chr(10))}\n{_gap(len(head), start, content)}\n{text[start:]}"
 

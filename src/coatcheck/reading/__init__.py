@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from coatcheck.errors import InvalidRequest
 from coatcheck.reading import wording
 from coatcheck.reading.characters import read_characters
-from coatcheck.reading.index import Encoded, LineIndex, encode_text
+from coatcheck.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
 from coatcheck.reading.lines import read_lines
 from coatcheck.reading.query import read_query
 from coatcheck.reading.request import DEFAULT_CONTEXT_LINES, Request, parse_request
@@ -39,7 +39,9 @@ __all__ = (
     "Reading",
     "Request",
     "Source",
+    "encode_bytes",
     "encode_text",
+    "index_text",
     "is_text",
     "parse_request",
     "read",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 __all__ = (
     "START",
@@ -29,8 +29,10 @@ __all__ = (
     "complete",
     "count_lines",
     "decode",
+    "encode_bytes",
     "encode_text",
     "first_start",
+    "index_text",
 )
 
 CHUNK_CHARACTERS = 65_536
@@ -130,14 +132,27 @@ class Encoded:
     """None for small content, which needs none."""
 
 
-def encode_text(text: str, *, encoded: Callable[[bytes], object] | None = None) -> Encoded:
-    """Return ``text`` as bytes, with its totals and its index, in small steps.
+def encode_text(text: str) -> Encoded:
+    """Return ``text`` as bytes, with its totals and its index."""
+    return index_text(text, *encode_bytes(text))
 
-    ``encoded`` is called with the bytes as soon as there are any, before lines are counted: to hash them meanwhile.
+
+def encode_bytes(text: str) -> tuple[bytes, Sequence[int]]:
+    """Return ``text`` as bytes, and the byte at which each chunk of ``CHUNK_CHARACTERS`` starts."""
+    if text.isascii():  # a plain copy: 10 GB a second
+        return text.encode("ascii"), range(0, len(text), CHUNK_CHARACTERS)
+    sink, starts = io.BytesIO(), []
+    for start in range(0, len(text), CHUNK_CHARACTERS):
+        starts.append(sink.tell())
+        sink.write(text[start : start + CHUNK_CHARACTERS].encode("utf-8", "surrogatepass"))
+    return sink.getvalue(), starts
+
+
+def index_text(text: str, data: bytes, starts: Sequence[int]) -> Encoded:
+    """Return what ``encode_bytes`` made of ``text``, with its totals and its index, in small steps.
+
+    Apart from encoding, because it can be done while the bytes are hashed and after they are written.
     """
-    data, starts = _encode(text)
-    if encoded is not None:
-        encoded(data)
     newlines, checkpoints = 0, []
     every = max(1, -(-len(starts) // MAX_CHECKPOINTS))
     for number, byte in enumerate(starts):
@@ -150,17 +165,6 @@ def encode_text(text: str, *, encoded: Callable[[bytes], object] | None = None) 
     if len(data) > INDEX_THRESHOLD:
         index = LineIndex(size=len(data), characters=len(text), lines=lines, checkpoints=tuple(checkpoints))
     return Encoded(data=data, characters=len(text), lines=lines, index=index)
-
-
-def _encode(text: str) -> tuple[bytes, Sequence[int]]:
-    """Return ``text`` as bytes, and the byte at which each chunk of characters starts."""
-    if text.isascii():  # a plain copy: 10 GB a second
-        return text.encode("ascii"), range(0, len(text), CHUNK_CHARACTERS)
-    sink, starts = io.BytesIO(), []
-    for start in range(0, len(text), CHUNK_CHARACTERS):
-        starts.append(sink.tell())
-        sink.write(text[start : start + CHUNK_CHARACTERS].encode("utf-8", "surrogatepass"))
-    return sink.getvalue(), starts
 
 
 def count_lines(newlines: int, last: bytes) -> int:

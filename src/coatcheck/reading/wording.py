@@ -17,6 +17,7 @@ __all__ = (
     "EMPTY",
     "END_OF_CONTENT",
     "END_OF_RESULT",
+    "LITERALS",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
     "SHOWN_SELECTOR",
@@ -181,7 +182,7 @@ def unsupported(construct: str, advice: str) -> str:
     return f"pattern uses {construct}, which the search engine (RE2) does not support: {advice}"
 
 
-_LITERALS = "In JMESPath text stands in single quotes ('paid') and numbers in backticks (`9`)"
+LITERALS = "In JMESPath text stands in single quotes ('paid') and numbers in backticks (`9`)"
 
 
 def too_complex(size: int) -> str:
@@ -218,7 +219,7 @@ def records_kind(results: int, records: int) -> str:
 def list_kind(items: int) -> str:
     """Describe a list; an empty one with the mistakes that most often make it so."""
     if not items:
-        return f"list of 0 items; nothing matched: check the field names. {_LITERALS}"
+        return f"list of 0 items; nothing matched: check the field names. {LITERALS}"
     return f"list of {items:,} item{'' if items == 1 else 's'}"
 
 
@@ -249,4 +250,4 @@ def too_deep() -> str:
 
 def invalid_query(reason: str) -> str:
     """Refuse a query with the engine's message."""
-    return f"invalid query: {reason}. {_LITERALS}, and a path does not begin with $"
+    return f"invalid query: {reason}. {LITERALS}, and a path does not begin with $"
