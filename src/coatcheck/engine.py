@@ -15,7 +15,14 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
-from coatcheck.errors import CoatcheckError, CorruptContent, ReferenceExpired, ReferenceNotFound, StorageError
+from coatcheck.errors import (
+    CoatcheckError,
+    CorruptContent,
+    InvalidRequest,
+    ReferenceExpired,
+    ReferenceNotFound,
+    StorageError,
+)
 from coatcheck.events import Event, EventKind, Recorder
 from coatcheck.execution import Effect, Steps, beside
 from coatcheck.notice import index_entry, is_placeholder, miss
@@ -28,6 +35,7 @@ from coatcheck.reading import Answer as ReadAnswer
 from coatcheck.reading import Encoded, IndexNeeded, Part, Request, Source, encode_bytes, index_text, is_text, read
 from coatcheck.references import (
     Reference,
+    canonical_reference,
     content_digest,
     find_references,
     make_reference,
@@ -113,6 +121,8 @@ class Engine:
         self._storage = storage
         self._configuration = configuration
         self._recorder = recorder
+        self._counter = configuration.counter
+        self._budget = configuration.retrieval_tokens
 
     # A tool result on its way into the conversation.
 
@@ -219,6 +229,9 @@ class Engine:
                 return self._not_stored(call, measure, decision, items=[*items, *rest], error=saved)
             items.append(saved)
         references = tuple(item.reference for item in items if item.reference is not None)
+        gone = yield from self._pushed_out(call, references)
+        if gone is not None:
+            return self._not_stored(call, measure, decision, items=items, error=gone)
         build = partial(
             build_placeholder,
             items,
@@ -240,6 +253,16 @@ class Engine:
         if blocks is None or (decision.limit is not None and not measure.local_exceeds(cost)):
             return self.keep(call, Keep(reason="would not shrink"))
         return self._offloaded(call, decision, blocks=blocks, references=references, cost=cost)
+
+    def _pushed_out(self, call: Call, references: Sequence[Reference]) -> Steps[CoatcheckError | None]:
+        """Return an error if a bounded storage pushed out one block of a result to make room for another."""
+        if len(references) < 2 or not self._storage.reads_ranges:  # noqa: PLR2004 - one block pushes out no other
+            return None
+        for reference in references:
+            found = yield self._storage.load_range(resolve_reference(reference.id, call.scope), start=0, length=0)
+            if not isinstance(found, Stored):
+                return StorageError("the storage is too small for all blocks of this result")
+        return None
 
     def _offloaded(
         self, call: Call, decision: Leave, *, blocks: tuple[Block, ...], references: tuple[Reference, ...], cost: int
@@ -352,7 +375,13 @@ class Engine:
             )
         except CoatcheckError as error:
             self._not_retrieved(error, reference, scope, milliseconds=_milliseconds_since(started))
+            if isinstance(error, InvalidRequest) and self._counter.exceeds(str(error), self._budget):
+                raise InvalidRequest(self._counter.head(str(error), self._budget)) from error
             raise
+        if self._counter.exceeds(answered.text, self._budget):
+            # A header that quotes something foreign and long: the promise is kept at the cost of the end.
+            text = self._counter.head(answered.text, self._budget)
+            answered = replace(answered, text=text, blocks=(TextBlock(text),))
         self._recorder.count(retrieved=1)
         if self._recorder.listening:
             tokens = self._configuration.counter.count(answered.text)
@@ -407,7 +436,7 @@ class Engine:
     ) -> Steps[ReadAnswer]:
         """Drive ``reading``: fetch the parts of the content that it asks for."""
         source = Source(
-            reference=next(find_references(reference)).group().lower(),
+            reference=canonical_reference(reference),
             content_type=found.content_type,
             size=found.size,
             characters=_whole_number(found.metadata.get("characters")),

@@ -39,7 +39,7 @@ class Event:
     """The references written, or the one that was asked for."""
 
     size: int | None = None
-    """Bytes stored, or bytes of the entry that was read; None where nothing was measured."""
+    """Bytes stored; None where nothing was."""
 
     tokens: int | None = None
     """Tokens of the result before, as far as they were counted; of the answer, for reads."""

@@ -72,9 +72,8 @@ class _Done(Generic[Result]):
 def run(steps: Steps[Result]) -> Result:
     """Run the engine here, making every call on this thread.
 
-    Raises:
-        InvalidRequest: a call is async and this thread has a running event loop; the async shell is the way then.
-
+    A call that is async, on a thread with a running event loop, answers with ``InvalidRequest``: the async shell is the
+    way then.
     """
     reached = _advance(steps, None)
     while isinstance(reached, Effect):
@@ -100,7 +99,12 @@ async def off_loop(work: Callable[[], Result], *, network: bool = False) -> Resu
 
 def beside(work: Callable[[], Result]) -> Future[Result]:
     """Run ``work``, which must hold no lock, on another thread while this one goes on."""
-    return _executors.hashing().submit(work)
+    try:
+        return _executors.hashing().submit(work)
+    except RuntimeError:  # the interpreter shuts down and starts no more threads
+        done: Future[Result] = Future()
+        done.set_result(work())
+        return done
 
 
 def _advance(steps: Steps[Result], answer: object) -> Effect | _Done[Result]:
@@ -154,11 +158,12 @@ def _guarded(effect: Effect, call: Callable[[], object]) -> object:
 
 
 def _failure(effect: Effect, error: Exception) -> CoatcheckError:
-    cause = (
-        "no answer in time"
-        if isinstance(error, asyncio.TimeoutError | FutureTimeoutError)
-        else f"{type(error).__name__}: {error}"
-    )
+    if isinstance(error, asyncio.TimeoutError | FutureTimeoutError):
+        cause = "no answer in time"
+    elif effect.failure is StorageError:
+        cause = f"{type(error).__name__}: {error}"
+    else:
+        cause = type(error).__name__  # what a policy raises may quote the content; the cause keeps it for the host
     failure = effect.failure(f"{effect.what} failed: {cause}")
     failure.__cause__ = error
     return failure

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Reference",
+    "canonical_reference",
     "content_digest",
     "find_references",
     "make_reference",
@@ -42,6 +43,11 @@ MAX_REFERENCE_LENGTH = 256
 
 _MAX_SLUG_LENGTH = 32
 _REFERENCE = re.compile(r"(?<![\w-])(?:[\w.-]{0,64}-)?([0-9A-Fa-f]{16})-([0-9A-Fa-f]{4})(?![\w-])", re.ASCII)
+
+"""What a model gives back: the slug may have become anything."""
+
+_EXACT_REFERENCE = re.compile(r"(?<![0-9a-z_-])[0-9a-z_]{1,32}-[0-9a-f]{16}-[0-9a-f]{4}(?![\w-])", re.ASCII)
+"""What was made here, in a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +102,8 @@ def resolve_reference(reference: object, scope: str) -> str:
 
     """
     if not isinstance(reference, str) or not reference.strip():
-        msg = f"reference must be a non-empty text as shown in the placeholder, not {reference!r}"
+        shown = repr(reference) if isinstance(reference, str) else type(reference).__name__
+        msg = f"reference must be a non-empty text as shown in the placeholder, not {shown}"
         raise InvalidRequest(msg)
     if len(reference) > MAX_REFERENCE_LENGTH:
         msg = f"reference has {len(reference):,} characters, more than {MAX_REFERENCE_LENGTH}: pass one reference only"
@@ -110,9 +117,15 @@ def resolve_reference(reference: object, scope: str) -> str:
     return storage_key(scope, digest)
 
 
+def canonical_reference(reference: str) -> str:
+    """Return the reference in what a model gave, without what stands around it."""
+    found = _REFERENCE.search(reference)
+    return reference.strip() if found is None else found.group().lower()
+
+
 def find_references(text: str) -> Iterator[re.Match[str]]:
     """Yield every place in ``text`` that has the form of a reference, whatever its scope."""
-    return _REFERENCE.finditer(text)
+    return _EXACT_REFERENCE.finditer(text)
 
 
 def _check(scope: str, digest: str) -> str:

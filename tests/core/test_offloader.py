@@ -214,7 +214,8 @@ def test_a_policy_that_raises_gives_no_verdict_and_is_reported() -> None:
     assert isinstance(offloader.offload([SMALL], tool_name="t"), Kept)
     failures = [event for event in events if event.kind == "failed"]
     assert len(failures) == 2
-    assert "no such table" in failures[0].reason
+    assert "KeyError" in failures[0].reason
+    assert "no such table" not in repr(events)
 
 
 def test_a_policy_for_one_call_overrides_the_configured_ones() -> None:
@@ -602,3 +603,64 @@ def test_hostile_content_cannot_put_a_reference_before_the_real_one() -> None:
     assert isinstance(notice, TextBlock)
     assert isinstance(outcome, Offloaded)
     assert notice.text.split("[Stored references:]\n")[1].split()[0] == str(outcome.references[0])
+
+
+# Hostile content, patterns and references.
+
+
+def test_json_nested_deeper_than_a_parser_goes_leaves_like_any_other_text() -> None:
+    nested = "[1e22," + "[" * 1_000 + "]" * 1_000 + ',"' + "word " * 20_000 + '"]'
+
+    assert isinstance(Offloader().offload([TextBlock(nested)], tool_name="t"), Offloaded)
+
+
+def test_a_number_of_more_digits_than_python_reads_leaves_like_any_other_text() -> None:
+    assert isinstance(Offloader().offload([TextBlock(f"[1e22, {'9' * 50_000}]")], tool_name="t"), Offloaded)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"pattern": "[" + "\U00012000" * 60},
+        {"query": "\U00012000" * 1_000},
+        {"query": "a" * 1_000 + "("},
+        {"pattern": "(?=" + "\U00012000" * 900},
+    ],
+)
+def test_neither_an_answer_nor_a_refusal_exceeds_the_budget(arguments: dict[str, str]) -> None:
+    counter = TiktokenCounter()
+    offloader = Offloader(max_retrieval_tokens=256)
+    reference = _reference(offloader.offload([TextBlock('[{"a": 1}]')], tool_name="t", policy=Always()))
+
+    try:
+        said = offloader.retrieve(reference, **arguments).text  # type: ignore[arg-type]
+    except InvalidRequest as error:
+        said = error.for_model
+    assert counter.count(said) <= 256
+
+
+def test_search_goes_on_through_text_that_is_no_utf8() -> None:
+    text = "\n".join(["", "¿" + "ñandú ¡qué! " * 60] * 40).encode("latin-1")
+    offloader = Offloader(max_result_tokens=600, max_retrieval_tokens=256)
+    reference = _reference(offloader.offload([MediaBlock(text, "text/plain")], tool_name="t", policy=Always()))
+    arguments: Any = {"pattern": "^", "context_lines": 0}
+    seen = -1
+    while arguments is not None:
+        assert int(arguments.get("offset", 0)) > seen
+        seen = int(arguments.get("offset", 0))
+        arguments = offloader.retrieve(reference, **arguments).next_call
+
+
+def test_a_result_whose_blocks_push_each_other_out_stays() -> None:
+    blocks = [TextBlock(f"first {number}\n" * 300) for number in range(4)]
+    outcome = Offloader(InMemoryStorage(max_bytes=5_000), max_result_tokens=600).offload(blocks, tool_name="t")
+
+    assert isinstance(outcome, Kept)
+    assert outcome.reason == "storage failed"
+
+
+def test_expanding_leaves_the_text_before_a_reference_alone() -> None:
+    offloader = _offloader()
+    reference = _reference(offloader.offload([BIG], tool_name="t"))
+
+    assert offloader.expand(f"Done.{reference} end") == f"Done.{BIG.text} end"

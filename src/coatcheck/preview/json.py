@@ -60,7 +60,10 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         return content.text
     shown = _show(value, budget, counter)
     if shown is not None and _MAYBE_ROUNDED.search(shown):
-        return _show(json.loads(content.text), budget, counter)
+        try:
+            return _show(json.loads(content.text), budget, counter)
+        except (RecursionError, ValueError):
+            return None  # nested deeper than the standard parser goes, or a number of more digits than Python reads
     return shown
 
 

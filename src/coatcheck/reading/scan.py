@@ -212,7 +212,8 @@ class Scanner:
             return
         self._line += self._buffer.count(b"\n", self._counted, place)
         self._counted = max(self._counted, place)
-        character = self._character(align(self._buffer, place))
+        # A line starts behind a line end, whatever broken byte it begins with; an occurrence may not.
+        character = self._character(align(self._buffer, place) if long else place)
         if len(self.hits) == MAX_HITS:
             self.next_character = character
             return

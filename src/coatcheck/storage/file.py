@@ -370,6 +370,8 @@ def _extension(content_type: str) -> str:
 
 
 def _fsync_folder(folder: Path) -> None:
+    if os.name == "nt":  # Windows opens no folders, and keeps names without being asked
+        return
     descriptor = os.open(folder, os.O_RDONLY | _CLOSE_ON_EXEC)
     try:
         os.fsync(descriptor)

@@ -97,11 +97,15 @@ async def test_finished_siblings_that_run_again_after_a_resume_store_nothing_new
     await run(graph, mode, question())
     done = await run(graph, mode, Command(resume="yes"))
 
-    assert sorted(runs) == ["one", "one", "two", "two"]
+    assert set(runs) == {
+        "one",
+        "two",
+    }  # how often is LangGraph's choice: a thread may not have begun when one interrupts
     assert all(text_of(message).startswith(OPENING) for message in answers(done["messages"]))
     references = [reference for event in events for reference in event.references]
     assert len(set(references)) == 3
-    assert len(references) > 3 or way is by_node  # which sees no result of a step that was interrupted
+    # A node sees no result of a step that was interrupted; the other ways see each run.
+    assert len(references) > 3 or way is by_node or len(runs) == 2
 
 
 CONTROL = [GraphInterrupt(), GraphBubbleUp(), ParentCommand(Command(goto="next")), KeyboardInterrupt(), ValueError("x")]
