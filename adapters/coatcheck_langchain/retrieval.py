@@ -85,8 +85,8 @@ def retrieval_tool(
     Args:
         storage: the ``Offloader`` that the results left through, or its storage.
         scope: whose content may be read: a text, or a callable on the ``RunnableConfig``; the same as where results
-            leave. Else the ambient scope, else the ``thread_id``, else ``"default"``. Never the model's choice. Where
-            ``OffloadMiddleware``, ``offload_tool_calls`` or ``offload_tool_node`` run the tool, their ``scope`` does.
+            leave. Else the ambient scope, else the ``thread_id``, else ``"default"``. Never the model's choice. If
+            None, that of the ``OffloadMiddleware``, ``offload_tool_calls`` or ``offload_tool_node`` around it.
         native_media: return an image or a file itself, as a standard content block, instead of a description.
         name: what the model calls the tool.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import CorruptContent, FileStorage, Storage, StorageError
+from coatcheck import CorruptContent, FileStorage, Offloaded, Offloader, Storage, StorageError, TextBlock
 from coatcheck.testing import (
     DeletesContract,
     ListsContract,
@@ -523,3 +523,14 @@ def test_a_restart_reads_everything(root: Path) -> None:
     assert {listed.key for listed in restarted.entries("")} == {entry.key for entry in entries}
     for entry in entries:
         assert load(restarted, entry).content == entry.content
+
+
+def test_a_damaged_description_is_replaced_by_the_next_save_of_its_content(tmp_path: Path) -> None:
+    offloader = Offloader(FileStorage(tmp_path))
+    content = [TextBlock("word " * 20_000)]
+    reference = str(offloader.offload(content, tool_name="t").references[0])
+    (description,) = tmp_path.glob("v1/*/*.entry.json")
+    description.write_bytes(b"")
+
+    assert isinstance(offloader.offload(content, tool_name="t"), Offloaded)
+    assert offloader.load(reference).text == content[0].text

@@ -205,7 +205,10 @@ class FileStorage:
 
     def _refresh(self, key: str, metadata: Mapping[str, str]) -> bool:
         """Refresh the time of an entry that is there, whole and the same; return whether it is."""
-        existing = _describe(self._entry_path(key))
+        try:
+            existing = _describe(self._entry_path(key))
+        except CorruptContent:  # a power cut can leave it empty; what is saved now replaces it
+            existing = None
         if existing is None:
             return False
         # Under its own type: other content that meets it here may have another, and hence another file name.
