@@ -16,7 +16,7 @@ from coatcheck import scope as ambient_scope
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from coatcheck import Storage
+    from coatcheck import NamesReferences, Storage
 
 __all__ = (
     "Scope",
@@ -33,7 +33,7 @@ __all__ = (
 Scope: TypeAlias = str | Callable[[Any], str | None] | None
 """A text, or a callable on the framework's own object; None, also from the callable, leaves it to the next in line."""
 
-StorageOrOffloader: TypeAlias = "Offloader | Storage"
+StorageOrOffloader: TypeAlias = "Offloader | Storage | NamesReferences"
 
 
 def offloader_of(storage: StorageOrOffloader, knobs: dict[str, Any]) -> Offloader:

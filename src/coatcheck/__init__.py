@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     from coatcheck.scopes import scope
     from coatcheck.storage.file import FileStorage
     from coatcheck.storage.memory import InMemoryStorage
-    from coatcheck.storage.protocol import Deletes, Listed, Lists, LocalPath, ReadsRanges, Storage, Stored
+    from coatcheck.storage.protocol import (
+        Deletes,
+        Listed,
+        Lists,
+        LocalPath,
+        NamesReferences,
+        ReadsRanges,
+        Storage,
+        Stored,
+    )
     from coatcheck.tokens import ByteCounter, TiktokenCounter, TokenCounter
 
 __all__ = (
@@ -52,6 +61,7 @@ __all__ = (
     "Lists",
     "LocalPath",
     "MediaBlock",
+    "NamesReferences",
     "Never",
     "Offloaded",
     "Offloader",
@@ -98,7 +108,16 @@ _MODULES = {
     "scopes": ("scope",),
     "storage.file": ("FileStorage",),
     "storage.memory": ("InMemoryStorage",),
-    "storage.protocol": ("Deletes", "Listed", "Lists", "LocalPath", "ReadsRanges", "Storage", "Stored"),
+    "storage.protocol": (
+        "Deletes",
+        "Listed",
+        "Lists",
+        "LocalPath",
+        "NamesReferences",
+        "ReadsRanges",
+        "Storage",
+        "Stored",
+    ),
     "tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

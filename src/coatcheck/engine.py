@@ -15,40 +15,31 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.contents import Contents, Found
 from coatcheck.errors import (
     CoatcheckError,
-    CorruptContent,
     InvalidRequest,
     ReferenceExpired,
     ReferenceNotFound,
     StorageError,
 )
 from coatcheck.events import Event, EventKind, Recorder
-from coatcheck.execution import Effect, Steps, beside
-from coatcheck.notice import index_entry, is_placeholder, miss
+from coatcheck.execution import Effect, Steps
+from coatcheck.notice import index_entry, is_placeholder
 from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
-from coatcheck.placeholder import MOST_LISTED, Item, build_placeholder, cut_to
+from coatcheck.placeholder import MOST_LISTED, Item, Placeholder, build_placeholder, cut_to
 from coatcheck.plan import SHRINK_FROM_TOKENS, Decision, Keep, Leave, Limits, Measure, choose_for_step, decide, leave
 from coatcheck.policy import Policies, Policy, Rule, Verdict
-from coatcheck.preview import Previewed
+from coatcheck.preview import Previewed, preview
 from coatcheck.reading import Answer as ReadAnswer
-from coatcheck.reading import Encoded, IndexNeeded, Part, Request, Source, encode_bytes, index_text, is_text, read
-from coatcheck.references import (
-    Reference,
-    canonical_reference,
-    content_digest,
-    find_references,
-    make_reference,
-    resolve_reference,
-    scope_tag,
-    storage_key,
-)
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.reading import Encoded, IndexNeeded, Part, Request, encode_bytes, index_text, is_text, read
+from coatcheck.references import Reference, scope_tag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from coatcheck.storage.access import StorageAccess
+    from coatcheck.storage.protocol import Listed
     from coatcheck.tokens import TokenCounter
 
 __all__ = ("Call", "Configuration", "Engine")
@@ -60,14 +51,8 @@ PLACEHOLDER_ROOM = 1_500
 """Tokens that notice, references and marks of a placeholder can take beside its preview. What opens like a placeholder
 but is longer was written by a tool, and leaves."""
 
-HASHED_BESIDE_BYTES = 1_000_000
-"""From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
-
 NOTICE_ROOM = 200
 """Tokens that a placeholder of one block takes beside its preview, rounded up."""
-
-_INDEX_TYPE = "application/vnd.coatcheck.lines+json"
-_INDEX_SUFFIX = "-lines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,18 +85,26 @@ class Call:
         return _milliseconds_since(self.started)
 
 
-class _Digest:
-    """The digest of one content: computed at once where it is small, on another thread where it is large."""
+class _Departing:
+    """A text that leaves: its bytes at once; its lines and its preview once asked for, best while it is hashed."""
 
-    def __init__(self, content_type: str, data: bytes) -> None:
-        compute = partial(content_digest, content_type, data)
-        self.is_running = len(data) >= HASHED_BESIDE_BYTES
-        self._value = beside(compute).result if self.is_running else cache(compute)
+    def __init__(self, text: str, content_type: str, counter: TokenCounter) -> None:
+        self.content_type = content_type
+        self.data, starts = encode_bytes(text)
+        self.prepared: tuple[int, str] | None = None
+        self.lines = cache(partial(index_text, text, self.data, starts))
+        self._text = text
+        self._counter = counter
 
-    @property
-    def value(self) -> str:
-        """The full digest, waited for where it must be."""
-        return self._value()
+    def content(self) -> Previewed:
+        """Return the text as previews see it."""
+        return Previewed(text=self._text, content_type=self.content_type, lines=self.lines().lines)
+
+    def describe(self, preview_tokens: int) -> Encoded:
+        """Return what there is to know of the lines, and prepare a preview, unless it may have no tokens."""
+        if preview_tokens and self.prepared is None:
+            self.prepared = preview_tokens, preview(self.content(), self._counter, budget=preview_tokens)
+        return self.lines()
 
 
 class Engine:
@@ -119,10 +112,10 @@ class Engine:
 
     def __init__(self, storage: StorageAccess, configuration: Configuration, recorder: Recorder) -> None:
         self._storage = storage
+        self._contents = Contents(storage)
         self._configuration = configuration
         self._recorder = recorder
         self._counter = configuration.counter
-        self._budget = configuration.retrieval_tokens
 
     # A tool result on its way into the conversation.
 
@@ -155,7 +148,7 @@ class Engine:
         return Kept(blocks=call.result.blocks, reason=decision.reason)
 
     def _decide(self, call: Call) -> Steps[tuple[Measure, Decision]]:
-        measure = Measure(call.result.blocks, self._configuration.counter, measured_tokens=call.measured_tokens)
+        measure = Measure(call.result.blocks, self._counter, measured_tokens=call.measured_tokens)
         rule = yield from self._rule(call)
         decision = decide(measure, rule, limits=self._configuration.limits, is_error=call.result.is_error)
         is_retrieval = call.retrieval_tool is not None and call.result.tool_name == call.retrieval_tool
@@ -187,7 +180,8 @@ class Engine:
             return False
         if measure.local_exceeds(self._configuration.limits.preview_tokens + PLACEHOLDER_ROOM):
             return False
-        return any(_belongs(match.group(), call.scope) for match in find_references(first))
+        found = self._contents.references_in(first, call.scope)
+        return any(self._contents.belongs(match.group(), call.scope) for match in found)
 
     def _over_step_budget(
         self, decided: Sequence[tuple[Measure, Decision]], outcomes: Mapping[int, Outcome]
@@ -201,7 +195,7 @@ class Engine:
         leaving: dict[int, Leave] = {}
         for index, (measure, decision) in enumerate(decided):
             outcome = outcomes.get(index)
-            sized = measure if outcome is None else Measure(outcome.blocks, self._configuration.counter)
+            sized = measure if outcome is None else Measure(outcome.blocks, self._counter)
             size = sized.estimate(exact_up_to=budget).tokens
             if decision == Keep(reason="within the threshold") and size > SHRINK_FROM_TOKENS:
                 # The threshold that fired is what the step had left for this result: less than it takes.
@@ -221,54 +215,42 @@ class Engine:
 
     def _leave(self, call: Call, measure: Measure, decision: Leave) -> Steps[Outcome]:
         """Store every block, then hand out the placeholder. If anything fails, the result stays."""
+        alone = sum(1 for text in measure.texts if text) == 1  # several share the budget once all are known
         items: list[Item] = []
         for block, text in zip(call.result.blocks, measure.texts, strict=True):
-            saved = yield from self._save_block(call, block, text)
+            saved = yield from self._save_block(call, block, text, prepared_tokens=decision.preview_tokens * alone)
             if isinstance(saved, CoatcheckError):
                 rest = [Item(block=later) for later in call.result.blocks[len(items) :]]
                 return self._not_stored(call, measure, decision, items=[*items, *rest], error=saved)
             items.append(saved)
         references = tuple(item.reference for item in items if item.reference is not None)
-        gone = yield from self._pushed_out(call, references)
-        if gone is not None:
-            return self._not_stored(call, measure, decision, items=items, error=gone)
+        if (yield from self._contents.missing(references, call.scope)):
+            error = StorageError("the storage is too small for all blocks of this result")
+            return self._not_stored(call, measure, decision, items=items, error=error)
         build = partial(
             build_placeholder,
             items,
             decision,
-            counter=self._configuration.counter,
+            counter=self._counter,
             tool_name=call.result.tool_name,
             retrieval_tool=call.retrieval_tool,
         )
-        blocks = build(index=None) if len(references) <= MOST_LISTED else None
-        if blocks is None:
+        placeholder = build(index=None) if len(references) <= MOST_LISTED else None
+        if placeholder is None:
             index = yield from self._save_index(call, references)
             if isinstance(index, CoatcheckError):
                 return self._not_stored(call, measure, decision, items=items, error=index)
             references = (*references, index)
-            blocks = build(index=index)
-        cost = sum(
-            self._configuration.counter.count(block.text) for block in blocks or () if isinstance(block, TextBlock)
-        )
-        if blocks is None or (decision.limit is not None and not measure.local_exceeds(cost)):
+            placeholder = build(index=index)
+        if placeholder is None or (decision.limit is not None and not measure.local_exceeds(placeholder.tokens)):
             return self.keep(call, Keep(reason="would not shrink"))
-        return self._offloaded(call, decision, blocks=blocks, references=references, cost=cost)
-
-    def _pushed_out(self, call: Call, references: Sequence[Reference]) -> Steps[CoatcheckError | None]:
-        """Return an error if a bounded storage pushed out one block of a result to make room for another."""
-        if len(references) < 2 or not self._storage.reads_ranges:  # noqa: PLR2004 - one block pushes out no other
-            return None
-        for reference in references:
-            found = yield self._storage.load_range(resolve_reference(reference.id, call.scope), start=0, length=0)
-            if not isinstance(found, Stored):
-                return StorageError("the storage is too small for all blocks of this result")
-        return None
+        return self._offloaded(call, decision, placeholder, references=references)
 
     def _offloaded(
-        self, call: Call, decision: Leave, *, blocks: tuple[Block, ...], references: tuple[Reference, ...], cost: int
+        self, call: Call, decision: Leave, placeholder: Placeholder, *, references: tuple[Reference, ...]
     ) -> Offloaded:
         size = sum(reference.size for reference in references)
-        saved = max(0, decision.tokens.tokens - cost)
+        saved = max(0, decision.tokens.tokens - placeholder.tokens)
         self._recorder.count(results=1, offloaded=1, bytes_stored=size, tokens_saved=saved)
         self._emit(
             call,
@@ -278,7 +260,7 @@ class Engine:
             tokens=decision.tokens.tokens,
             tokens_saved=saved,
         )
-        return Offloaded(blocks=blocks, references=references, tokens=decision.tokens)
+        return Offloaded(blocks=placeholder.blocks, references=references, tokens=decision.tokens)
 
     def _not_stored(
         self, call: Call, measure: Measure, decision: Leave, *, items: Sequence[Item], error: CoatcheckError
@@ -295,7 +277,7 @@ class Engine:
         blocks = cut_to(
             described,
             limit,
-            counter=self._configuration.counter,
+            counter=self._counter,
             tool_name=call.result.tool_name,
             tokens=decision.tokens,
             reason=_cause(error),
@@ -304,63 +286,43 @@ class Engine:
         self._emit(call, "truncated", tokens=decision.tokens.tokens, reason=str(error))
         return Truncated(blocks=blocks, error=error)
 
-    def _save_block(self, call: Call, block: Block, text: str | None) -> Steps[Item | CoatcheckError]:
+    def _save_block(
+        self, call: Call, block: Block, text: str | None, *, prepared_tokens: int
+    ) -> Steps[Item | CoatcheckError]:
         """Store one block, if it is one that is stored, and return what the placeholder needs to know of it."""
-        content: Previewed | None = None
+        save = partial(self._contents.save, scope=call.scope, tool_name=call.result.tool_name)
+        item = Item(block=block)
         match block:
             case TextBlock() | JsonBlock():
                 if not text:
-                    return Item(block=block)
+                    return item
                 content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
-                data, facts = _encoded(text)
-                saved = yield from self._save(call, data, content_type, facts=facts)
-                content = Previewed(text=text, content_type=content_type, lines=facts().lines)
+                leaving = _Departing(text, content_type, self._counter)
+                saved = yield from save(leaving.data, content_type, describe=partial(leaving.describe, prepared_tokens))
+                item = replace(item, content=leaving.content(), prepared=leaving.prepared)
             case MediaBlock():
                 if not block.data:
-                    return Item(block=block)
-                saved = yield from self._save(call, block.data, block.media_type)
+                    return item
+                saved = yield from save(block.data, block.media_type, describe=None)
             case OpaqueBlock():
-                return Item(block=block)
+                return item
         if isinstance(saved, CoatcheckError):
             return saved
-        reference, path = saved
-        return Item(block=block, content=content, reference=reference, path=path)
+        path = saved.path if self._configuration.show_path else None
+        return replace(item, reference=saved.reference, path=path)
 
     def _save_index(self, call: Call, references: Sequence[Reference]) -> Steps[Reference | CoatcheckError]:
         """Store the list of all references of a result that has too many to be shown one by one."""
         listing = "".join(f"{index_entry(position, reference)}\n" for position, reference in enumerate(references, 1))
-        data, facts = _encoded(listing)
-        saved = yield from self._save(call, data, "text/plain", facts=facts)
-        return saved if isinstance(saved, CoatcheckError) else saved[0]
-
-    def _save(
-        self, call: Call, data: bytes, content_type: str, *, facts: Callable[[], Encoded] | None = None
-    ) -> Steps[tuple[Reference, str | None] | CoatcheckError]:
-        """Store bytes and the index of their lines; return the reference and the file, where there is one."""
-        digest = _Digest(content_type, data)
-
-        def name() -> tuple[str, Mapping[str, str]]:
-            metadata = _metadata(facts()) if facts is not None else {}
-            return storage_key(call.scope, digest.value), {**metadata, "sha256": digest.value}
-
-        if self._storage.saves_unnamed and digest.is_running:
-            answer = yield self._storage.save_unnamed(
-                data, scope_tag=scope_tag(call.scope), content_type=content_type, name=name
-            )
-        else:
-            key, metadata = name()
-            answer = yield self._storage.save(key, data, content_type=content_type, metadata=metadata)
-        key = storage_key(call.scope, digest.value)
-        index = facts().index if facts is not None else None
-        if index is not None and not isinstance(answer, CoatcheckError):
-            encoded = index.to_bytes()
-            checksum = {"sha256": content_digest(_INDEX_TYPE, encoded)}
-            answer = yield self._storage.save(key + _INDEX_SUFFIX, encoded, content_type=_INDEX_TYPE, metadata=checksum)
-        if isinstance(answer, CoatcheckError):
-            return answer
-        identifier = make_reference(call.result.tool_name, call.scope, digest=digest.value)
-        path = self._storage.path_of(key, content_type=content_type) if self._configuration.show_path else None
-        return Reference(id=identifier, content_type=content_type, size=len(data)), path
+        leaving = _Departing(listing, "text/plain", self._counter)
+        saved = yield from self._contents.save(
+            leaving.data,
+            leaving.content_type,
+            scope=call.scope,
+            tool_name=call.result.tool_name,
+            describe=leaving.lines,
+        )
+        return saved if isinstance(saved, CoatcheckError) else saved.reference
 
     # Reading back.
 
@@ -368,6 +330,7 @@ class Engine:
         self, reference: str, scope: str, *, request: Request, native_media: bool, retrieval_tool: str
     ) -> Steps[Retrieved]:
         """Answer what a model asks for, within the budget, and record how that ended."""
+        budget = self._configuration.retrieval_tokens
         started = time.perf_counter()
         try:
             answered = yield from self._retrieve(
@@ -375,16 +338,16 @@ class Engine:
             )
         except CoatcheckError as error:
             self._not_retrieved(error, reference, scope, milliseconds=_milliseconds_since(started))
-            if isinstance(error, InvalidRequest) and self._counter.exceeds(str(error), self._budget):
-                raise InvalidRequest(self._counter.head(str(error), self._budget)) from error
+            if isinstance(error, InvalidRequest) and self._counter.exceeds(str(error), budget):
+                raise InvalidRequest(self._counter.head(str(error), budget)) from error
             raise
-        if self._counter.exceeds(answered.text, self._budget):
+        if self._counter.exceeds(answered.text, budget):
             # A header that quotes something foreign and long: the promise is kept at the cost of the end.
-            text = self._counter.head(answered.text, self._budget)
+            text = self._counter.head(answered.text, budget)
             answered = replace(answered, text=text, blocks=(TextBlock(text),))
         self._recorder.count(retrieved=1)
         if self._recorder.listening:
-            tokens = self._configuration.counter.count(answered.text)
+            tokens = self._counter.count(answered.text)
             took = _milliseconds_since(started)
             self._recorder.emit(
                 Event(kind="retrieved", scope=scope, references=(reference,), tokens=tokens, milliseconds=took)
@@ -408,45 +371,22 @@ class Engine:
     def _retrieve(
         self, reference: str, scope: str, *, request: Request, native_media: bool, retrieval_tool: str
     ) -> Steps[Retrieved]:
-        key = resolve_reference(reference, scope)
-        found = _entry(
-            (
-                yield (
-                    self._storage.load_range(key, start=0, length=0)
-                    if self._storage.reads_ranges
-                    else self._storage.load(key)
-                )
-            ),
-            reference,
-        )
-        if not self._storage.reads_ranges:
-            _verify(found, key)
-        if native_media and request.selects_nothing and not is_text(found.content_type):
-            whole = found if len(found.content) == found.size else _entry((yield self._storage.load(key)), reference)
-            _verify(whole, key)
+        found = yield from self._contents.find(reference, scope)
+        if native_media and request.selects_nothing and not is_text(found.stored.content_type):
+            whole = yield from self._contents.load(reference, scope)
             medium = MediaBlock(whole.content, whole.content_type)
             return Retrieved(text=f"[{whole.content_type}, {whole.size:,} bytes]", blocks=(medium,))
-        answer = yield from self._read(found, key, reference=reference, request=request, retrieval_tool=retrieval_tool)
+        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool)
         return Retrieved(
             text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
         )
 
-    def _read(
-        self, found: Stored, key: str, *, reference: str, request: Request, retrieval_tool: str
-    ) -> Steps[ReadAnswer]:
+    def _read(self, found: Found, scope: str, *, request: Request, retrieval_tool: str) -> Steps[ReadAnswer]:
         """Drive ``reading``: fetch the parts of the content that it asks for."""
-        source = Source(
-            reference=canonical_reference(reference),
-            content_type=found.content_type,
-            size=found.size,
-            characters=_whole_number(found.metadata.get("characters")),
-            lines=_whole_number(found.metadata.get("lines")),
-            has_index="index" in found.metadata,
-        )
         reading = read(
-            source,
+            found.source,
             request,
-            counter=self._configuration.counter,
+            counter=self._counter,
             budget=self._configuration.retrieval_tokens,
             tool_name=retrieval_tool,
             max_query_bytes=self._configuration.max_query_bytes,
@@ -454,34 +394,25 @@ class Engine:
         try:
             wanted = next(reading)
             while True:
-                data = yield from self._fetch(wanted, found, key, reference=reference)
+                match wanted:
+                    case Part():
+                        data: bytes | None = yield from self._contents.part(found, wanted, scope=scope)
+                    case IndexNeeded():
+                        data = yield from self._contents.index(found)
                 wanted = reading.send(data)
         except StopIteration as stop:
             return cast("ReadAnswer", stop.value)
 
-    def _fetch(self, wanted: Part | IndexNeeded, found: Stored, key: str, *, reference: str) -> Steps[bytes | None]:
-        match wanted:
-            case IndexNeeded():
-                index = yield self._storage.load(key + _INDEX_SUFFIX)
-                return index.content if isinstance(index, Stored) else None
-            case Part():
-                if not self._storage.reads_ranges:
-                    return found.content[wanted.start : wanted.start + wanted.length]
-                part = yield self._storage.load_range(key, start=wanted.start, length=wanted.length)
-                return _entry(part, reference).content
-
     def load(self, reference: str, scope: str) -> Steps[Content]:
         """Return a stored content, whole and verified, for the host."""
-        key = resolve_reference(reference, scope)
-        found = _entry((yield self._storage.load(key)), reference)
-        _verify(found, key)
-        return Content(data=found.content, content_type=found.content_type)
+        stored = yield from self._contents.load(reference, scope)
+        return Content(data=stored.content, content_type=stored.content_type)
 
     def expand(self, text: str, scope: str) -> Steps[str]:
         """Replace every reference of ``scope`` in ``text`` by the text that it stands for."""
         expanded: list[str] = []
         end = 0
-        for match in find_references(text):
+        for match in self._contents.references_in(text, scope):
             replacement = yield from self._text_of(match.group(), scope)
             if replacement is not None:
                 expanded += [text[end : match.start()], replacement]
@@ -547,67 +478,12 @@ class Engine:
         self._recorder.failure(event, error)
 
 
-def _encoded(text: str) -> tuple[bytes, Callable[[], Encoded]]:
-    """Return ``text`` as bytes, and what finds out about its lines when first asked: while it is hashed, best."""
-    data, starts = encode_bytes(text)
-    return data, cache(partial(index_text, text, data, starts))
-
-
-def _metadata(encoded: Encoded) -> dict[str, str]:
-    """Return what is stored beside a text, so that it can be read in parts."""
-    totals = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
-    return totals if encoded.index is None else {**totals, "index": "lines"}
-
-
-def _entry(answer: object, reference: str) -> Stored:
-    """Return the entry that a storage answered with.
-
-    Raises:
-        ReferenceExpired: there is none.
-        StorageError: the storage failed, or answered with something else.
-
-    """
-    if isinstance(answer, Stored):
-        return answer
-    if answer is None:
-        raise ReferenceExpired(miss(reference, expired=True), reference=reference)
-    if isinstance(answer, CoatcheckError):
-        raise answer
-    msg = f"the storage answered with {type(answer).__name__} instead of coatcheck.Stored or None"
-    raise StorageError(msg)
-
-
-def _verify(entry: Stored, key: str) -> None:
-    """Check a whole entry against its key and its full digest.
-
-    Raises:
-        CorruptContent: the bytes are not those that were saved.
-
-    """
-    digest = content_digest(entry.content_type, entry.content)
-    if not digest.startswith(key.rpartition("/")[2]) or entry.metadata.get("sha256", digest) != digest:
-        msg = f"the content under {key!r} is not what was saved there: its SHA-256 differs"
-        raise CorruptContent(msg)
-
-
 def _milliseconds_since(started: float) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
-def _belongs(reference: str, scope: str) -> bool:
-    try:
-        resolve_reference(reference, scope)
-    except CoatcheckError:
-        return False
-    return True
-
-
 def _previewed(text: str) -> Previewed:
     return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
-
-
-def _whole_number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
 
 
 def _cause(error: CoatcheckError) -> str:

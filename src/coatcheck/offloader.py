@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from coatcheck.execution import Steps
     from coatcheck.outcomes import Content, Kept, Outcome, Retrieved
     from coatcheck.policy import Policy
-    from coatcheck.storage.protocol import Storage
+    from coatcheck.storage.protocol import NamesReferences, Storage
 
 __all__ = ("DEFAULT_PREVIEW_TOKENS", "Offloader")
 
@@ -54,7 +54,7 @@ class Offloader:
 
     def __init__(
         self,
-        storage: Storage | None = None,
+        storage: Storage | NamesReferences | None = None,
         *,
         max_result_tokens: int = 2_500,
         preview_tokens: int | None = None,

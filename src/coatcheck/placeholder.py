@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from coatcheck.references import Reference
     from coatcheck.tokens import Estimate, TokenCounter
 
-__all__ = ("FIRST_SHOWN", "LAST_SHOWN", "MOST_LISTED", "Item", "build_placeholder", "cut_to")
+__all__ = ("FIRST_SHOWN", "LAST_SHOWN", "MOST_LISTED", "Item", "Placeholder", "build_placeholder", "cut_to")
 
 MOST_LISTED = 8
 """References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
@@ -51,6 +51,20 @@ class Item:
     path: str | None = None
     """The local file that holds it, where the notice shall name it."""
 
+    prepared: tuple[int, str] | None = None
+    """A budget in tokens, and the preview of ``content`` for exactly that, where it was made ahead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placeholder:
+    """What goes into the conversation in place of a result."""
+
+    blocks: tuple[Block, ...]
+    """The first is the notice with the previews; each medium's mark and each unknown block follow in their order."""
+
+    tokens: int
+    """What all texts among them cost."""
+
 
 def build_placeholder(
     items: Sequence[Item],
@@ -60,10 +74,8 @@ def build_placeholder(
     tool_name: str,
     retrieval_tool: str | None,
     index: Reference | None,
-) -> tuple[Block, ...] | None:
-    """Return the blocks that go into the conversation, or None if nothing that fits would say enough.
-
-    The first is the notice with the previews; each medium's mark and each unknown block follow in their order.
+) -> Placeholder | None:
+    """Return what goes into the conversation, or None if nothing that fits would say enough.
 
     Args:
         items: every block of the result; a stored one with its reference.
@@ -115,18 +127,22 @@ def cut_to(
 
 def _fit(
     head: str, listed: Sequence[Item], rest: tuple[Block, ...], leave: Leave, counter: TokenCounter
-) -> tuple[Block, ...] | None:
+) -> Placeholder | None:
     """Return the placeholder with previews as large as the limit allows, or None if it is too much without any."""
     budget = leave.preview_tokens
     for _ in range(_ROUNDS):
         previews = _previews(listed, counter, budget=budget)
-        blocks = _assemble(head, previews, rest)
-        over = 0 if leave.limit is None else _cost(blocks, counter) - leave.limit
+        made = _priced(_assemble(head, previews, rest), counter)
+        over = 0 if leave.limit is None else made.tokens - leave.limit
         if over <= 0:
-            return blocks
+            return made
         budget = max(0, min(budget, counter.count(previews)) - over)
-    blocks = _assemble(head, "", rest)
-    return blocks if leave.limit is None or _cost(blocks, counter) <= leave.limit else None
+    made = _priced(_assemble(head, "", rest), counter)
+    return made if leave.limit is None or made.tokens <= leave.limit else None
+
+
+def _priced(blocks: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
+    return Placeholder(blocks=blocks, tokens=_cost(blocks, counter))
 
 
 def _assemble(head: str, previews: str, rest: tuple[Block, ...]) -> tuple[Block, ...]:
@@ -154,7 +170,8 @@ def _previews(items: Sequence[Item], counter: TokenCounter, *, budget: int) -> s
     """Return the previews of the texts among ``items``; what a short one does not need goes to the longer ones."""
     texts = [item for item in items if item.content is not None and item.content.text]
     if len(texts) == 1 and texts[0].content is not None:
-        return preview(texts[0].content, counter, budget=budget)
+        ready = texts[0].prepared
+        return ready[1] if ready and ready[0] == budget else preview(texts[0].content, counter, budget=budget)
     made: dict[int, str] = {}
     left = budget
     for position, (number, item) in enumerate(sorted(enumerate(texts), key=lambda pair: _length(pair[1]))):

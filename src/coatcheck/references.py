@@ -2,6 +2,9 @@
 
     key        = <16 hex of SHA-256(scope)>/<16 hex of SHA-256(content type, content)>
     reference  = <tool slug>-<the same 16 hex of the content>-<4 hex over scope and content>
+    name       = <tool slug>_<the same 16 hex of the content>_scope_<16 hex of SHA-256(scope)>
+
+The name is for storages that choose their references themselves: they are asked to keep it in them.
 
 Nothing random, no clock, no counter: the same call, content and scope give the same reference in every framework, on
 every storage, after any restart. The four check digits tell a reference of this scope from any other, so a miss can be
@@ -26,10 +29,14 @@ __all__ = (
     "canonical_reference",
     "content_digest",
     "find_references",
+    "find_storage_references",
     "make_reference",
+    "names_scope",
     "resolve_reference",
+    "resolve_storage_reference",
     "scope_tag",
     "storage_key",
+    "storage_name",
 )
 
 DIGEST_LENGTH = 16
@@ -41,6 +48,9 @@ CHECK_LENGTH = 4
 MAX_REFERENCE_LENGTH = 256
 """Characters. The longest reference ever made has 32 + 1 + 16 + 1 + 4; the rest is room for what models put around."""
 
+MAX_STORAGE_REFERENCE_LENGTH = 4_096
+"""The same for a reference that a storage chose, which may be a path: the longest that Linux takes."""
+
 _MAX_SLUG_LENGTH = 32
 _REFERENCE = re.compile(r"(?<![\w-])(?:[\w.-]{0,64}-)?([0-9A-Fa-f]{16})-([0-9A-Fa-f]{4})(?![\w-])", re.ASCII)
 
@@ -48,6 +58,9 @@ _REFERENCE = re.compile(r"(?<![\w-])(?:[\w.-]{0,64}-)?([0-9A-Fa-f]{16})-([0-9A-F
 
 _EXACT_REFERENCE = re.compile(r"(?<![0-9a-z_-])[0-9a-z_]{1,32}-[0-9a-f]{16}-[0-9a-f]{4}(?![\w-])", re.ASCII)
 """What was made here, in a text."""
+
+_SCOPE_IN_NAME = re.compile(r"scope_([0-9a-f]{16})(?![0-9a-f])")
+_NO_REFERENCE = r"\s\"'`<>()\[\]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,19 +114,13 @@ def resolve_reference(reference: object, scope: str) -> str:
         ReferenceNotFound: it has not the form of a reference, or its check does not belong to ``scope``.
 
     """
-    if not isinstance(reference, str) or not reference.strip():
-        shown = repr(reference) if isinstance(reference, str) else type(reference).__name__
-        msg = f"reference must be a non-empty text as shown in the placeholder, not {shown}"
-        raise InvalidRequest(msg)
-    if len(reference) > MAX_REFERENCE_LENGTH:
-        msg = f"reference has {len(reference):,} characters, more than {MAX_REFERENCE_LENGTH}: pass one reference only"
-        raise InvalidRequest(msg)
-    found = list(_REFERENCE.finditer(reference))
+    given = _required(reference, longest=MAX_REFERENCE_LENGTH)
+    found = list(_REFERENCE.finditer(given))
     if len(found) != 1:
-        raise ReferenceNotFound(miss(reference, expired=False), reference=reference)
+        raise ReferenceNotFound(miss(given, expired=False), reference=given)
     digest, check = found[0].group(1).lower(), found[0].group(2).lower()
     if check != _check(scope, digest):
-        raise ReferenceNotFound(miss(reference, expired=False), reference=reference)
+        raise ReferenceNotFound(miss(given, expired=False), reference=given)
     return storage_key(scope, digest)
 
 
@@ -126,6 +133,52 @@ def canonical_reference(reference: str) -> str:
 def find_references(text: str) -> Iterator[re.Match[str]]:
     """Yield every place in ``text`` that has the form of a reference, whatever its scope."""
     return _EXACT_REFERENCE.finditer(text)
+
+
+def storage_name(tool_name: str, scope: str, *, digest: str) -> str:
+    """Return the name that a storage is asked to keep in a reference of its own choice.
+
+    It holds the digest, since a place in the result would come back with the tool's next call and overwrite this one.
+    """
+    return f"{_slug(tool_name)}_{digest[:DIGEST_LENGTH]}_scope_{scope_tag(scope)}"
+
+
+def resolve_storage_reference(reference: object, scope: str) -> str:
+    """Return a reference that a storage chose, as that storage knows it.
+
+    Raises:
+        InvalidRequest: ``reference`` is no text, empty, or longer than 4,096 characters.
+        ReferenceNotFound: it holds the name of another scope.
+
+    """
+    wanted = _required(reference, longest=MAX_STORAGE_REFERENCE_LENGTH).strip().strip("\"'`")
+    if _SCOPE_IN_NAME.search(wanted) and not names_scope(wanted, scope):
+        raise ReferenceNotFound(miss(wanted, expired=False), reference=wanted)
+    return wanted
+
+
+def names_scope(reference: str, scope: str) -> bool:
+    """Return whether a reference that a storage chose shows that it was made in ``scope``."""
+    # The last one counts: a tool's name, which comes before it, may have been made to look like a scope.
+    return _SCOPE_IN_NAME.findall(reference)[-1:] == [scope_tag(scope)]
+
+
+def find_storage_references(text: str, scope: str) -> Iterator[re.Match[str]]:
+    """Yield every place in ``text`` that has the form of a reference that a storage chose for content of ``scope``."""
+    return re.finditer(
+        rf"[^{_NO_REFERENCE}]*scope_{scope_tag(scope)}(?:[^{_NO_REFERENCE}]*[^{_NO_REFERENCE}.,;:!?])?", text
+    )
+
+
+def _required(reference: object, *, longest: int) -> str:
+    if not isinstance(reference, str) or not reference.strip():
+        shown = repr(reference) if isinstance(reference, str) else type(reference).__name__
+        msg = f"reference must be a non-empty text as shown in the placeholder, not {shown}"
+        raise InvalidRequest(msg)
+    if len(reference) > longest:
+        msg = f"reference has {len(reference):,} characters, more than {longest:,}: pass one reference only"
+        raise InvalidRequest(msg)
+    return reference
 
 
 def _check(scope: str, digest: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from coatcheck.storage.file import FileStorage
 from coatcheck.storage.memory import InMemoryStorage
-from coatcheck.storage.protocol import Deletes, Listed, Lists, LocalPath, ReadsRanges, Storage, Stored
+from coatcheck.storage.protocol import Deletes, Listed, Lists, LocalPath, NamesReferences, ReadsRanges, Storage, Stored
 
 __all__ = (
     "Deletes",
@@ -17,6 +17,7 @@ __all__ = (
     "Listed",
     "Lists",
     "LocalPath",
+    "NamesReferences",
     "ReadsRanges",
     "Storage",
     "Stored",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from coatcheck.errors import InvalidRequest
 from coatcheck.execution import Effect
 from coatcheck.storage.memory import InMemoryStorage
-from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage
+from coatcheck.storage.protocol import Deletes, Lists, LocalPath, NamesReferences, ReadsRanges, SavesUnnamed, Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,25 +21,28 @@ class StorageAccess:
     """Turns the methods of a storage into effects, whichever of them it has and whether they are async or not."""
 
     def __init__(self, storage: object) -> None:
-        """Take any object with the two methods of ``Storage``.
+        """Take any object with the two methods of ``Storage`` or of ``NamesReferences``.
 
         Raises:
             InvalidRequest: it has not both.
 
         """
-        if isinstance(storage, type) or not isinstance(storage, Storage):
+        if isinstance(storage, type) or not isinstance(storage, Storage | NamesReferences):
             msg = (
                 "storage must have the methods save and load, as FileStorage('./artifacts') and InMemoryStorage()"
                 f" have, not {storage!r}"
             )
             raise InvalidRequest(msg)
-        self.storage: Storage = storage
+        self.storage: Storage | NamesReferences = storage
+        self.names_references = not isinstance(storage, Storage)
         self.reads_ranges = isinstance(storage, ReadsRanges)
         self.saves_unnamed = isinstance(storage, SavesUnnamed)
         self._local = isinstance(storage, LocalPath | InMemoryStorage)
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Effect:
         """Save an entry. Answers with None."""
+        if not isinstance(self.storage, Storage):
+            raise self._lacks(Storage)
         call = partial(self.storage.save, key, content, content_type=content_type, metadata=metadata)
         return self._effect(self.storage.save, call, f"saving {len(content):,} bytes")
 
@@ -51,6 +54,14 @@ class StorageAccess:
             raise self._lacks(SavesUnnamed)
         method = self.storage.save_unnamed
         call = partial(method, content, scope_tag=scope_tag, content_type=content_type, name=name)
+        return self._effect(method, call, f"saving {len(content):,} bytes")
+
+    def save_named(self, name: str, content: bytes, *, content_type: str) -> Effect:
+        """Save an entry whose reference the storage chooses. Answers with that reference."""
+        if not isinstance(self.storage, NamesReferences):
+            raise self._lacks(NamesReferences)
+        method = self.storage.save_named
+        call = partial(method, name, content, content_type=content_type)
         return self._effect(method, call, f"saving {len(content):,} bytes")
 
     def load(self, key: str) -> Effect:

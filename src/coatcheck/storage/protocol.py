@@ -1,9 +1,10 @@
 """What a storage is: bytes under keys, and the capabilities that one may add.
 
-Two methods make a storage. Everything else is a capability, asked for with ``isinstance``; a storage with none of them
-works, only slower on large content and without clean-up. All methods may be plain or ``async``: the engine awaits what
-is awaitable and keeps what is not off the event loop. Keys are made by ``coatcheck.references`` and hold only hex
-digits, one ``/`` and an optional ``-lines``; a storage may rely on that and should refuse anything else.
+Two methods make a storage; a foreign one that names its references itself has ``NamesReferences`` instead. Everything
+else is a capability, asked for with ``isinstance``; a storage with none of them works, only slower on large content and
+without clean-up. All methods may be plain or ``async``: the engine awaits what is awaitable and keeps what is not off
+the event loop. Keys are made by ``coatcheck.references`` and hold only hex digits, one ``/`` and an optional
+``-lines``; a storage may rely on that and should refuse anything else.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ __all__ = (
     "Lists",
     "LocalPath",
     "MaybeAwaitable",
+    "NamesReferences",
     "ReadsRanges",
     "SavesUnnamed",
     "Storage",
@@ -77,6 +79,29 @@ class Storage(Protocol):
 
     def load(self, key: str) -> MaybeAwaitable[Stored | None]:
         """Return the whole entry, or None if there is none."""
+        ...
+
+
+@runtime_checkable
+class NamesReferences(Protocol):
+    """Chooses its references itself, as the frameworks' own storages do: ``load`` takes what ``save_named`` returned.
+
+    The model is shown that reference as it is. Without keys there are no metadata, parts or line indexes, so reading a
+    part loads the whole.
+    """
+
+    def save_named(self, name: str, content: bytes, *, content_type: str) -> MaybeAwaitable[str]:
+        """Save an entry whole or not at all; return its reference, one line without spaces at its ends.
+
+        ``name`` holds only small letters, digits and underscores. It is the same for the same content, tool and scope,
+        and no other content has it. A reference that keeps it can be read in the scope of the saving only; one that
+        does not can be read in every scope.
+        Any exception means that nothing was saved; the tool result then stays in the conversation.
+        """
+        ...
+
+    def load(self, key: str) -> MaybeAwaitable[Stored | None]:
+        """Return the entry that has this reference, or None if there is none."""
         ...
 
 

@@ -1,0 +1,284 @@
+"""What the engine keeps in a storage: contents of a scope, saved for a reference and found again by it.
+
+Two kinds of storage meet here. One with keys is told where to put things, and gets type, digest and line index beside
+them. One that names its references itself (``NamesReferences``) is asked to use a name that shows the scope. Who may
+read what is decided here and in ``references``; what is read of it belongs to ``reading``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, cast
+
+from coatcheck.errors import CoatcheckError, CorruptContent, ReferenceExpired, ReferenceNotFound, StorageError
+from coatcheck.execution import Steps, beside
+from coatcheck.notice import miss
+from coatcheck.reading import Encoded, Part, Source
+from coatcheck.references import (
+    MAX_STORAGE_REFERENCE_LENGTH,
+    Reference,
+    canonical_reference,
+    content_digest,
+    find_references,
+    find_storage_references,
+    make_reference,
+    names_scope,
+    resolve_reference,
+    resolve_storage_reference,
+    scope_tag,
+    storage_key,
+    storage_name,
+)
+from coatcheck.storage.protocol import Stored
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from coatcheck.storage.access import StorageAccess
+
+__all__ = ("Contents", "Found", "Saved")
+
+HASHED_BESIDE_BYTES = 1_000_000
+"""From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
+
+_INDEX_TYPE = "application/vnd.coatcheck.lines+json"
+_INDEX_SUFFIX = "-lines"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A content that was stored."""
+
+    reference: Reference
+    """By which it is found again."""
+
+    path: str | None
+    """The file that holds it, where the storage keeps files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A content that is there."""
+
+    reference: str
+    """The reference, without what a model put around it."""
+
+    key: str
+    """What the storage calls it."""
+
+    stored: Stored
+    """The entry; its content is there only where the storage cannot read parts."""
+
+    @property
+    def source(self) -> Source:
+        """What ``reading`` needs to know of it."""
+        return Source(
+            reference=self.reference,
+            content_type=self.stored.content_type,
+            size=self.stored.size,
+            characters=_whole_number(self.stored.metadata.get("characters")),
+            lines=_whole_number(self.stored.metadata.get("lines")),
+            has_index="index" in self.stored.metadata,
+        )
+
+
+class _Digest:
+    """The digest of one content: computed at once where it is small, on another thread where it is large."""
+
+    def __init__(self, content_type: str, data: bytes) -> None:
+        compute = partial(content_digest, content_type, data)
+        self.is_running = len(data) >= HASHED_BESIDE_BYTES
+        self._value = beside(compute).result if self.is_running else cache(compute)
+
+    @property
+    def value(self) -> str:
+        """The full digest, waited for where it must be."""
+        return self._value()
+
+
+class Contents:
+    """Saves and finds contents in one storage, as generators of effects."""
+
+    def __init__(self, storage: StorageAccess) -> None:
+        self._storage = storage
+
+    # Saving.
+
+    def save(
+        self, data: bytes, content_type: str, *, scope: str, tool_name: str, describe: Callable[[], Encoded] | None
+    ) -> Steps[Saved | CoatcheckError]:
+        """Store bytes; return where, or the error that it ended with.
+
+        Args:
+            data: the content, whole.
+            content_type: its MIME type.
+            scope: who may read it.
+            tool_name: for the reference.
+            describe: gives the lines of a text; called while a large content is being hashed.
+
+        """
+        digest = _Digest(content_type, data)
+        if self._storage.names_references:
+            return (yield from self._save_named(data, content_type, digest, scope=scope, tool_name=tool_name))
+
+        def name() -> tuple[str, Mapping[str, str]]:
+            metadata = _metadata(describe()) if describe is not None else {}
+            return storage_key(scope, digest.value), {**metadata, "sha256": digest.value}
+
+        if self._storage.saves_unnamed and digest.is_running:
+            answer = yield self._storage.save_unnamed(
+                data, scope_tag=scope_tag(scope), content_type=content_type, name=name
+            )
+        else:
+            key, metadata = name()
+            answer = yield self._storage.save(key, data, content_type=content_type, metadata=metadata)
+        key = storage_key(scope, digest.value)
+        index = describe().index if describe is not None else None
+        if index is not None and not isinstance(answer, CoatcheckError):
+            encoded = index.to_bytes()
+            checksum = {"sha256": content_digest(_INDEX_TYPE, encoded)}
+            answer = yield self._storage.save(key + _INDEX_SUFFIX, encoded, content_type=_INDEX_TYPE, metadata=checksum)
+        if isinstance(answer, CoatcheckError):
+            return answer
+        identifier = make_reference(tool_name, scope, digest=digest.value)
+        path = self._storage.path_of(key, content_type=content_type)
+        return Saved(reference=Reference(id=identifier, content_type=content_type, size=len(data)), path=path)
+
+    def _save_named(
+        self, data: bytes, content_type: str, digest: _Digest, *, scope: str, tool_name: str
+    ) -> Steps[Saved | CoatcheckError]:
+        name = storage_name(tool_name, scope, digest=digest.value)
+        answer = yield self._storage.save_named(name, data, content_type=content_type)
+        if isinstance(answer, CoatcheckError):
+            return answer
+        if not _is_reference(answer):
+            return StorageError(
+                "the storage must answer save_named with a reference, one line of at most"
+                f" {MAX_STORAGE_REFERENCE_LENGTH:,} characters without spaces at its ends, not {str(answer)[:80]!r}"
+            )
+        reference = Reference(id=cast("str", answer), content_type=content_type, size=len(data))
+        return Saved(reference=reference, path=None)
+
+    def missing(self, references: Sequence[Reference], scope: str) -> Steps[bool]:
+        """Return whether a bounded storage pushed out one block of a result to make room for another."""
+        if len(references) < 2 or not self._storage.reads_ranges:  # noqa: PLR2004 - one block pushes out no other
+            return False
+        for reference in references:
+            found = yield self._storage.load_range(self._key(reference.id, scope), start=0, length=0)
+            if not isinstance(found, Stored):
+                return True
+        return False
+
+    # Finding.
+
+    def belongs(self, reference: str, scope: str) -> bool:
+        """Return whether a reference is one of this scope; whether its content is still there is another question."""
+        try:
+            self._key(reference, scope)
+        except CoatcheckError:
+            return False
+        return True
+
+    def references_in(self, text: str, scope: str) -> Iterator[re.Match[str]]:
+        """Yield what looks like a reference in ``text``; of those that a storage chose, the ones of ``scope``."""
+        return find_storage_references(text, scope) if self._storage.names_references else find_references(text)
+
+    def find(self, reference: str, scope: str) -> Steps[Found]:
+        """Return the content that a reference names, as it is known before anything of it is read.
+
+        Raises:
+            InvalidRequest: this is no reference.
+            ReferenceExpired: the content is no longer there.
+            ReferenceNotFound: it never was, in this scope.
+            StorageError: the storage failed, or the bytes are not those that were saved.
+
+        """
+        key = self._key(reference, scope)
+        if self._storage.reads_ranges:
+            answer = yield self._storage.load_range(key, start=0, length=0)
+        else:
+            answer = yield self._storage.load(key)
+        stored = self._entry(answer, reference, scope)
+        if not self._storage.reads_ranges:
+            self._verify(stored, key)
+        named = self._storage.names_references
+        return Found(reference=key if named else canonical_reference(reference), key=key, stored=stored)
+
+    def load(self, reference: str, scope: str) -> Steps[Stored]:
+        """Return a content whole and checked; raises what ``find`` raises."""
+        key = self._key(reference, scope)
+        stored = self._entry((yield self._storage.load(key)), reference, scope)
+        self._verify(stored, key)
+        return stored
+
+    def part(self, found: Found, wanted: Part, *, scope: str) -> Steps[bytes]:
+        """Return some bytes of a content; raises what ``find`` raises."""
+        if not self._storage.reads_ranges:
+            return found.stored.content[wanted.start : wanted.start + wanted.length]
+        answer = yield self._storage.load_range(found.key, start=wanted.start, length=wanted.length)
+        return self._entry(answer, found.reference, scope).content
+
+    def index(self, found: Found) -> Steps[bytes | None]:
+        """Return the stored index of the lines of a text, or None if there is none."""
+        answer = yield self._storage.load(found.key + _INDEX_SUFFIX)
+        return answer.content if isinstance(answer, Stored) else None
+
+    def _key(self, reference: str, scope: str) -> str:
+        if self._storage.names_references:
+            return resolve_storage_reference(reference, scope)
+        return resolve_reference(reference, scope)
+
+    def _entry(self, answer: object, reference: str, scope: str) -> Stored:
+        """Return the entry that a storage answered with.
+
+        Raises:
+            ReferenceExpired: there is none.
+            ReferenceNotFound: there is none, and nothing says that there ever was.
+            StorageError: the storage failed, or answered with something else.
+
+        """
+        if isinstance(answer, Stored):
+            return answer
+        if answer is None:
+            if self._storage.names_references and not names_scope(reference, scope):
+                raise ReferenceNotFound(miss(reference, expired=False), reference=reference)
+            raise ReferenceExpired(miss(reference, expired=True), reference=reference)
+        if isinstance(answer, CoatcheckError):
+            raise answer
+        msg = f"the storage answered with {type(answer).__name__} instead of coatcheck.Stored or None"
+        raise StorageError(msg)
+
+    def _verify(self, entry: Stored, key: str) -> None:
+        """Check a whole entry against its key and its full digest; a storage without keys kept neither.
+
+        Raises:
+            CorruptContent: the bytes are not those that were saved.
+
+        """
+        if self._storage.names_references:
+            return
+        digest = content_digest(entry.content_type, entry.content)
+        if not digest.startswith(key.rpartition("/")[2]) or entry.metadata.get("sha256", digest) != digest:
+            msg = f"the content under {key!r} is not what was saved there: its SHA-256 differs"
+            raise CorruptContent(msg)
+
+
+def _metadata(encoded: Encoded) -> dict[str, str]:
+    """Return what is stored beside a text, so that it can be read in parts."""
+    totals = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
+    return totals if encoded.index is None else {**totals, "index": "lines"}
+
+
+def _is_reference(answer: object) -> bool:
+    return (
+        isinstance(answer, str)
+        and 0 < len(answer) <= MAX_STORAGE_REFERENCE_LENGTH
+        and answer == answer.strip()
+        and len(answer.splitlines()) == 1
+    )
+
+
+def _whole_number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
