@@ -11,7 +11,7 @@ import inspect
 import os
 import time
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
@@ -32,15 +32,15 @@ from coatcheck.plan import SHRINK_FROM_TOKENS, Decision, Keep, Leave, Limits, Me
 from coatcheck.policy import Policies, Policy, Rule, Verdict
 from coatcheck.preview import Previewed, preview
 from coatcheck.reading import Answer as ReadAnswer
-from coatcheck.reading import Encoded, IndexNeeded, Part, Request, encode_bytes, index_text, is_text, read
+from coatcheck.reading import Encoded, IndexNeeded, Part, Request, encode_bytes, encode_text, index_text, is_text, read
 from coatcheck.references import Reference, scope_tag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from coatcheck.storage.access import StorageAccess
     from coatcheck.storage.protocol import Listed
-    from coatcheck.tokens import TokenCounter
+    from coatcheck.tokens import Estimate, TokenCounter
 
 __all__ = ("Call", "Configuration", "Engine")
 
@@ -86,25 +86,31 @@ class Call:
 
 
 class _Departing:
-    """A text that leaves: its bytes at once; its lines and its preview once asked for, best while it is hashed."""
+    """A text that leaves: its bytes at once, and what takes time once it is asked for, best while they are hashed."""
 
-    def __init__(self, text: str, content_type: str, counter: TokenCounter) -> None:
-        self.content_type = content_type
-        self.data, starts = encode_bytes(text)
-        self.prepared: tuple[int, str] | None = None
-        self.lines = cache(partial(index_text, text, self.data, starts))
-        self._text = text
-        self._counter = counter
+    def __init__(self, text: str, content_type: str, prepare: Callable[[Previewed], tuple[int, str] | None]) -> None:
+        self.data, self._starts = encode_bytes(text)
+        self._text, self._content_type, self._prepare = text, content_type, prepare
 
+    @cached_property
+    def lines(self) -> Encoded:
+        """Where the lines lie."""
+        return index_text(self._text, self.data, self._starts)
+
+    @cached_property
     def content(self) -> Previewed:
-        """Return the text as previews see it."""
-        return Previewed(text=self._text, content_type=self.content_type, lines=self.lines().lines)
+        """The text as previews see it."""
+        return Previewed(text=self._text, content_type=self._content_type, lines=self.lines.lines)
 
-    def describe(self, preview_tokens: int) -> Encoded:
-        """Return what there is to know of the lines, and prepare a preview, unless it may have no tokens."""
-        if preview_tokens and self.prepared is None:
-            self.prepared = preview_tokens, preview(self.content(), self._counter, budget=preview_tokens)
-        return self.lines()
+    @cached_property
+    def prepared(self) -> tuple[int, str] | None:
+        """What the placeholder may take over; see ``Item``."""
+        return self._prepare(self.content)
+
+    def describe(self) -> Encoded:
+        """Return where the lines lie, and prepare the rest."""
+        _ = self.prepared
+        return self.lines
 
 
 class Engine:
@@ -199,7 +205,7 @@ class Engine:
             size = sized.estimate(exact_up_to=budget).tokens
             if decision == Keep(reason="within the threshold") and size > SHRINK_FROM_TOKENS:
                 # The threshold that fired is what the step had left for this result: less than it takes.
-                leaving[index] = leave(size - 1, measure, limits=limits)
+                leaving[index] = leave(size - 1, limits=limits)
                 movable.append((size, min(size, leaving[index].preview_tokens + NOTICE_ROOM)))
             else:
                 movable.append(None)
@@ -215,10 +221,17 @@ class Engine:
 
     def _leave(self, call: Call, measure: Measure, decision: Leave) -> Steps[Outcome]:
         """Store every block, then hand out the placeholder. If anything fails, the result stays."""
-        alone = sum(1 for text in measure.texts if text) == 1  # several share the budget once all are known
+        alone = sum(1 for text in measure.texts if text) == 1
+
+        def prepare(content: Previewed) -> tuple[int, str] | None:
+            """Estimate and preview while the content is hashed. Several texts share the budget once all are known."""
+            measure.estimate(exact_up_to=decision.exact_up_to)
+            budget = decision.preview_tokens
+            return (budget, preview(content, self._counter, budget=budget)) if alone else None
+
         items: list[Item] = []
         for block, text in zip(call.result.blocks, measure.texts, strict=True):
-            saved = yield from self._save_block(call, block, text, prepared_tokens=decision.preview_tokens * alone)
+            saved = yield from self._save_block(call, block, text, prepare=prepare)
             if isinstance(saved, CoatcheckError):
                 rest = [Item(block=later) for later in call.result.blocks[len(items) :]]
                 return self._not_stored(call, measure, decision, items=[*items, *rest], error=saved)
@@ -232,6 +245,7 @@ class Engine:
             items,
             decision,
             counter=self._counter,
+            tokens=measure.estimate(exact_up_to=decision.exact_up_to),
             tool_name=call.result.tool_name,
             retrieval_tool=call.retrieval_tool,
         )
@@ -244,23 +258,24 @@ class Engine:
             placeholder = build(index=index)
         if placeholder is None or (decision.limit is not None and not measure.local_exceeds(placeholder.tokens)):
             return self.keep(call, Keep(reason="would not shrink"))
-        return self._offloaded(call, decision, placeholder, references=references)
+        tokens = measure.estimate(exact_up_to=decision.exact_up_to)
+        return self._offloaded(call, tokens, placeholder, references=references)
 
     def _offloaded(
-        self, call: Call, decision: Leave, placeholder: Placeholder, *, references: tuple[Reference, ...]
+        self, call: Call, tokens: Estimate, placeholder: Placeholder, *, references: tuple[Reference, ...]
     ) -> Offloaded:
         size = sum(reference.size for reference in references)
-        saved = max(0, decision.tokens.tokens - placeholder.tokens)
+        saved = max(0, tokens.tokens - placeholder.tokens)
         self._recorder.count(results=1, offloaded=1, bytes_stored=size, tokens_saved=saved)
         self._emit(
             call,
             "offloaded",
             references=tuple(reference.id for reference in references),
             size=size,
-            tokens=decision.tokens.tokens,
+            tokens=tokens.tokens,
             tokens_saved=saved,
         )
-        return Offloaded(blocks=placeholder.blocks, references=references, tokens=decision.tokens)
+        return Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens)
 
     def _not_stored(
         self, call: Call, measure: Measure, decision: Leave, *, items: Sequence[Item], error: CoatcheckError
@@ -274,20 +289,21 @@ class Engine:
             item if text is None or item.content is not None else replace(item, content=_previewed(text))
             for item, text in zip(items, measure.texts, strict=True)
         ]
+        tokens = measure.estimate(exact_up_to=decision.exact_up_to)
         blocks = cut_to(
             described,
             limit,
             counter=self._counter,
             tool_name=call.result.tool_name,
-            tokens=decision.tokens,
+            tokens=tokens,
             reason=_cause(error),
         )
         self._recorder.count(results=1, truncated=1)
-        self._emit(call, "truncated", tokens=decision.tokens.tokens, reason=str(error))
+        self._emit(call, "truncated", tokens=tokens.tokens, reason=str(error))
         return Truncated(blocks=blocks, error=error)
 
     def _save_block(
-        self, call: Call, block: Block, text: str | None, *, prepared_tokens: int
+        self, call: Call, block: Block, text: str | None, *, prepare: Callable[[Previewed], tuple[int, str] | None]
     ) -> Steps[Item | CoatcheckError]:
         """Store one block, if it is one that is stored, and return what the placeholder needs to know of it."""
         save = partial(self._contents.save, scope=call.scope, tool_name=call.result.tool_name)
@@ -297,9 +313,9 @@ class Engine:
                 if not text:
                     return item
                 content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
-                leaving = _Departing(text, content_type, self._counter)
-                saved = yield from save(leaving.data, content_type, describe=partial(leaving.describe, prepared_tokens))
-                item = replace(item, content=leaving.content(), prepared=leaving.prepared)
+                leaving = _Departing(text, content_type, prepare)
+                saved = yield from save(leaving.data, content_type, describe=leaving.describe)
+                item = replace(item, content=leaving.content, prepared=leaving.prepared)
             case MediaBlock():
                 if not block.data:
                     return item
@@ -314,13 +330,9 @@ class Engine:
     def _save_index(self, call: Call, references: Sequence[Reference]) -> Steps[Reference | CoatcheckError]:
         """Store the list of all references of a result that has too many to be shown one by one."""
         listing = "".join(f"{index_entry(position, reference)}\n" for position, reference in enumerate(references, 1))
-        leaving = _Departing(listing, "text/plain", self._counter)
+        encoded = encode_text(listing)
         saved = yield from self._contents.save(
-            leaving.data,
-            leaving.content_type,
-            scope=call.scope,
-            tool_name=call.result.tool_name,
-            describe=leaving.lines,
+            encoded.data, "text/plain", scope=call.scope, tool_name=call.result.tool_name, describe=lambda: encoded
         )
         return saved if isinstance(saved, CoatcheckError) else saved.reference
 

@@ -71,6 +71,7 @@ def build_placeholder(
     leave: Leave,
     *,
     counter: TokenCounter,
+    tokens: Estimate,
     tool_name: str,
     retrieval_tool: str | None,
     index: Reference | None,
@@ -81,6 +82,7 @@ def build_placeholder(
         items: every block of the result; a stored one with its reference.
         leave: the decision, with the budget of the previews and the limit of the whole.
         counter: measures both.
+        tokens: what the result would have cost.
         tool_name: for the notice.
         retrieval_tool: the name under which the agent has the retrieval tool, or None.
         index: the stored list of all references, where there are more than ``MOST_LISTED``.
@@ -98,7 +100,7 @@ def build_placeholder(
             lines,
             tool_name=tool_name,
             blocks=len(stored),
-            tokens=leave.tokens,
+            tokens=tokens,
             retrieval_tool=retrieval_tool,
             searchable=any(item.content is not None for item in stored),
         )

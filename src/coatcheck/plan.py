@@ -87,8 +87,9 @@ class Leave:
     preview_tokens: int
     """Tokens of preview that the placeholder may hold."""
 
-    tokens: Estimate
-    """Tokens of the result."""
+    exact_up_to: int
+    """How many tokens of the result are counted, for the notice, rather than extrapolated. The counting is left to
+    whoever words the notice: on large content there is a better moment for it than this one."""
 
     @property
     def limit(self) -> int | None:
@@ -118,6 +119,7 @@ class Measure:
         )
         self._counter = counter
         self._measured = measured_tokens
+        self._estimates: dict[int, Estimate] = {}
 
     def exceeds(self, limit: int) -> bool:
         """Return whether the result has more than ``limit`` tokens."""
@@ -139,9 +141,14 @@ class Measure:
         return sum(len(text) for text in self.texts if text) > limit
 
     def estimate(self, *, exact_up_to: int) -> Estimate:
-        """Return the tokens of the whole result; see ``tokens.estimate_tokens``."""
+        """Return the tokens of the whole result, estimated once; see ``tokens.estimate_tokens``."""
         if self._measured is not None:
             return Estimate(self._measured, exact=True)
+        if exact_up_to not in self._estimates:
+            self._estimates[exact_up_to] = self._estimate(exact_up_to)
+        return self._estimates[exact_up_to]
+
+    def _estimate(self, exact_up_to: int) -> Estimate:
         estimates = [estimate_tokens(text, self._counter, exact_up_to=exact_up_to) for text in self.texts if text]
         exact = all(estimate.exact for estimate in estimates)
         return Estimate(self.media + sum(estimate.tokens for estimate in estimates), exact=exact)
@@ -166,11 +173,11 @@ def decide(measure: Measure, rule: Rule, *, limits: Limits, is_error: bool) -> D
         return _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="error")
     match rule:
         case Always():
-            decision: Decision = leave(None, measure, limits=limits)
+            decision: Decision = leave(None, limits=limits)
         case Never():
             decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="policy")
         case OverChars() if measure.characters_exceed(rule.threshold):
-            decision = leave(max(1, rule.threshold // CHARACTERS_PER_TOKEN), measure, limits=limits)
+            decision = leave(max(1, rule.threshold // CHARACTERS_PER_TOKEN), limits=limits)
         case OverChars():
             decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="within the threshold")
         case OverTokens() | OverShare():
@@ -204,14 +211,14 @@ def media_tokens(media_type: str) -> int:
 
 
 def _leave_above(threshold: int, measure: Measure, *, limits: Limits, reason: KeepReason) -> Decision:
-    return leave(threshold, measure, limits=limits) if measure.exceeds(threshold) else Keep(reason=reason)
+    return leave(threshold, limits=limits) if measure.exceeds(threshold) else Keep(reason=reason)
 
 
-def leave(threshold: int | None, measure: Measure, *, limits: Limits) -> Leave:
+def leave(threshold: int | None, *, limits: Limits) -> Leave:
     """Return the decision that a result leaves, because of ``threshold`` tokens or, with None, whatever its size."""
     preview = limits.preview_tokens if threshold is None else min(limits.preview_tokens, int(threshold * PREVIEW_SHARE))
     exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else limits.preview_tokens)
-    return Leave(threshold=threshold, preview_tokens=preview, tokens=measure.estimate(exact_up_to=exact_up_to))
+    return Leave(threshold=threshold, preview_tokens=preview, exact_up_to=exact_up_to)
 
 
 def _text_of(block: Block) -> str | None:

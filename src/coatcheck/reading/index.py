@@ -44,6 +44,9 @@ MAX_CHECKPOINTS = 4_096
 INDEX_THRESHOLD = 1_048_576
 """Bytes. Up to 1 MiB a scan from the start takes less time than fetching an index."""
 
+_LONG_LINE = 48
+"""Bytes. From here on ``bytes.replace`` counts line ends faster than ``bytes.count``, measured on CPython 3.11."""
+
 _VERSION = 1
 _SURROGATES = re.compile(rb"((?:\xed[\xa0-\xbf][\x80-\xbf])+)")
 _LONGEST_CHARACTER = 4
@@ -153,13 +156,17 @@ def index_text(text: str, data: bytes, starts: Sequence[int]) -> Encoded:
 
     Apart from encoding, because it can be done while the bytes are hashed and after they are written.
     """
-    newlines, checkpoints = 0, []
+    newlines, checkpoints, are_long = 0, [], False
     every = max(1, -(-len(starts) // MAX_CHECKPOINTS))
-    for number, byte in enumerate(starts):
-        start = number * CHUNK_CHARACTERS
+    for number, (byte, end) in enumerate(pairwise((*starts, len(data)))):
         if number % every == 0:
-            checkpoints.append(Place(byte, newlines, start))
-        newlines += text.count("\n", start, start + CHUNK_CHARACTERS)
+            checkpoints.append(Place(byte, newlines, number * CHUNK_CHARACTERS))
+        chunk = data[byte:end]
+        # bytes.replace leaps from one line end to the next, which bytes.count does not: up to ten times as fast in
+        # long lines, but twenty times slower in short ones. Lines are as long as they were in the chunk before.
+        found = len(chunk) - len(chunk.replace(b"\n", b"")) if are_long else chunk.count(b"\n")
+        are_long = found * _LONG_LINE < len(chunk)
+        newlines += found
     lines = newlines + (text != "" and not text.endswith("\n"))
     index = None
     if len(data) > INDEX_THRESHOLD:
