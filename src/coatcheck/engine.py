@@ -28,21 +28,22 @@ from coatcheck.execution import Effect, Steps
 from coatcheck.notice import index_entry, is_placeholder
 from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
 from coatcheck.placeholder import MOST_LISTED, Item, Placeholder, build_placeholder, cut_to
-from coatcheck.plan import SHRINK_FROM_TOKENS, Decision, Keep, Leave, Limits, Measure, choose_for_step, decide, leave
-from coatcheck.policy import Policies, Policy, Rule, Verdict
+from coatcheck.plan import Decision, Keep, Leave, Measure, decide, fit_step
+from coatcheck.policy import Policy, Rule, Verdict
 from coatcheck.preview import Previewed, preview
 from coatcheck.reading import Answer as ReadAnswer
 from coatcheck.reading import Encoded, IndexNeeded, Part, Request, encode_bytes, encode_text, index_text, is_text, read
 from coatcheck.references import Reference, scope_tag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from coatcheck.configuration import Configuration
     from coatcheck.storage.access import StorageAccess
     from coatcheck.storage.protocol import Listed
-    from coatcheck.tokens import Estimate, TokenCounter
+    from coatcheck.tokens import Estimate
 
-__all__ = ("Call", "Configuration", "Engine")
+__all__ = ("Call", "Engine")
 
 SWEEP_GRACE_SECONDS = 3_600.0
 """``sweep`` leaves alone what was saved within the last hour: a conversation may be about to use it."""
@@ -50,22 +51,6 @@ SWEEP_GRACE_SECONDS = 3_600.0
 PLACEHOLDER_ROOM = 1_500
 """Tokens that notice, references and marks of a placeholder can take beside its preview. What opens like a placeholder
 but is longer was written by a tool, and leaves."""
-
-NOTICE_ROOM = 200
-"""Tokens that a placeholder of one block takes beside its preview, rounded up."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
-    """What an offloader was told, checked."""
-
-    counter: TokenCounter
-    policies: Policies
-    limits: Limits
-    retrieval_tokens: int
-    step_tokens: int | None
-    max_query_bytes: int
-    show_path: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,20 +116,19 @@ class Engine:
         return (yield from self._carry_out(call, measure, decision))
 
     def offload_step(self, calls: Sequence[Call]) -> Steps[tuple[Outcome, ...]]:
-        """Decide about all results of one step; what would stay leaves too, largest first, until the step fits."""
+        """Decide about all results of one step together, then carry it out for each."""
         decided: list[tuple[Call, Measure, Decision]] = []
         for call in calls:
             measure, decision = yield from self._decide(call)
             decided.append((call, measure, decision))
-        outcomes: dict[int, Outcome] = {}
-        for index, (call, measure, decision) in enumerate(decided):
-            if isinstance(decision, Leave):
-                outcomes[index] = yield from self._carry_out(call, measure, decision)
-        more = self._over_step_budget([(measure, decision) for _, measure, decision in decided], outcomes)
-        for index, (call, measure, decision) in enumerate(decided):
-            if index not in outcomes:
-                outcomes[index] = yield from self._carry_out(call, measure, more.get(index, decision))
-        return tuple(outcomes[index] for index in range(len(decided)))
+        decisions = [decision for _, _, decision in decided]
+        if self._configuration.step_tokens is not None:
+            sized = [(measure, decision) for _, measure, decision in decided]
+            decisions = fit_step(sized, self._configuration.step_tokens, limits=self._configuration.limits)
+        outcomes: list[Outcome] = []
+        for (call, measure, _), decision in zip(decided, decisions, strict=True):
+            outcomes.append((yield from self._carry_out(call, measure, decision)))
+        return tuple(outcomes)
 
     def keep(self, call: Call, decision: Keep) -> Kept:
         """Record that a result stays."""
@@ -188,29 +172,6 @@ class Engine:
             return False
         found = self._contents.references_in(first, call.scope)
         return any(self._contents.belongs(match.group(), call.scope) for match in found)
-
-    def _over_step_budget(
-        self, decided: Sequence[tuple[Measure, Decision]], outcomes: Mapping[int, Outcome]
-    ) -> dict[int, Leave]:
-        """Return the results that must leave although they are within their own threshold."""
-        budget, limits = self._configuration.step_tokens, self._configuration.limits
-        if budget is None:
-            return {}
-        spent = 0
-        movable: list[tuple[int, int] | None] = []
-        leaving: dict[int, Leave] = {}
-        for index, (measure, decision) in enumerate(decided):
-            outcome = outcomes.get(index)
-            sized = measure if outcome is None else Measure(outcome.blocks, self._counter)
-            size = sized.estimate(exact_up_to=budget).tokens
-            if decision == Keep(reason="within the threshold") and size > SHRINK_FROM_TOKENS:
-                # The threshold that fired is what the step had left for this result: less than it takes.
-                leaving[index] = leave(size - 1, limits=limits)
-                movable.append((size, min(size, leaving[index].preview_tokens + NOTICE_ROOM)))
-            else:
-                movable.append(None)
-                spent += size
-        return {index: leaving[index] for index in choose_for_step(movable, budget, spent=spent)}
 
     def _carry_out(self, call: Call, measure: Measure, decision: Decision) -> Steps[Outcome]:
         match decision:

@@ -11,6 +11,8 @@ import threading
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from coatcheck.errors import InvalidRequest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -90,6 +92,15 @@ class Recorder:
     """Counts what happens and tells the host."""
 
     def __init__(self, on_event: Callable[[Event], object] | None) -> None:
+        """Take the callback, if there is one.
+
+        Raises:
+            InvalidRequest: it cannot be called.
+
+        """
+        if on_event is not None and not callable(on_event):
+            msg = f"on_event must be callable, not {on_event!r}"
+            raise InvalidRequest(msg)
         self._on_event = on_event
         self._lock = threading.Lock()  # an addition reads and writes; two threads must not do that at once
         self._counts = dict.fromkeys((field.name for field in fields(Stats)), 0)

@@ -6,36 +6,33 @@ Every operation is a pair of methods of a few lines with equal arguments. What t
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
-from coatcheck.engine import Call, Configuration, Engine
+from coatcheck.configuration import configure
+from coatcheck.engine import Call, Engine
 from coatcheck.errors import InvalidRequest
 from coatcheck.events import Event, Recorder, Stats
 from coatcheck.execution import arun, run
 from coatcheck.notice import RETRIEVAL_TOOL
-from coatcheck.plan import Keep, Limits, certainly_within
-from coatcheck.policy import Never, OverShare, OverTokens, Policies, require_flag, require_policy, require_positive
-from coatcheck.reading import DEFAULT_CONTEXT_LINES, MINIMUM_BUDGET, parse_request
+from coatcheck.plan import Keep, certainly_within
+from coatcheck.policy import Never, OverShare, OverTokens, require_policy
+from coatcheck.reading import DEFAULT_CONTEXT_LINES, parse_request
 from coatcheck.scopes import choose_scope
 from coatcheck.storage.access import StorageAccess
 from coatcheck.storage.memory import InMemoryStorage
-from coatcheck.tokens import TiktokenCounter, TokenCounter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.blocks import Block
     from coatcheck.execution import Steps
     from coatcheck.outcomes import Content, Kept, Outcome, Retrieved
     from coatcheck.policy import Policy
     from coatcheck.storage.protocol import NamesReferences, Storage
+    from coatcheck.tokens import TokenCounter
 
-__all__ = ("DEFAULT_PREVIEW_TOKENS", "Offloader")
-
-DEFAULT_PREVIEW_TOKENS = 1_000
-"""Tokens: enough for the shape of most results; the same as Strands' own offloader."""
+__all__ = ("Offloader",)
 
 _WITHIN = Keep(reason="within the threshold")
 _POLICY = Keep(reason="policy")
@@ -90,51 +87,22 @@ class Offloader:
             InvalidRequest: an argument is wrong.
 
         """
-        threshold = require_positive("max_result_tokens", max_result_tokens)
-        if preview_tokens is not None and not _is_count(preview_tokens, below=threshold):
-            msg = (
-                f"preview_tokens must be a whole number from 0 to below max_result_tokens ({threshold:,}),"
-                f" not {preview_tokens!r}"
-            )
-            raise InvalidRequest(msg)
-        if require_positive("max_inline_tokens", max_inline_tokens) < threshold:
-            msg = f"max_inline_tokens must be at least max_result_tokens ({threshold:,}), not {max_inline_tokens!r}"
-            raise InvalidRequest(msg)
-        if max_retrieval_tokens is not None and not _is_count(max_retrieval_tokens, least=MINIMUM_BUDGET):
-            msg = (
-                f"max_retrieval_tokens must be a whole number of at least {MINIMUM_BUDGET}, which an answer with its"
-                f" next call needs, not {max_retrieval_tokens!r}"
-            )
-            raise InvalidRequest(msg)
-        if token_counter is not None and not isinstance(token_counter, TokenCounter):
-            msg = f"token_counter must be a coatcheck.TokenCounter, not {token_counter!r}"
-            raise InvalidRequest(msg)
-        if on_event is not None and not callable(on_event):
-            msg = f"on_event must be callable, not {on_event!r}"
-            raise InvalidRequest(msg)
-        if policies is not None and not isinstance(policies, Mapping):
-            msg = f"policies must map tool names, tuples of names or '*' to policies, not {policies!r}"
-            raise InvalidRequest(msg)
-        self._require_scope = require_flag("require_scope", require_scope)
-        self._recorder = Recorder(on_event)
-        self._limits = Limits(
-            preview_tokens=DEFAULT_PREVIEW_TOKENS if preview_tokens is None else preview_tokens,
+        self._configuration = configure(
+            max_result_tokens=max_result_tokens,
+            preview_tokens=preview_tokens,
+            policies=policies,
+            token_counter=token_counter,
+            max_retrieval_tokens=max_retrieval_tokens,
             max_inline_tokens=max_inline_tokens,
-            offload_errors=require_flag("offload_errors", offload_errors),
+            max_step_tokens=max_step_tokens,
+            max_query_bytes=max_query_bytes,
+            offload_errors=offload_errors,
+            show_path=show_path,
+            require_scope=require_scope,
         )
-        self._policies = Policies({} if policies is None else dict(policies), OverTokens(threshold))
-        configuration = Configuration(
-            counter=TiktokenCounter() if token_counter is None else token_counter,
-            policies=self._policies,
-            limits=self._limits,
-            retrieval_tokens=max(threshold, MINIMUM_BUDGET) if max_retrieval_tokens is None else max_retrieval_tokens,
-            step_tokens=None if max_step_tokens is None else require_positive("max_step_tokens", max_step_tokens),
-            max_query_bytes=require_positive("max_query_bytes", max_query_bytes),
-            show_path=require_flag("show_path", show_path),
-        )
-        self._bytewise = configuration.counter.bytewise
+        self._recorder = Recorder(on_event)
         access = StorageAccess(InMemoryStorage() if storage is None else storage)
-        self._engine = Engine(access, configuration, self._recorder)
+        self._engine = Engine(access, self._configuration, self._recorder)
 
     # Tool results on their way into the conversation.
 
@@ -219,7 +187,8 @@ class Offloader:
         """Decide about all results of one step of parallel calls together; see ``offload`` for each of them.
 
         With ``max_step_tokens``, results that are small alone and too much together leave too, the largest first,
-        until the step fits. Errors, exempt tools and results of at most 512 tokens stay.
+        until the step fits; if that is not enough, all previews of the step become smaller. Errors, exempt tools and
+        results of at most 512 tokens stay, whatever they take.
 
         Returns:
             One outcome for each result, in order.
@@ -404,12 +373,12 @@ class Offloader:
 
     def _policy(self, tool_name: str, override: Policy | None) -> Policy:
         if override is None:
-            return self._policies.of(tool_name)
+            return self._configuration.policies.of(tool_name)
         require_policy(tool_name, override)
         return override
 
     def _scope(self, argument: str | None, identity: str | None) -> str:
-        return choose_scope(argument, identity, required=self._require_scope)
+        return choose_scope(argument, identity, required=self._configuration.require_scope)
 
     def _step(
         self, results: Sequence[ToolResult], scope: str | None, *, identity: str | None, retrieval_tool: str | None
@@ -419,7 +388,7 @@ class Offloader:
             Call(
                 result=_checked(result),
                 scope=chosen,
-                policy=self._policies.of(result.tool_name),
+                policy=self._configuration.policies.of(result.tool_name),
                 retrieval_tool=retrieval_tool,
             )
             for result in results
@@ -430,7 +399,7 @@ class Offloader:
         result = call.result
         if call.retrieval_tool is not None and result.tool_name == call.retrieval_tool:
             return self._engine.keep(call, _EXEMPT)
-        rule, limits = call.policy, self._limits
+        rule, limits = call.policy, self._configuration.limits
         if result.is_error and not limits.offload_errors:
             limit, keep = limits.max_inline_tokens, _ERROR
         elif isinstance(rule, OverTokens | OverShare):
@@ -439,7 +408,8 @@ class Offloader:
             limit, keep = limits.max_inline_tokens, _POLICY
         else:
             return None
-        if call.measured_tokens is not None or not self._bytewise or not certainly_within(result.blocks, limit):
+        bytewise = self._configuration.counter.bytewise
+        if call.measured_tokens is not None or not bytewise or not certainly_within(result.blocks, limit):
             return None
         return self._engine.keep(call, keep)
 
@@ -480,9 +450,3 @@ def _text(value: object) -> str:
         msg = f"text must be a text, not {value!r}"
         raise InvalidRequest(msg)
     return value
-
-
-def _is_count(value: object, *, least: int = 0, below: int | None = None) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return False
-    return value >= least and (below is None or value < below)

@@ -6,8 +6,8 @@ with the reason and the sizes that the placeholder needs. Nothing here stores, w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
 from coatcheck.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
@@ -24,8 +24,8 @@ __all__ = (
     "Limits",
     "Measure",
     "certainly_within",
-    "choose_for_step",
     "decide",
+    "fit_step",
     "leave",
     "media_tokens",
 )
@@ -42,6 +42,15 @@ CHARACTERS_PER_TOKEN = 4
 
 EXACT_UP_TO = 4
 """Times the threshold: how far ``~T tokens`` is counted rather than extrapolated."""
+
+NOTICE_TOKENS = 200
+"""What a placeholder of one block takes beside its preview, rounded up: the notice has at most 120."""
+
+REFERENCE_TOKENS = 60
+"""What each further block takes: the line of its reference, and the heading or the mark, rounded up."""
+
+MOST_REFERENCES = 7
+"""Further blocks that a placeholder lists; see ``placeholder.MOST_LISTED``."""
 
 _MEDIA_TOKENS = {"image": 1_600, "audio": 1_920, "video": 15_780}
 """What one costs at least in a model's window, never by its base64 length. An image: the most that Claude makes of one
@@ -186,23 +195,49 @@ def decide(measure: Measure, rule: Rule, *, limits: Limits, is_error: bool) -> D
     return decision
 
 
-def choose_for_step(results: Sequence[tuple[int, int] | None], budget: int, *, spent: int) -> list[int]:
-    """Return which kept results of one step must leave as well, largest first, until the step fits.
+def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, limits: Limits) -> list[Decision]:
+    """Return the decisions about all results of one step, changed so far that the step takes ``budget`` tokens.
 
-    Args:
-        results: for each result that may leave, its tokens and those of the placeholder in its stead; None for others.
-        budget: tokens that the whole step may take.
-        spent: tokens of everything that stays or has left already.
-
+    What is within its own threshold leaves too, the largest first. If that is not enough, the previews of all that
+    leaves become smaller, the largest first again. What a policy or an error mark keeps stays, and so does what is so
+    small that a placeholder would cost as much.
     """
-    movable = sorted((*sizes, -index) for index, sizes in enumerate(results) if sizes is not None)
-    total = spent + sum(size for size, _, _ in movable)
-    chosen = []
-    while movable and total > budget:
-        size, placeholder, negative_index = movable.pop()
-        total -= size - placeholder
-        chosen.append(-negative_index)
-    return sorted(chosen)
+    decisions = [decision for _, decision in decided]
+    sizes = [measure.estimate(exact_up_to=budget).tokens for measure, _ in decided]
+    movable = sorted(
+        (size, -index)
+        for index, (size, decision) in enumerate(zip(sizes, decisions, strict=True))
+        if decision == Keep(reason="within the threshold") and size > SHRINK_FROM_TOKENS
+    )
+    over = sum(map(_placeholder_tokens, decided, sizes, decisions)) - budget
+    while movable and over > 0:
+        size, negative_index = movable.pop()
+        # The threshold that fired is what the step had left for this result: less than it takes.
+        decisions[-negative_index] = leaving = leave(size - 1, limits=limits)
+        over += _placeholder_tokens(decided[-negative_index], size, leaving) - size
+    if over > 0:
+        _shrink_previews(decisions, over)
+    return decisions
+
+
+def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: Decision) -> int:
+    """Return what a result takes in the conversation: its own ``size``, or about that of its placeholder."""
+    if isinstance(decision, Keep):
+        return size
+    blocks = sum(1 for text in decided[0].texts if text != "")
+    return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * min(blocks - 1, MOST_REFERENCES))
+
+
+def _shrink_previews(decisions: list[Decision], over: int) -> None:
+    """Take ``over`` tokens from the previews, so that the largest become equal before a smaller one loses any."""
+    leaving = sorted(
+        (decision.preview_tokens, index) for index, decision in enumerate(decisions) if isinstance(decision, Leave)
+    )
+    left = max(0, sum(preview for preview, _ in leaving) - over)
+    for position, (preview, index) in enumerate(leaving):
+        share = min(preview, left // (len(leaving) - position))
+        decisions[index] = replace(cast("Leave", decisions[index]), preview_tokens=share)
+        left -= share
 
 
 def media_tokens(media_type: str) -> int:

@@ -269,6 +269,16 @@ def test_a_step_over_its_budget_leaves_errors_exempt_tools_and_tiny_results_alon
     assert all(isinstance(outcome, Kept) for outcome in offloader.offload_step([*errors, *others, *retrieval]))
 
 
+@pytest.mark.parametrize("budget", [3_500, 5_000, 9_000])
+def test_many_results_of_one_step_share_its_budget(budget: int) -> None:
+    step = _step(*range(1_500, 3_000, 100))
+    outcomes = _offloader(max_step_tokens=budget).offload_step(step)
+    texts = [block.text for outcome in outcomes for block in outcome.blocks if isinstance(block, TextBlock)]
+
+    assert all(isinstance(outcome, Offloaded) for outcome in outcomes)
+    assert sum(map(ByteCounter().count, texts)) <= budget
+
+
 def test_a_step_within_its_budget_stays() -> None:
     outcomes = _offloader(max_step_tokens=5_000).offload_step(_step(2_000, 2_000))
 

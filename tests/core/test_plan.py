@@ -24,14 +24,15 @@ from coatcheck import (
     TiktokenCounter,
 )
 from coatcheck.plan import (
+    NOTICE_TOKENS,
     Decision,
     Keep,
     Leave,
     Limits,
     Measure,
     certainly_within,
-    choose_for_step,
     decide,
+    fit_step,
     media_tokens,
 )
 from tests.core.strategies import blocks
@@ -149,22 +150,42 @@ def test_exceeds_agrees_with_counting_everything(content: list[Block], limit: in
 
 
 @given(
-    sizes=st.lists(st.none() | st.integers(1, 3_000), max_size=8),
+    sizes=st.lists(st.integers(1, 6_000), max_size=8),
+    exempt=st.sets(st.integers(0, 7)),
     budget=st.integers(1, 9_000),
-    spent=st.integers(0, 5_000),
 )
 def test_a_step_loses_its_largest_results_and_no_more_than_it_must(
-    sizes: list[int | None], budget: int, spent: int
+    sizes: list[int], exempt: set[int], budget: int
 ) -> None:
-    placeholder = 100
-    results = [None if size is None else (size, min(size, placeholder)) for size in sizes]
-    chosen = choose_for_step(results, budget, spent=spent)
-    kept = [size for index, size in enumerate(sizes) if size is not None and index not in chosen]
-    left = [sizes[index] or 0 for index in chosen]
-    total = spent + sum(kept) + sum(min(size, placeholder) for size in left)
+    rules = [Never() if index in exempt else OverTokens(2_500) for index in range(len(sizes))]
+    measures = [Measure((_tokens(size),), ByteCounter()) for size in sizes]
+    alone = [
+        decide(measure, rule, limits=LIMITS, is_error=False) for measure, rule in zip(measures, rules, strict=True)
+    ]
+    together = fit_step(list(zip(measures, alone, strict=True)), budget, limits=LIMITS)
+    moved = [
+        size for size, before, after in zip(sizes, alone, together, strict=True) if type(before) is not type(after)
+    ]
+    movable = [
+        size
+        for index, (size, after) in enumerate(zip(sizes, together, strict=True))
+        if isinstance(after, Keep) and index not in exempt and size > 512
+    ]
+    previews = [decision.preview_tokens for decision in together if isinstance(decision, Leave)]
+    kept = sum(size for size, decision in zip(sizes, together, strict=True) if isinstance(decision, Keep))
 
-    assert all(sizes[index] is not None for index in chosen)
-    assert total <= budget or not kept
-    assert max(kept, default=0) <= min(left, default=math.inf)
-    if left:
-        assert total - min(*left, placeholder) + min(left) > budget
+    assert not any(isinstance(together[index], Leave) for index in exempt if index < len(sizes))
+    assert max(movable, default=0) <= min(moved, default=math.inf)
+    if movable:
+        assert kept + sum(previews) <= budget, "something could still leave"
+    if moved:
+        assert kept + max(moved) + sum(previews) > budget - len(previews) * NOTICE_TOKENS, "nothing had to leave"
+    if max(previews, default=0) < 400:
+        assert len({preview for preview in previews if preview < 400}) <= 2, "small previews are alike but for rounding"
+
+
+def test_a_step_that_fits_is_left_as_it_is() -> None:
+    measure = Measure((_tokens(2_000),), ByteCounter())
+    kept = decide(measure, OverTokens(2_500), limits=LIMITS, is_error=False)
+
+    assert fit_step([(measure, kept)] * 3, 6_000, limits=LIMITS) == [kept] * 3
