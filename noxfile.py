@@ -26,6 +26,8 @@ EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 GROUPS = PYPROJECT["dependency-groups"]
 
 ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / extra).is_dir()]
+STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
+PARTS = ["core", *ADAPTERS, *STORAGES]
 EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
 
@@ -54,6 +56,7 @@ def tests(session: nox.Session) -> None:
         "core",
         "cli",
         *(f"adapter({extra})" for extra in ADAPTERS),
+        *(f"storage({extra})" for extra in STORAGES),
         "wheel",
         *(f"examples({Path(example).stem})" for example in EXAMPLES),
     ]
@@ -73,7 +76,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types: mypy, strict, on everything; pyright on what users write."""
-    session.install("-e.[all]", *groups("test", "types", *(f"test-{extra}" for extra in ADAPTERS)))
+    session.install("-e.[all]", *groups("test", "types", *(f"test-{extra}" for extra in PARTS)))
     session.run("mypy")
     session.run("pyright")
 
@@ -82,7 +85,8 @@ def types(session: nox.Session) -> None:
 def core(session: nox.Session) -> None:
     """Test the core with no extra installed, and measure its branch coverage."""
     session.install("-e.", *groups("test"))
-    test_with_coverage(session, *CORE_TESTS, "tests/meta", only="--omit=*/coatcheck/cli/*")
+    with_extras = ["*/coatcheck/cli/*", *map(module_of, STORAGES)]
+    test_with_coverage(session, *CORE_TESTS, "tests/meta", only=f"--omit={','.join(with_extras)}")
 
 
 @nox.session
@@ -98,6 +102,14 @@ def adapter(session: nox.Session, extra: str) -> None:
     """Test one adapter and the contract, with its own extra alone and the newest framework."""
     session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}"))
     test_part(session, extra)
+
+
+@nox.session
+@nox.parametrize("extra", STORAGES, ids=STORAGES)
+def storage(session: nox.Session, extra: str) -> None:
+    """Test one storage that needs an extra, with that extra alone, on a real server; measure its branch coverage."""
+    session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}"))
+    test_with_coverage(session, f"tests/storage/{extra}", only=f"--include={module_of(extra)}")
 
 
 @nox.session
@@ -133,17 +145,17 @@ def demo(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHONS, download_python="never")
-@nox.parametrize("part", ["core", *ADAPTERS], ids=["core", *ADAPTERS])
+@nox.parametrize("part", PARTS, ids=PARTS)
 def matrix(session: nox.Session, part: str) -> None:
-    """Test the core and each adapter on every Python that is found here."""
+    """Test the core, each adapter and each storage on every Python that is found here."""
     session.install(requirement_of(part), *groups("test", f"test-{part}"))
     test_part(session, part)
 
 
 @nox.session
-@nox.parametrize("part", ["core", *ADAPTERS], ids=["core", *ADAPTERS])
+@nox.parametrize("part", PARTS, ids=PARTS)
 def lowest(session: nox.Session, part: str) -> None:
-    """Test the core and each adapter with the lowest versions that pyproject.toml allows."""
+    """Test the core, each adapter and each storage with the lowest versions that pyproject.toml allows."""
     session.install("--resolution=lowest-direct", requirement_of(part), *groups(f"test-{part}"))
     session.install(*groups("test"))
     # An old framework warns about today's Python and today's other libraries; that is not what this job proves.
@@ -167,10 +179,15 @@ def requirement_of(part: str) -> str:
     return "-e." if part == "core" else f"-e.[{part}]"
 
 
+def module_of(storage: str) -> str:
+    """Return the file of a storage that needs an extra, as coverage knows it."""
+    return f"*/coatcheck/storage/{storage}.py"
+
+
 def test_part(session: nox.Session, part: str, *options: str) -> None:
-    """Run the tests of the core, or those of one adapter."""
+    """Run the tests of the core, or those of one adapter or storage."""
     contract = f"tests/contract/test_{part}.py"
-    paths = [*CORE_TESTS] if part == "core" else [f"tests/adapters/{part}"]
+    paths = [f"tests/{'storage' if part in STORAGES else 'adapters'}/{part}"] if part != "core" else [*CORE_TESTS]
     if (ROOT / contract).is_file():
         # How public things are called is a rule for adapters too, and only here can they all be imported.
         paths += [contract, "tests/meta/test_signatures.py"]

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Storage,
         Stored,
     )
+    from coatcheck.storage.s3 import S3Storage
     from coatcheck.tokens import ByteCounter, TiktokenCounter, TokenCounter
 
 __all__ = (
@@ -76,6 +77,7 @@ __all__ = (
     "ReferenceExpired",
     "ReferenceNotFound",
     "Retrieved",
+    "S3Storage",
     "Stats",
     "Storage",
     "StorageError",
@@ -118,6 +120,7 @@ _MODULES = {
         "Storage",
         "Stored",
     ),
+    "storage.s3": ("S3Storage",),
     "tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from coatcheck.errors import InvalidRequest, ReferenceNotFound
+from coatcheck.errors import InvalidRequest, ReferenceNotFound, StorageError
 from coatcheck.notice import miss
 
 if TYPE_CHECKING:
@@ -30,8 +30,10 @@ __all__ = (
     "content_digest",
     "find_references",
     "find_storage_references",
+    "is_storage_key",
     "make_reference",
     "names_scope",
+    "require_storage_key",
     "resolve_reference",
     "resolve_storage_reference",
     "scope_tag",
@@ -52,6 +54,9 @@ MAX_STORAGE_REFERENCE_LENGTH = 4_096
 """The same for a reference that a storage chose, which may be a path: the longest that Linux takes."""
 
 _MAX_SLUG_LENGTH = 32
+_KEY = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}/[0-9a-f]{{{DIGEST_LENGTH}}}(?:-[a-z]{{1,16}})?", re.ASCII)
+"""What ``storage_key`` makes, and the engine's own entries beside it. No name of a device has hex digits only."""
+
 _REFERENCE = re.compile(r"(?<![\w-])(?:[\w.-]{0,64}-)?([0-9A-Fa-f]{16})-([0-9A-Fa-f]{4})(?![\w-])", re.ASCII)
 
 """What a model gives back: the slug may have become anything."""
@@ -96,6 +101,24 @@ def scope_tag(scope: str) -> str:
 def storage_key(scope: str, digest: str) -> str:
     """Return the storage key of the content with this (full or short) ``digest`` in ``scope``."""
     return f"{scope_tag(scope)}/{digest[:DIGEST_LENGTH]}"
+
+
+def is_storage_key(key: str) -> bool:
+    """Return whether ``key`` has the form of those made here."""
+    return _KEY.fullmatch(key) is not None
+
+
+def require_storage_key(key: str) -> str:
+    """Return ``key`` if it has the form of those made here, and so is harmless as a path or a name.
+
+    Raises:
+        StorageError: it has not.
+
+    """
+    if not is_storage_key(key):
+        msg = f"malformed storage key {key[:100]!r}"
+        raise StorageError(msg)
+    return key
 
 
 def make_reference(tool_name: str, scope: str, *, digest: str) -> str:

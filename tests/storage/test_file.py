@@ -121,9 +121,9 @@ def test_the_layout(root: Path, storage: FileStorage, entry: Entry) -> None:
     ],
 )
 def test_the_extension_fits_the_type(storage: FileStorage, content_type: str, extension: str) -> None:
-    path = storage.local_path("scope/digest", content_type=content_type)
+    path = storage.local_path("0123456789abcdef/fedcba9876543210", content_type=content_type)
 
-    assert path.name == f"digest{extension}"
+    assert path.name == f"fedcba9876543210{extension}"
 
 
 @POSIX_ONLY

@@ -9,6 +9,7 @@ from __future__ import annotations
 from coatcheck.storage.file import FileStorage
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import Deletes, Listed, Lists, LocalPath, NamesReferences, ReadsRanges, Storage, Stored
+from coatcheck.storage.s3 import S3Storage
 
 __all__ = (
     "Deletes",
@@ -19,6 +20,7 @@ __all__ = (
     "LocalPath",
     "NamesReferences",
     "ReadsRanges",
+    "S3Storage",
     "Storage",
     "Stored",
 )

@@ -22,6 +22,7 @@ import orjson
 
 from coatcheck.errors import CorruptContent, InvalidRequest, StorageError
 from coatcheck.policy import require_flag
+from coatcheck.references import DIGEST_LENGTH, is_storage_key, require_storage_key
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ("FileStorage",)
 
-_KEY = re.compile(r"([0-9a-z]{1,64})/([0-9a-z]{1,64}(?:-[a-z]{1,16})?)")
 _ENTRY_SUFFIX = ".entry.json"
 _CHUNK_BYTES = 1 << 20
 """Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
@@ -113,7 +113,7 @@ class FileStorage:
             StorageError: the key is malformed, another content has it, or the disk refused.
 
         """
-        folder = self._entry_path(f"{scope_tag}/0").parent
+        folder = self._entry_path(f"{scope_tag}/{'0' * DIGEST_LENGTH}").parent
         with self._failing_as_storage_error(f"save {len(content):,} bytes"):
             self._make_folders(folder)
             temporary = self._write(folder, content)
@@ -181,11 +181,7 @@ class FileStorage:
         return entry_path.with_name(name + _extension(content_type)), entry_path
 
     def _entry_path(self, key: str) -> Path:
-        match = _KEY.fullmatch(key)
-        if match is None:
-            msg = f"malformed storage key {key!r}"
-            raise StorageError(msg)
-        return self._folder / match.group(1) / (match.group(2) + _ENTRY_SUFFIX)
+        return self._folder / (require_storage_key(key) + _ENTRY_SUFFIX)
 
     def _make_folders(self, folder: Path) -> None:
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -351,7 +347,7 @@ def _listing(folder: Path) -> Iterator[Listed]:
 def _listed(path: Path) -> Listed | None:
     """Return the entry whose content file this is, or None for entry files, temporary files and strangers."""
     key = f"{path.parent.name}/{path.name.partition('.')[0]}"
-    if path.name.startswith(".") or path.name.endswith(_ENTRY_SUFFIX) or _KEY.fullmatch(key) is None:
+    if path.name.startswith(".") or path.name.endswith(_ENTRY_SUFFIX) or not is_storage_key(key):
         return None
     try:
         found = path.lstat()

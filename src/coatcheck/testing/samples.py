@@ -48,6 +48,8 @@ MALFORMED_KEYS = (
     "scope/nul\0byte",
     "scope/new\nline",
     "scope/CON",
+    "scope/con",
+    "0123456789abcdef/nul",
     "scope/.hidden",
     "scope/digest.entry.json",
     "scope/%2e%2e%2fescape",

@@ -1,0 +1,329 @@
+"""A storage in an S3 bucket: every process on every host with the same bucket reads every reference.
+
+    <prefix>/v1/<scope>/<digest>     the content; its type and its metadata are those of the object
+
+Only what S3 asks for belongs here. boto3 is imported when a storage is made, so this module loads without the extra.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from contextlib import contextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote, urlencode
+
+from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
+from coatcheck.execution import NETWORK_THREADS
+from coatcheck.references import is_storage_key, require_storage_key
+from coatcheck.storage.memory import refuse_other_content
+from coatcheck.storage.protocol import Listed, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from boto3.session import Session
+    from botocore.config import Config
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef
+
+__all__ = ("S3Storage",)
+
+MULTIPART_BYTES = 16 << 20
+"""Larger content is sent in parts of this size, so that a fault costs one part and not everything sent so far."""
+
+ATTEMPTS = 5
+"""How often a request is tried, with growing pauses; botocore counts, and spends at most some 15 s waiting."""
+
+READ_ATTEMPTS = 3
+"""How often a content is asked for whose bytes break off on the way: botocore itself tries only the request again."""
+
+CONNECT_SECONDS = 5
+READ_SECONDS = 15
+"""How long S3 may be silent. Both are below the engine's 30 s, so that a thread never outlives its call by much."""
+
+_REFUSED_BECAUSE_THERE = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
+_KNOWS_NO_CONDITIONS = "NotImplemented"
+
+_METADATA_KEY = re.compile(r"[a-z0-9-]{1,64}")
+_NOT_FOR_A_HEADER = re.compile(r"[^!-$&-~ ]|^ +| +$| {2,}")
+"""What a header would not carry unchanged: anything but visible ASCII and single spaces inside. ``%`` is the escape."""
+
+_EMPTY = "%"
+"""Stands for a text of no characters, which servers drop or replace. No escaped text looks so."""
+
+
+class S3Storage:
+    """Keeps content as objects of one bucket, all under ``<prefix>/v1/``.
+
+    Content type and metadata are the object's own. Ranges are ranged GETs. Content above 16 MB is sent in parts. A save
+    of what is there sends it again, which renews the age that a lifecycle rule counts. Safe for many threads, before
+    and after a fork; each calling thread makes one request at a time.
+
+    Needs the rights ``s3:PutObject``, ``s3:GetObject`` and ``s3:ListBucket``: without the last one S3 answers "denied"
+    where nothing is stored. ``delete`` and ``sweep`` need ``s3:DeleteObject``, ``tags`` ``s3:PutObjectTagging``.
+    """
+
+    def __init__(
+        self,
+        bucket: str,
+        prefix: str = "",
+        *,
+        boto_session: Session | None = None,
+        boto_client_config: Config | None = None,
+        region_name: str | None = None,
+        endpoint_url: str | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        """Choose the bucket. It must exist; nothing is sent before the first save or load.
+
+        Args:
+            bucket: its name.
+            prefix: what the keys of all objects begin with, such as ``"agents/support"``.
+            boto_session: where credentials come from; without it, from boto3's usual places.
+            boto_client_config: what it sets wins over ours: 5 attempts, 5 s to connect, 15 s of silence.
+            region_name: the region of the bucket, where the session does not name it.
+            endpoint_url: the address of another server that speaks S3.
+            tags: object tags, for lifecycle rules that choose by tag.
+
+        Raises:
+            ImportError: boto3 is not installed.
+            InvalidRequest: ``bucket`` or ``prefix`` is no text, or ``bucket`` is empty.
+
+        """
+        try:
+            import boto3  # noqa: F401, PLC0415 - only those pay for it who use it
+        except ImportError as error:
+            msg = 'S3Storage needs boto3. Install it with: pip install "coatcheck[s3]"'
+            raise ImportError(msg) from error
+        if not isinstance(bucket, str) or not bucket or not isinstance(prefix, str):
+            msg = f"S3Storage needs the name of a bucket and a prefix, both as texts, not {bucket!r} and {prefix!r}"
+            raise InvalidRequest(msg)
+        self._bucket = bucket
+        self._prefix = prefix.strip("/")
+        self._folder = f"{self._prefix}/v1/".lstrip("/")
+        self._session = boto_session
+        self._config = boto_client_config
+        self._region_name = region_name
+        self._endpoint_url = endpoint_url
+        self._tagging = {"Tagging": urlencode(tags)} if tags else {}
+        self._made: tuple[int, S3Client | None] = os.getpid(), None
+
+    def __repr__(self) -> str:
+        return f"S3Storage({self._bucket!r}, {self._prefix!r})"
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        """Save an entry whole or not at all; one that is there already is sent again, which refreshes its time.
+
+        Two contents that meet under one key at the same moment are told apart by servers that know conditional writes,
+        as S3 does; others keep the later one, which a whole read then finds to be corrupt.
+
+        Raises:
+            StorageError: the key is malformed, another content has it, S3 cannot keep such metadata, or S3 failed.
+
+        """
+        place = self._place(key)
+        kept = {name: _to_header(value) for name, value in metadata.items() if _METADATA_KEY.fullmatch(name)}
+        if len(kept) != len(metadata):
+            msg = f"S3 keeps metadata only under lower-case names, not under all of {sorted(metadata)}"
+            raise StorageError(msg)
+        described: dict[str, Any] = {"ContentType": _to_header(content_type), "Metadata": kept, **self._tagging}
+        with self._failing_as_storage_error(f"save {len(content):,} bytes"):
+            if len(content) <= MULTIPART_BYTES and self._create(place, content, described):
+                return
+            existing = self._head(place)
+            if existing is not None:
+                refuse_other_content(key, _metadata(existing), metadata)
+            self._upload(place, content, described)
+
+    def load(self, key: str) -> Stored | None:
+        """Return the whole entry, or None.
+
+        Raises:
+            StorageError: the key is malformed, or S3 failed.
+
+        """
+        place = self._place(key)
+        with self._failing_as_storage_error(f"load {key!r}"):
+            found = self._get(place)
+        if found is None:
+            return None
+        response, content = found
+        return _stored(response, content, size=len(content))
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        """Return the entry with at most ``length`` bytes from ``start``, or None.
+
+        Raises:
+            StorageError: the key is malformed, or S3 failed.
+
+        """
+        place = self._place(key)
+        # A range of no bytes cannot be asked for; HEAD could, but takes a missing bucket for a missing object.
+        last = start + max(length, 1) - 1
+        with self._failing_as_storage_error(f"load a part of {key!r}"):
+            try:
+                found = self._get(place, Range=f"bytes={start}-{last}")
+            except self._client().exceptions.ClientError as error:
+                if _code(error) != "InvalidRange":
+                    raise
+                beyond = self._head(place)
+                return None if beyond is None else _stored(beyond, b"", size=beyond["ContentLength"])
+        if found is None:
+            return None
+        response, content = found
+        # "bytes 10-19/200"; a server that does not know ranges sends everything, and no such line.
+        _, slash, size = response.get("ContentRange", "").partition("/")
+        if not slash:
+            return _stored(response, content[start : start + length], size=len(content))
+        return _stored(response, content[:length], size=int(size))
+
+    def delete(self, key: str) -> None:
+        """Remove the entry, if it is there.
+
+        Raises:
+            StorageError: the key is malformed, or S3 failed.
+
+        """
+        place = self._place(key)
+        with self._failing_as_storage_error(f"delete {key!r}"):
+            self._client().delete_object(**place)
+
+    def entries(self, prefix: str) -> list[Listed]:
+        """Return the entries whose key starts with ``prefix``. S3 gives times in whole seconds.
+
+        Raises:
+            StorageError: S3 failed.
+
+        """
+        with self._failing_as_storage_error("list its entries"):
+            pages = self._client().get_paginator("list_objects_v2")
+            return [
+                Listed(key=key, size=found["Size"], modified=found["LastModified"].timestamp())
+                for page in pages.paginate(Bucket=self._bucket, Prefix=self._folder + prefix)
+                for found in page.get("Contents", ())
+                if is_storage_key(key := found["Key"].removeprefix(self._folder))
+            ]
+
+    def _place(self, key: str) -> dict[str, Any]:
+        return {"Bucket": self._bucket, "Key": self._folder + require_storage_key(key)}
+
+    def _create(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> bool:
+        """Save what is not there yet in one request; return False where something is, or where one must look first."""
+        client = self._client()
+        try:
+            client.put_object(**place, Body=content, IfNoneMatch="*", **described)
+        except client.exceptions.ClientError as error:
+            if _code(error) not in {*_REFUSED_BECAUSE_THERE, _KNOWS_NO_CONDITIONS}:
+                raise
+            return False
+        return True
+
+    def _upload(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> None:
+        """Save whatever is there, in parts if it is large; a transfer that fails leaves no parts behind."""
+        from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - see __init__
+
+        # In parts, but on this thread: callers have threads of their own, and theirs are what is bounded.
+        config = TransferConfig(
+            multipart_threshold=MULTIPART_BYTES, multipart_chunksize=MULTIPART_BYTES, use_threads=False
+        )
+        self._client().upload_fileobj(BytesIO(content), **place, ExtraArgs=described, Config=config)
+
+    def _head(self, place: dict[str, Any]) -> HeadObjectOutputTypeDef | None:
+        client = self._client()
+        try:
+            return client.head_object(**place)
+        except client.exceptions.ClientError as error:
+            if _code(error) != "404":  # an answer without a body has no other code
+                raise
+            return None
+
+    def _get(self, place: dict[str, Any], **part: Any) -> tuple[GetObjectOutputTypeDef, bytes] | None:  # noqa: ANN401
+        client = self._client()
+        attempt = 1
+        while True:
+            try:
+                response = client.get_object(**place, **part)
+            except client.exceptions.NoSuchKey:
+                return None
+            try:
+                return response, response["Body"].read()
+            except Exception:
+                if attempt == READ_ATTEMPTS:
+                    raise
+                attempt += 1
+
+    def _client(self) -> S3Client:
+        """Return this process's client, made when first needed. A forked child shares no connection with its parent."""
+        made_by, client = self._made
+        if client is not None and made_by == os.getpid():
+            return client
+        with _making_clients:
+            made_by, client = self._made
+            if client is None or made_by != os.getpid():
+                client = self._make_client()
+                self._made = os.getpid(), client
+            return client
+
+    def _make_client(self) -> S3Client:
+        import boto3  # noqa: PLC0415 - see __init__
+        from botocore.config import Config  # noqa: PLC0415 - see __init__
+
+        config = Config(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            max_pool_connections=NETWORK_THREADS,
+            user_agent_extra="coatcheck",
+        )
+        if self._config is not None:
+            config = config.merge(self._config)
+        session = self._session or boto3.session.Session()
+        return session.client("s3", config=config, region_name=self._region_name, endpoint_url=self._endpoint_url)
+
+    @contextmanager
+    def _failing_as_storage_error(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except CoatcheckError:
+            raise
+        except Exception as error:
+            msg = f"{self!r} could not {doing}: {type(error).__name__}: {error}"
+            raise StorageError(msg) from error
+
+
+def _stored(response: GetObjectOutputTypeDef | HeadObjectOutputTypeDef, content: bytes, *, size: int) -> Stored:
+    content_type = _from_header(response["ContentType"])
+    return Stored(content=content, content_type=content_type, metadata=_metadata(response), size=size)
+
+
+def _metadata(response: GetObjectOutputTypeDef | HeadObjectOutputTypeDef) -> dict[str, str]:
+    return {name: _from_header(value) for name, value in response["Metadata"].items()}
+
+
+def _to_header(text: str) -> str:
+    """Return ``text`` as a header carries it unchanged: itself, in all usual cases."""
+    return _NOT_FOR_A_HEADER.sub(lambda found: quote(found.group(), safe="", errors="surrogatepass"), text) or _EMPTY
+
+
+def _from_header(text: str) -> str:
+    return "" if text == _EMPTY else unquote(text, errors="surrogatepass")
+
+
+def _code(error: Any) -> str:  # noqa: ANN401 - botocore's ClientError, which cannot be named without boto3
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+_making_clients = threading.Lock()
+"""One for all storages: a client may be used by many threads, but two threads must not ask one session for clients."""
+
+
+def _renew_lock() -> None:
+    global _making_clients  # noqa: PLW0603 - a forked child must not wait for a thread that it does not have
+    _making_clients = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

@@ -1,0 +1,371 @@
+"""S3Storage on a real server: the contract, what its objects look like, what it leaves alone, and who shares it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.config import Config
+
+from coatcheck import InvalidRequest, Offloaded, Offloader, ReferenceExpired, S3Storage, StorageError, TextBlock
+from coatcheck.storage import s3
+from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
+from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
+from coatcheck.testing.storage import check_holds, load, save
+from tests.storage.seaweed import BUCKET, Server, session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from botocore.model import OperationModel
+
+REPOSITORY = Path(__file__).parents[3]
+NOBODY_LISTENS = "http://127.0.0.1:9"
+
+
+class TestS3Storage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+    """The storage comes from this folder's conftest."""
+
+    @pytest.fixture
+    def storage(self, server: Server, prefix: str) -> S3Storage:
+        return S3Storage(BUCKET, prefix, **server.settings())
+
+
+@pytest.fixture
+def entry() -> Entry:
+    return make_entry(b"what the tool returned", characters="22", lines="1")
+
+
+def objects(server: Server, prefix: str) -> dict[str, int]:
+    listed = server.client().list_objects_v2(Bucket=BUCKET, Prefix=prefix)
+    return {found["Key"]: found["Size"] for found in listed.get("Contents", ())}
+
+
+def requests_of(storage: S3Storage, during: Callable[[], object]) -> list[str]:
+    """Return the names of the requests that a call makes."""
+    made: list[str] = []
+
+    def note(model: OperationModel, **_: object) -> None:
+        made.append(model.name)
+
+    client = storage._client()
+    client.meta.events.register("before-call.s3", note)
+    try:
+        during()
+    finally:
+        client.meta.events.unregister("before-call.s3", note)
+    return made
+
+
+# What people and other programs find.
+
+
+def test_an_object_is_the_raw_content_with_its_type_and_its_metadata(
+    server: Server, storage: S3Storage, prefix: str
+) -> None:
+    entry = make_entry(EVERY_BYTE, content_type="image/png", lines="7")
+    save(storage, entry)
+
+    found = server.client().get_object(Bucket=BUCKET, Key=f"{prefix}/v1/{entry.key}")
+
+    assert objects(server, prefix) == {f"{prefix}/v1/{entry.key}": len(entry.content)}
+    assert found["Body"].read() == entry.content
+    assert found["ContentType"] == "image/png"
+    assert found["Metadata"] == entry.metadata
+
+
+@pytest.mark.parametrize("given", ["", "/", "a/b", "/a/b/"])
+def test_a_prefix_may_be_written_with_or_without_slashes(server: Server, given: str) -> None:
+    entry = make_entry(given.encode())
+    storage = S3Storage(BUCKET, given, **server.settings())
+    save(storage, entry)
+
+    key = f"{given.strip('/')}/v1/{entry.key}".lstrip("/")
+    assert server.client().head_object(Bucket=BUCKET, Key=key)["ContentLength"] == len(entry.content)
+    storage.delete(entry.key)
+
+
+def test_objects_of_others_are_left_alone(server: Server, storage: S3Storage, prefix: str, entry: Entry) -> None:
+    save(storage, entry)
+    scope = entry.key.partition("/")[0]
+    strangers = [f"{prefix}/notes", f"{prefix}/v1/README", f"{prefix}/v1/{scope}/notes", f"{prefix}/v1/{entry.key}/x"]
+    for key in strangers:
+        server.client().put_object(Bucket=BUCKET, Key=key, Body=b"mine")
+
+    assert [listed.key for listed in storage.entries("")] == [entry.key]
+    assert [listed.key for listed in storage.entries(f"{scope}/")] == [entry.key]
+    storage.delete(entry.key)
+
+    assert storage.load(entry.key) is None
+    assert sorted(objects(server, prefix)) == sorted(strangers)
+
+
+def test_two_prefixes_of_one_bucket_share_nothing(server: Server, prefix: str, entry: Entry) -> None:
+    one, other = (S3Storage(BUCKET, f"{prefix}/{name}", **server.settings()) for name in ("one", "one-more"))
+    save(one, entry)
+
+    assert other.load(entry.key) is None
+    assert other.entries("") == []
+    other.delete(entry.key)
+    check_holds(one, entry, "after another prefix deleted the same key")
+
+
+def test_tags_are_put_on_the_object(server: Server, prefix: str, entry: Entry) -> None:
+    storage = S3Storage(BUCKET, prefix, tags={"kept for": "30 days", "by": "a&b"}, **server.settings())
+    save(storage, entry)
+    save(storage, entry)
+
+    found = server.client().get_object_tagging(Bucket=BUCKET, Key=f"{prefix}/v1/{entry.key}")["TagSet"]
+
+    assert {tag["Key"]: tag["Value"] for tag in found} == {"kept for": "30 days", "by": "a&b"}
+
+
+def test_a_listing_of_more_than_one_page_is_whole(
+    monkeypatch: pytest.MonkeyPatch, server: Server, storage: S3Storage
+) -> None:
+    saved = {entry.key for entry in (make_entry(noise(10, seed=seed)) for seed in range(7))}
+    for seed in range(7):
+        save(storage, make_entry(noise(10, seed=seed)))
+
+    def small_pages(params: dict[str, Any], **_: object) -> None:
+        params["MaxKeys"] = 3
+
+    storage._client().meta.events.register("before-parameter-build.s3.ListObjectsV2", small_pages)
+
+    assert {listed.key for listed in storage.entries("")} == saved
+
+
+@pytest.mark.parametrize("content_type", ["", "%", "%41", "tëxt/plain", " padded  twice ", "new\r\nline: x", "\ud800"])
+def test_no_content_type_is_too_odd(storage: S3Storage, content_type: str) -> None:
+    entry = make_entry(b"odd", content_type=content_type)
+    save(storage, entry)
+
+    check_holds(storage, entry, "with an odd content type")
+    part = storage.load_range(entry.key, start=1, length=1)
+    assert part is not None
+    assert part.content_type == content_type
+
+
+def test_metadata_values_come_back_unchanged_whatever_they_hold(storage: S3Storage) -> None:
+    entry = make_entry(b"x", empty="", odd="ä\r\nb%41", spaces="  a  b ")
+    save(storage, entry)
+
+    check_holds(storage, entry, "with odd metadata")
+
+
+@pytest.mark.parametrize("name", ["Upper", "under_score", "ümlaut", "line\nend", ""])
+def test_a_metadata_name_that_s3_would_change_is_refused(storage: S3Storage, name: str) -> None:
+    with pytest.raises(StorageError, match="lower-case names"):
+        save(storage, make_entry(b"x", **{name: "value"}))
+
+    assert storage.entries("") == []
+
+
+@pytest.mark.parametrize("key", [*MALFORMED_KEYS, "scope/digest", "0" * 16, f"{'0' * 16}/{'0' * 16}/more"], ids=ascii)
+def test_a_malformed_key_is_refused_before_anything_is_sent(storage: S3Storage, key: str) -> None:
+    attempts: tuple[Callable[[], object], ...] = (
+        lambda: storage.save(key, b"x", content_type="text/plain", metadata={}),
+        lambda: storage.load(key),
+        lambda: storage.load_range(key, start=0, length=0),
+        lambda: storage.delete(key),
+    )
+    for attempt in attempts:
+        with pytest.raises(StorageError, match="malformed storage key"):
+            attempt()
+    assert storage._made[1] is None
+
+
+# What a call costs.
+
+
+def test_what_is_new_is_saved_in_one_request(storage: S3Storage, entry: Entry) -> None:
+    assert requests_of(storage, lambda: save(storage, entry)) == ["PutObject"]
+
+
+def test_what_is_there_is_compared_then_sent_again(storage: S3Storage, entry: Entry) -> None:
+    save(storage, entry)
+
+    assert requests_of(storage, lambda: save(storage, entry)) == ["PutObject", "HeadObject", "PutObject"]
+
+
+def test_saving_again_heals_and_refreshes(server: Server, storage: S3Storage, prefix: str, entry: Entry) -> None:
+    key, metadata = f"{prefix}/v1/{entry.key}", dict(entry.metadata)
+    server.client().put_object(Bucket=BUCKET, Key=key, Body=b"cut off", ContentType="text/plain", Metadata=metadata)
+
+    save(storage, entry)
+
+    check_holds(storage, entry, "after a damaged object was saved again")
+
+
+@pytest.mark.parametrize("size", [0, 1, 100])
+@pytest.mark.parametrize(("start", "length"), [(0, 0), (5, 10), (99, 1), (100, 1), (1_000, 5)])
+def test_a_range_is_one_request_within_and_two_beyond(storage: S3Storage, size: int, start: int, length: int) -> None:
+    entry = make_entry(noise(size))
+    save(storage, entry)
+
+    made = requests_of(storage, lambda: storage.load_range(entry.key, start=start, length=length))
+
+    assert made == (["GetObject"] if start < size else ["GetObject", "HeadObject"])
+
+
+def test_large_content_goes_in_parts_and_comes_back(storage: S3Storage) -> None:
+    entry = make_entry(noise(s3.MULTIPART_BYTES + 1), content_type="application/x-large")
+
+    made = requests_of(storage, lambda: save(storage, entry))
+
+    assert made == ["HeadObject", "CreateMultipartUpload", "UploadPart", "UploadPart", "CompleteMultipartUpload"]
+    check_holds(storage, entry, "after it was sent in parts")
+    middle = storage.load_range(entry.key, start=s3.MULTIPART_BYTES - 5, length=6)
+    assert middle is not None
+    assert middle.content == entry.content[-6:]
+
+
+def test_other_large_content_under_the_same_key_is_refused(storage: S3Storage) -> None:
+    entry = make_entry(b"small")
+    save(storage, entry)
+
+    with pytest.raises(StorageError, match="another content"):
+        save(storage, Entry(entry.key, noise(s3.MULTIPART_BYTES + 1), "text/plain", {"sha256": "2" * 64}))
+
+    check_holds(storage, entry, "after large content was refused")
+
+
+# What goes wrong.
+
+
+def test_a_missing_bucket_is_an_error_and_no_missing_entry(server: Server, entry: Entry) -> None:
+    storage = S3Storage("no-such-bucket-anywhere", **server.settings())
+    attempts: tuple[Callable[[], object], ...] = (
+        lambda: storage.load(entry.key),
+        lambda: storage.load_range(entry.key, start=0, length=0),
+        lambda: storage.entries(""),
+    )
+    for attempt in attempts:
+        with pytest.raises(StorageError, match="NoSuchBucket") as raised:
+            attempt()
+        assert raised.value.__cause__ is not None
+
+
+def test_a_server_that_does_not_answer_leaves_the_result_in_the_conversation(prefix: str) -> None:
+    storage = S3Storage(
+        BUCKET,
+        prefix,
+        boto_session=session(),
+        endpoint_url=NOBODY_LISTENS,
+        boto_client_config=Config(retries={"total_max_attempts": 1}),
+    )
+    block = TextBlock(numbered_lines(2_000))
+
+    outcome = Offloader(storage).offload([block], tool_name="read_log")
+
+    assert outcome.blocks == (block,)
+    with pytest.raises(StorageError) as raised:
+        storage.load(make_entry(b"").key)
+    assert type(raised.value.__cause__).__name__ == "EndpointConnectionError"
+
+
+@pytest.mark.parametrize("arguments", [("",), (None,), (b"bucket",), ("bucket", None), ("bucket", 5)])
+def test_bucket_and_prefix_are_texts(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(InvalidRequest, match="name of a bucket"):
+        S3Storage(*arguments)
+
+
+def test_without_boto3_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+
+    with pytest.raises(ImportError, match=r"coatcheck\[s3\]"):
+        S3Storage(BUCKET)
+
+
+def test_what_the_user_configures_wins(server: Server) -> None:
+    config = Config(read_timeout=3, retries={"mode": "adaptive", "total_max_attempts": 2})
+    storage = S3Storage(BUCKET, region_name="eu-central-1", boto_client_config=config, **server.settings())
+
+    meta = storage._client().meta
+    used = vars(meta.config)["_user_provided_options"]
+
+    assert meta.region_name == "eu-central-1"
+    assert used["read_timeout"] == 3
+    assert used["connect_timeout"] == s3.CONNECT_SECONDS
+    assert used["retries"] == {"mode": "adaptive", "total_max_attempts": 2}
+    assert used["max_pool_connections"] >= 16
+
+
+# Who shares it.
+
+
+def test_two_processes_with_nothing_in_common_but_a_bucket_exchange_references(
+    server: Server, prefix: str, storage: S3Storage
+) -> None:
+    text = numbered_lines(3_000)
+    program = (
+        "import sys\n"
+        "from coatcheck import Offloader, S3Storage, TextBlock\n"
+        "from coatcheck.testing.samples import numbered_lines\n"
+        "storage = S3Storage(sys.argv[1], sys.argv[2], endpoint_url=sys.argv[3])\n"
+        "outcome = Offloader(storage).offload([TextBlock(numbered_lines(3_000))], tool_name='t', scope='shared')\n"
+        "print(outcome.references[0])\n"
+    )
+    env = {**os.environ, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
+    command = [sys.executable, "-c", program, BUCKET, prefix, server.endpoint]
+    reference = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout.strip()
+
+    here = Offloader(storage)
+
+    assert here.load(reference, scope="shared").text == text
+    assert "line 2,999 of 3,000" in here.retrieve(reference, scope="shared", line_range="2999-2999").text
+    here.delete_scope("shared")
+    with pytest.raises(ReferenceExpired):
+        here.load(reference, scope="shared")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_has_a_client_and_a_lock_of_its_own(storage: S3Storage, entry: Entry) -> None:
+    save(storage, entry)
+    client = storage._client()
+    with s3._making_clients:  # as if another thread were making a client at this moment
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if storage._client() is not client and load(storage, entry).content == entry.content else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    check_holds(storage, entry, "after a child read it")
+
+
+def test_many_threads_make_one_client(storage: S3Storage) -> None:
+    made: list[int] = []
+    together = threading.Barrier(8)
+
+    def make() -> None:
+        together.wait()
+        made.append(id(storage._client()))
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(set(made)) == 1
+    assert len(made) == 8
+
+
+def test_sixty_four_offloads_at_once_are_all_there(storage: S3Storage) -> None:
+    offloader = Offloader(storage)
+    texts = [numbered_lines(2_000, first=number) for number in range(64)]
+
+    async def offload_all() -> list[str]:
+        outcomes = await asyncio.gather(*(offloader.aoffload([TextBlock(text)], tool_name="t") for text in texts))
+        assert all(isinstance(outcome, Offloaded) for outcome in outcomes)
+        return [str(outcome.references[0]) for outcome in outcomes]
+
+    references = asyncio.run(offload_all())
+
+    assert [offloader.load(reference).text for reference in references] == texts

@@ -1,0 +1,138 @@
+"""A real S3 server for tests: SeaweedFS, a distributed object store, whole from a wheel, on loopback ports.
+
+Only starting, stopping and reaching it belongs here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_s3 import S3Client
+
+__all__ = ("BUCKET", "Server", "running_server", "session")
+
+BUCKET = "artifacts"
+PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
+START_SECONDS = 60.0
+STARTS = 3
+"""Ports are free when they are chosen, and may be taken when the server asks for them."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server with an empty bucket."""
+
+    endpoint: str
+    """Its address, such as ``http://127.0.0.1:8333``."""
+
+    def client(self) -> S3Client:
+        """Return a client that tries once only, and waits for no one."""
+        config = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=5)
+        return session().client("s3", endpoint_url=self.endpoint, config=config)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what ``S3Storage`` needs to reach it."""
+        return {"boto_session": session(), "endpoint_url": self.endpoint}
+
+
+@cache
+def session() -> boto3.session.Session:
+    """Return a session with credentials: the server takes any. One for all, since each reads S3's description anew."""
+    return boto3.session.Session(
+        aws_access_key_id="any",
+        aws_secret_access_key="any",  # noqa: S106 - no secret
+        region_name="us-east-1",
+    )
+
+
+@contextmanager
+def running_server(folder: Path) -> Iterator[Server]:
+    """Start a server that keeps its data in ``folder``, and kill it in the end.
+
+    Raises:
+        RuntimeError: it did not come up; the message holds the end of what it said.
+
+    """
+    said = folder / "server.log"
+    for _ in range(STARTS):
+        ports = free_ports(2 * len(PORTS))
+        with said.open("wb") as log:
+            process = subprocess.Popen(command(folder, ports), cwd=folder, stdout=log, stderr=log)
+        try:
+            server = Server(f"http://127.0.0.1:{ports[PORTS.index('s3.port')]}")
+            if answers(server, process):
+                yield server
+                return
+        finally:
+            process.kill()  # asked politely, it takes half a minute, and no one will read its data again
+            process.wait()
+    msg = "SeaweedFS did not start:\n" + said.read_text(errors="replace")[-2_000:]
+    raise RuntimeError(msg)
+
+
+def command(folder: Path, ports: list[int]) -> list[str]:
+    """Return the command line: everything on loopback and in ``folder``, and no report to anyone."""
+    beside = Path(sys.executable).with_name("weed")
+    program = str(beside) if beside.exists() else shutil.which("weed")
+    if program is None:
+        msg = "SeaweedFS is missing: install the dependency group test-s3"
+        raise RuntimeError(msg)
+    wires = zip((*PORTS, *(f"{name}.grpc" for name in PORTS)), ports, strict=True)
+    return [
+        program,
+        "server",
+        "-s3",
+        "-filer",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        f"-dir={folder}",
+        f"-filer.localSocket={folder / 'filer.sock'}",
+        f"-s3.localSocket={folder / 's3.sock'}",
+        "-master.telemetry=false",
+        "-master.electionTimeout=1s",
+        "-master.volumeSizeLimitMB=1024",
+        "-volume.max=100",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        *(f"-{name}={port}" for name, port in wires),
+    ]
+
+
+def answers(server: Server, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until the server has made a bucket and stored something, or has ended; return which."""
+    client = server.client()
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        with suppress(BotoCoreError, ClientError):
+            with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
+                client.create_bucket(Bucket=BUCKET)
+            client.put_object(Bucket=BUCKET, Key="up", Body=b"")
+            client.delete_object(Bucket=BUCKET, Key="up")
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of loopback that are free now, all different."""
+    with ExitStack() as open_until_all_are_known:
+        sockets = [open_until_all_are_known.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
