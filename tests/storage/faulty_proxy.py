@@ -1,0 +1,172 @@
+"""A proxy in front of a real server that fails on purpose: late, with errors, with cut or slow answers.
+
+It stands where a bad network and a busy server stand, so the client, the server and their protocol are the real ones.
+Only faults belong here; what must survive them is said by tests.
+"""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ("Fault", "Faults", "Request", "running_proxy", "sometimes")
+
+Fault: TypeAlias = Literal["500", "501", "503", "409", "cut before", "cut after", "cut body", "slow body"]
+"""An answer with that status and nothing done; a connection cut before the request reached the server, after it did
+but before the answer, or amid the answer's body; a body that comes in small pieces."""
+
+CODES = {"409": "ConditionalRequestConflict", "500": "InternalError", "501": "NotImplemented", "503": "SlowDown"}
+NOT_PASSED_ON = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
+SLOW_PIECES = 20
+SLOW_SECONDS = 0.2
+SOCKET_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a fault is chosen by."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+
+
+@dataclass
+class Faults:
+    """What the proxy does to requests. May be changed while it runs."""
+
+    choose: Callable[[Request], Fault | None] = field(default=lambda _: None)
+    """Returns the fault of a request, called from many threads, one after the other."""
+
+    latency_seconds: float = 0.0
+    """Waited before each request is passed on."""
+
+    done: Counter[str] = field(default_factory=Counter)
+    """How many requests met which fault; ``"none"`` for those that met none."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, request: Request) -> Fault | None:
+        """Return the fault of a request, and count it."""
+        with self.lock:
+            fault = self.choose(request)
+            self.done[fault or "none"] += 1
+        return fault
+
+
+def sometimes(share: float, *faults: Fault, seed: int) -> Callable[[Request], Fault | None]:
+    """Return a choice that gives ``share`` of all requests one of ``faults``, the same for each ``seed``."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    return lambda _: chance.choice(faults) if chance.random() < share else None
+
+
+@contextmanager
+def running_proxy(endpoint: str, faults: Faults) -> Iterator[str]:
+    """Run the proxy in front of ``endpoint``; give its own address."""
+    target = urlsplit(endpoint).netloc
+
+    class Proxy(_Proxy):
+        upstream = target
+        fails = faults
+
+    server = _Server(("127.0.0.1", 0), Proxy)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of connections that were cut: that is what this proxy is for."""
+
+
+class _Proxy(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = SOCKET_SECONDS
+    upstream: ClassVar[str]
+    fails: ClassVar[Faults]
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
+        """Say nothing."""
+
+    def _handle(self) -> None:
+        request = Request(self.command, self.path, dict(self.headers.items()))
+        fault = self.fails.of(request)
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        time.sleep(self.fails.latency_seconds)
+        if fault == "cut before":
+            self._cut()
+        elif fault in CODES:
+            self._refuse(cast("str", fault))
+        else:
+            self._pass_on(body, fault)
+
+    do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _handle  # noqa: N815 - the parent's names
+
+    def _refuse(self, status: str) -> None:
+        told = f"<Error><Code>{CODES[status]}</Code><Message>on purpose</Message></Error>".encode()
+        self.send_response(int(status))
+        self.send_header("Content-Length", str(len(told)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(told)
+
+    def _pass_on(self, body: bytes, fault: Fault | None) -> None:
+        upstream = http.client.HTTPConnection(self.upstream, timeout=SOCKET_SECONDS)
+        try:
+            upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                if name.lower() not in {"connection", "expect"}:
+                    upstream.putheader(name, value)
+            upstream.endheaders(body)
+            answer = upstream.getresponse()
+            content = answer.read()
+        finally:
+            upstream.close()
+        if fault == "cut after":
+            self._cut()
+            return
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            if name.lower() not in NOT_PASSED_ON:
+                self.send_header(name, value)
+        length = str(len(content)) if self.command != "HEAD" else answer.headers.get("Content-Length", "0")
+        self.send_header("Content-Length", length)
+        self.end_headers()
+        self._send(content, fault)
+
+    def _send(self, content: bytes, fault: Fault | None) -> None:
+        if fault == "cut body":
+            self.wfile.write(content[: len(content) // 2])
+            self._cut()
+        elif fault == "slow body":
+            size = max(1, len(content) // SLOW_PIECES)
+            for start in range(0, len(content), size):
+                self.wfile.write(content[start : start + size])
+                time.sleep(SLOW_SECONDS / SLOW_PIECES)
+        else:
+            self.wfile.write(content)
+
+    def _cut(self) -> None:
+        self.close_connection = True
+        self.wfile.flush()
+        self.connection.close()
