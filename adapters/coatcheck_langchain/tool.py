@@ -58,9 +58,11 @@ def offload_tool(
         **knobs: those of ``Offloader``, where ``storage`` is one.
 
     Raises:
-        InvalidRequest: ``tool`` runs no function of its own, or an argument is wrong.
+        InvalidRequest: ``tool`` runs no function of its own, or is named like the retrieval tool, or an argument is
+            wrong.
 
     """
+    name = checked_name("retrieval_tool", retrieval_tool)
     functions = _functions_of(tool)
     if functions is None:
         msg = (
@@ -71,7 +73,10 @@ def offload_tool(
     rewriter = Rewriter(offloader=offloader_of(storage, knobs), scope=checked_scope(scope))
     if tool.return_direct or isinstance(tool, RetrievalTool):
         return tool
-    results = _Results(tool, rewriter, checked_name("retrieval_tool", retrieval_tool))
+    if tool.name == name:
+        msg = f"this tool is named {name!r} like the retrieval tool: rename one, and say so with retrieval_tool="
+        raise InvalidRequest(msg)
+    results = _Results(tool, rewriter, name)
     func, coroutine = functions
     return tool.model_copy(
         update={
