@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ReadsRanges,
         Storage,
         Stored,
+        Sweeps,
     )
     from coatcheck.storage.s3 import S3Storage
     from coatcheck.tokens import ByteCounter, TiktokenCounter, TokenCounter
@@ -82,6 +83,7 @@ __all__ = (
     "Storage",
     "StorageError",
     "Stored",
+    "Sweeps",
     "TextBlock",
     "TiktokenCounter",
     "TokenCounter",
@@ -119,6 +121,7 @@ _MODULES = {
         "ReadsRanges",
         "Storage",
         "Stored",
+        "Sweeps",
     ),
     "storage.s3": ("S3Storage",),
     "tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),

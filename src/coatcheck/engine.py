@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import time
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
@@ -406,18 +407,42 @@ class Engine:
         listed = yield from self._entries(f"{scope_tag(scope)}/")
         return (yield from self._delete(listed))
 
-    def sweep(self, *, now: float, max_age_seconds: float | None, max_bytes: int | None) -> Steps[int]:
+    def sweep(
+        self, *, now: float, max_age_seconds: float | None, max_bytes: int | None, max_scope_bytes: int | None
+    ) -> Steps[int]:
         """Delete what is past its limit and older than an hour; return how many entries that were."""
         listed = sorted((yield from self._entries("")), key=lambda entry: entry.modified)
-        surplus = sum(entry.size for entry in listed) - max_bytes if max_bytes is not None else 0
+        total = sum(entry.size for entry in listed)
+        of_scope: Counter[str] = Counter()
+        for entry in listed:
+            of_scope[_scope_of(entry)] += entry.size
         doomed = []
         for entry in listed:
             age = now - entry.modified
-            too_old = max_age_seconds is not None and age > max_age_seconds
-            if age > SWEEP_GRACE_SECONDS and (too_old or surplus > 0):
+            is_too_old = max_age_seconds is not None and age > max_age_seconds
+            is_too_much = (max_bytes is not None and total > max_bytes) or (
+                max_scope_bytes is not None and of_scope[_scope_of(entry)] > max_scope_bytes
+            )
+            if age > SWEEP_GRACE_SECONDS and (is_too_old or is_too_much):
                 doomed.append(entry)
-                surplus -= entry.size
-        return (yield from self._delete(doomed))
+                total -= entry.size
+                of_scope[_scope_of(entry)] -= entry.size
+        return (yield from self._delete_unused(doomed, before=now - SWEEP_GRACE_SECONDS))
+
+    def _delete_unused(self, entries: Sequence[Listed], *, before: float) -> Steps[int]:
+        """Delete entries, but not those that somebody has saved again since they were listed."""
+        if self._storage.sweeps:
+            answer = yield self._storage.sweep([entry.key for entry in entries], before=before)
+            if isinstance(answer, CoatcheckError):
+                raise answer
+            return cast("int", answer)
+        deleted = 0
+        for entry in entries:
+            # Looking right before leaves a gap, but one of a moment instead of one as long as the whole sweep.
+            now_listed = yield from self._entries(entry.key)
+            unused = [found for found in now_listed if found.key == entry.key and found.modified < before]
+            deleted += yield from self._delete(unused)
+        return deleted
 
     def _entries(self, prefix: str) -> Steps[list[Listed]]:
         answer = yield self._storage.entries(prefix)
@@ -449,6 +474,10 @@ class Engine:
             reason=reason,
         )
         self._recorder.failure(event, error)
+
+
+def _scope_of(entry: Listed) -> str:
+    return entry.key.partition("/")[0]
 
 
 def _milliseconds_since(started: float) -> float:

@@ -337,39 +337,58 @@ class Offloader:
         """Do what ``delete_scope`` does, without blocking the event loop."""
         return await arun(self._engine.delete_scope(choose_scope(scope, None, required=True)))
 
-    def sweep(self, *, max_age_seconds: float | None = None, max_bytes: int | None = None) -> int:
+    def sweep(
+        self,
+        *,
+        max_age_seconds: float | None = None,
+        max_bytes: int | None = None,
+        max_scope_bytes: int | None = None,
+    ) -> int:
         """Delete what is past a limit, the oldest first; return how many entries that were.
 
-        What was saved within the last hour always stays. Reading does not refresh an entry; saving it again does.
+        What was saved within the last hour always stays, also what is saved while this runs. Saving again refreshes an
+        entry, and in ``FileStorage`` and ``InMemoryStorage`` reading it does too.
 
         Args:
-            max_age_seconds: delete what was saved longer ago.
+            max_age_seconds: delete what was last saved or refreshed longer ago.
             max_bytes: delete until at most so many bytes are stored.
+            max_scope_bytes: delete until at most so many bytes are stored in each scope.
 
         Raises:
             InvalidRequest: no limit was given, or the storage cannot list or delete.
             StorageError: the storage failed; what was not deleted yet is still there.
 
         """
-        return run(self._sweeping(max_age_seconds, max_bytes))
+        return run(self._sweeping(max_age_seconds, max_bytes, max_scope_bytes))
 
-    async def asweep(self, *, max_age_seconds: float | None = None, max_bytes: int | None = None) -> int:
+    async def asweep(
+        self,
+        *,
+        max_age_seconds: float | None = None,
+        max_bytes: int | None = None,
+        max_scope_bytes: int | None = None,
+    ) -> int:
         """Do what ``sweep`` does, without blocking the event loop."""
-        return await arun(self._sweeping(max_age_seconds, max_bytes))
+        return await arun(self._sweeping(max_age_seconds, max_bytes, max_scope_bytes))
 
     def stats(self) -> Stats:
         """Return the counts since this offloader was made."""
         return self._recorder.stats
 
-    def _sweeping(self, max_age_seconds: float | None, max_bytes: int | None) -> Steps[int]:
-        if max_age_seconds is None and max_bytes is None:
-            msg = "sweep needs a limit: max_age_seconds, max_bytes or both"
+    def _sweeping(
+        self, max_age_seconds: float | None, max_bytes: int | None, max_scope_bytes: int | None
+    ) -> Steps[int]:
+        limits = {"max_age_seconds": max_age_seconds, "max_bytes": max_bytes, "max_scope_bytes": max_scope_bytes}
+        if set(limits.values()) == {None}:
+            msg = f"sweep needs a limit, one or more of {', '.join(limits)}"
             raise InvalidRequest(msg)
-        for name, limit in (("max_age_seconds", max_age_seconds), ("max_bytes", max_bytes)):
+        for name, limit in limits.items():
             if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or limit < 0):
                 msg = f"{name} must be a number of at least 0, not {limit!r}"
                 raise InvalidRequest(msg)
-        return self._engine.sweep(now=time.time(), max_age_seconds=max_age_seconds, max_bytes=max_bytes)
+        return self._engine.sweep(
+            now=time.time(), max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes
+        )
 
     def _policy(self, tool_name: str, override: Policy | None) -> Policy:
         if override is None:

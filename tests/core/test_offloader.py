@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,12 +124,6 @@ def test_a_text_block_of_bytes_is_refused() -> None:
 def test_a_policy_for_one_call_is_checked_too(policy: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="policy of 't'"):
         _offloader().offload([BIG], tool_name="t", policy=policy)
-
-
-@pytest.mark.parametrize("limits", [{"max_age_seconds": -1}, {"max_bytes": "1 GB"}, {"max_age_seconds": True}])
-def test_a_wrong_limit_of_a_sweep_is_refused_by_name(limits: Any) -> None:  # noqa: ANN401
-    with pytest.raises(InvalidRequest, match=next(iter(limits))):
-        _offloader().sweep(**limits)
 
 
 @pytest.mark.parametrize("root", ["", None, 3])
@@ -374,36 +367,6 @@ async def test_delete_scope_deletes_that_scope_only(tmp_path: Path) -> None:
         with pytest.raises(ReferenceExpired):
             offloader.load(mine, scope="mine")
         assert offloader.load(theirs, scope="theirs").text == BIG.text
-
-
-def _aged(*ages: float) -> tuple[Offloader, InMemoryStorage]:
-    times = iter([time.time() - age for age in ages])
-    storage = InMemoryStorage(clock=lambda: next(times))
-    offloader = _offloader(storage)
-    for number in range(len(ages)):
-        offloader.offload([TextBlock(f"{number}" + "x" * 20_000)], tool_name="t")
-    return offloader, storage
-
-
-async def test_sweep_by_age_spares_what_is_younger() -> None:
-    offloader, storage = _aged(90_000, 50_000, 10)
-
-    assert offloader.sweep(max_age_seconds=86_400) == 1
-    assert await offloader.asweep(max_age_seconds=40_000) == 1
-    assert len(storage.entries("")) == 1
-
-
-def test_sweep_by_size_takes_the_oldest_first_and_spares_the_last_hour() -> None:
-    offloader, storage = _aged(90_000, 50_000, 10, 5)
-
-    assert offloader.sweep(max_bytes=65_000) == 1
-    assert offloader.sweep(max_bytes=1) == 1
-    assert len(storage.entries("")) == 2
-
-
-def test_sweep_without_a_limit_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="max_age_seconds"):
-        _offloader().sweep()
 
 
 def test_a_storage_without_the_capability_says_which_it_lacks() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from coatcheck import InMemoryStorage, InvalidRequest, Storage, StorageError
-from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
+from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract, SweepsContract
 from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
 
 
-class TestInMemoryStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class TestInMemoryStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, SweepsContract):
     now = 1_000.0
 
     @pytest.fixture
@@ -152,3 +154,46 @@ def test_it_says_how_large_it_may_be() -> None:
 def test_a_limit_is_a_whole_number_above_zero(name: str, value: object) -> None:
     with pytest.raises(InvalidRequest, match=f"{name} must be a whole number above 0"):
         InMemoryStorage(**{name: value})  # type: ignore[arg-type]
+
+
+def test_reading_refreshes_the_time() -> None:
+    now = iter([1.0, 2.0, 3.0, 4.0])
+    storage = InMemoryStorage(clock=lambda: next(now))
+    first, second = entries(2)
+    for entry in (first, second):
+        save(storage, entry)
+    storage.load_range(first.key, start=0, length=1)
+
+    assert {listed.key: listed.modified for listed in storage.entries("")} == {first.key: 3.0, second.key: 2.0}
+
+
+def test_swept_bytes_are_free_again_and_counted_once() -> None:
+    storage = InMemoryStorage(max_bytes=200, clock=lambda: 5.0)
+    first, second, third = entries(3)
+    for entry in (first, second):
+        save(storage, entry)
+
+    assert storage.sweep([first.key, first.key], before=6.0) == 1
+
+    save(storage, third)
+    assert held(storage) == [second.key, third.key]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_forked_in_the_middle_of_a_save_goes_on_with_a_copy() -> None:
+    storage = InMemoryStorage(max_bytes=200)
+    first, second, third = entries(3)
+    for entry in (first, second):
+        save(storage, entry)
+
+    with storage._lock:  # as if another thread were saving at this moment, and had not counted yet
+        storage._bytes += 1_000
+        child = os.fork()
+        if child == 0:
+            save(storage, third)
+            os._exit(0 if held(storage) == [second.key, third.key] else 1)
+        storage._bytes -= 1_000
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert held(storage) == [first.key, second.key]

@@ -252,6 +252,28 @@ class ForgetsToRefresh(CapableStorage):
         self.times[key] = self.times[key] if before is None else before
 
 
+class SweepsByTheListing(CapableStorage):
+    """Trusts that what was listed as old is old when it is removed."""
+
+    def sweep(self, keys: Iterable[str], *, before: float) -> int:
+        return super().sweep(keys, before=float("inf"))
+
+
+class SweepsEverythingOld(CapableStorage):
+    """Removes what is old, named or not."""
+
+    def sweep(self, keys: Iterable[str], *, before: float) -> int:
+        return super().sweep(list(self.held), before=before)
+
+
+class CountsWhatItWasTold(CapableStorage):
+    """Answers with how many keys it was given."""
+
+    def sweep(self, keys: Iterable[str], *, before: float) -> int:
+        super().sweep(keys, before=before)
+        return len(list(keys))
+
+
 class FollowsKeys(FileStorage):
     """Makes a path of the key as it is."""
 
@@ -291,6 +313,9 @@ BROKEN: dict[type, tuple[str, str]] = {
     RaisesOnASecondDelete: ("test_deleting_twice_is_no_error", "KeyError"),
     ListsEverything: ("test_lists_only_what_has_the_prefix", "does not keep to the prefix"),
     ForgetsToRefresh: ("test_saving_again_refreshes_the_time", "did not refresh"),
+    SweepsByTheListing: ("test_spares_what_was_used_since", "the count is wrong"),
+    SweepsEverythingOld: ("test_sweeps_what_is_older_and_nothing_else", "the count is wrong"),
+    CountsWhatItWasTold: ("test_sweeps_what_is_older_and_nothing_else", "the count is wrong"),
     FollowsKeys: ("test_a_malformed_key_names_no_file_outside", "names a file outside"),
 }
 """Each defect: the test of the contract that must fail, and words of its message that name the defect."""

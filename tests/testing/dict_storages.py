@@ -55,7 +55,7 @@ class AsyncDictStorage:
 
 
 class CapableStorage(DictStorage):
-    """A dict that also reads ranges, saves what has no name yet, deletes and lists."""
+    """A dict that also reads ranges, saves what has no name yet, deletes, lists and sweeps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,3 +83,10 @@ class CapableStorage(DictStorage):
             for key, entry in self.held.items()
             if key.startswith(prefix)
         ]
+
+    def sweep(self, keys: Iterable[str], *, before: float) -> int:
+        with self.lock:
+            unused = [key for key in keys if key in self.held and self.times[key] < before]
+            for key in unused:
+                del self.held[key]
+        return len(unused)

@@ -12,13 +12,14 @@ from coatcheck.testing import (
     ReadsRangesContract,
     SavesUnnamedContract,
     StorageContract,
+    SweepsContract,
 )
 from tests.testing.broken_storages import BROKEN
 from tests.testing.dict_storages import CapableStorage
 from tests.testing.running import contract_tests, failures
 
 
-class Suite(StorageContract, ReadsRangesContract, SavesUnnamedContract, DeletesContract, ListsContract):
+class Suite(StorageContract, ReadsRangesContract, SavesUnnamedContract, DeletesContract, ListsContract, SweepsContract):
     """Run by hand, so it is not named like a test."""
 
     def make_older(self, storage: Storage, key: str) -> bool:

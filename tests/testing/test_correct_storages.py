@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, SavesUnnamedContract, StorageContract
+from coatcheck.testing import (
+    DeletesContract,
+    ListsContract,
+    ReadsRangesContract,
+    SavesUnnamedContract,
+    StorageContract,
+    SweepsContract,
+)
 from tests.testing.dict_storages import AsyncDictStorage, CapableStorage, DictStorage
 
 if TYPE_CHECKING:
@@ -25,7 +32,9 @@ class TestAsyncDictStorage(StorageContract):
         return AsyncDictStorage()
 
 
-class TestCapableStorage(StorageContract, ReadsRangesContract, SavesUnnamedContract, DeletesContract, ListsContract):
+class TestCapableStorage(
+    StorageContract, ReadsRangesContract, SavesUnnamedContract, DeletesContract, ListsContract, SweepsContract
+):
     @pytest.fixture
     def storage(self) -> CapableStorage:
         return CapableStorage()

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from coatcheck.storage.file import FileStorage
 from coatcheck.storage.memory import InMemoryStorage
-from coatcheck.storage.protocol import Deletes, Listed, Lists, LocalPath, NamesReferences, ReadsRanges, Storage, Stored
+from coatcheck.storage.protocol import (
+    Deletes,
+    Listed,
+    Lists,
+    LocalPath,
+    NamesReferences,
+    ReadsRanges,
+    Storage,
+    Stored,
+    Sweeps,
+)
 from coatcheck.storage.s3 import S3Storage
 
 __all__ = (
@@ -23,4 +33,5 @@ __all__ = (
     "S3Storage",
     "Storage",
     "Stored",
+    "Sweeps",
 )

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 from coatcheck.errors import InvalidRequest
 from coatcheck.execution import Effect
 from coatcheck.storage.memory import InMemoryStorage
-from coatcheck.storage.protocol import Deletes, Lists, LocalPath, NamesReferences, ReadsRanges, SavesUnnamed, Storage
+from coatcheck.storage.protocol import (
+    Deletes,
+    Lists,
+    LocalPath,
+    NamesReferences,
+    ReadsRanges,
+    SavesUnnamed,
+    Storage,
+    Sweeps,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +46,7 @@ class StorageAccess:
         self.names_references = not isinstance(storage, Storage)
         self.reads_ranges = isinstance(storage, ReadsRanges)
         self.saves_unnamed = isinstance(storage, SavesUnnamed)
+        self.sweeps = isinstance(storage, Sweeps)
         self._local = isinstance(storage, LocalPath | InMemoryStorage)
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Effect:
@@ -86,6 +96,12 @@ class StorageAccess:
         if not isinstance(self.storage, Lists):
             raise self._lacks(Lists)
         return self._effect(self.storage.entries, partial(self.storage.entries, prefix), "listing")
+
+    def sweep(self, keys: list[str], *, before: float) -> Effect:
+        """Remove entries that were not used since, in one step each. Answers with how many."""
+        if not isinstance(self.storage, Sweeps):
+            raise self._lacks(Sweeps)
+        return self._effect(self.storage.sweep, partial(self.storage.sweep, keys, before=before), "sweeping")
 
     def path_of(self, key: str, *, content_type: str) -> str | None:
         """Return the file that holds an entry, if the storage keeps files."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from coatcheck.policy import require_positive
 from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ("InMemoryStorage",)
 
@@ -20,7 +22,8 @@ __all__ = ("InMemoryStorage",)
 class InMemoryStorage:
     """Keeps content in memory, at most ``max_bytes`` and ``max_entries`` of it, the least recently used leaving first.
 
-    Saving and loading both count as use. Safe for many threads. Gone with the process.
+    Saving and loading both count as use. Safe for many threads; a forked child goes on with a copy. Gone with the
+    process.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class InMemoryStorage:
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, tuple[Stored, float]] = OrderedDict()
         self._bytes = 0
+        _storages.add(self)
 
     def __repr__(self) -> str:
         return f"InMemoryStorage(max_bytes={self._max_bytes:_}, max_entries={self._max_entries:_})"
@@ -77,6 +81,7 @@ class InMemoryStorage:
             found = self._entries.get(key)
             if found is None:
                 return None
+            self._entries[key] = (found[0], self._clock())
             self._entries.move_to_end(key)
             return found[0]
 
@@ -91,9 +96,7 @@ class InMemoryStorage:
     def delete(self, key: str) -> None:
         """Remove the entry, if it is there."""
         with self._lock:
-            removed = self._entries.pop(key, None)
-            if removed is not None:
-                self._bytes -= removed[0].size
+            self._remove(key)
 
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries whose key starts with ``prefix``, least recently used first."""
@@ -104,11 +107,29 @@ class InMemoryStorage:
                 if key.startswith(prefix)
             ]
 
+    def sweep(self, keys: Iterable[str], *, before: float) -> int:
+        """Remove those of ``keys`` that were last used before then; see ``coatcheck.Sweeps``."""
+        with self._lock:
+            unused = [key for key in dict.fromkeys(keys) if key in self._entries and self._entries[key][1] < before]
+            for key in unused:
+                self._remove(key)
+        return len(unused)
+
     def clear(self) -> None:
         """Remove everything."""
         with self._lock:
             self._entries.clear()
             self._bytes = 0
+
+    def _renew(self) -> None:
+        """Take up what a fork interrupted: another thread may have held the lock, and have counted only half."""
+        self._lock = threading.Lock()
+        self._bytes = sum(entry.size for entry, _ in self._entries.values())
+
+    def _remove(self, key: str) -> None:
+        removed = self._entries.pop(key, None)
+        if removed is not None:
+            self._bytes -= removed[0].size
 
 
 def refuse_other_content(key: str, existing: Mapping[str, str], new: Mapping[str, str]) -> None:
@@ -123,3 +144,15 @@ def refuse_other_content(key: str, existing: Mapping[str, str], new: Mapping[str
             f"another content is already stored under {key!r}: their short digests are equal; the new one was not saved"
         )
         raise StorageError(msg)
+
+
+_storages: weakref.WeakSet[InMemoryStorage] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for storage in _storages:
+        storage._renew()  # noqa: SLF001 - this module's own
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)

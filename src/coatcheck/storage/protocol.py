@@ -27,6 +27,7 @@ __all__ = (
     "SavesUnnamed",
     "Storage",
     "Stored",
+    "Sweeps",
 )
 
 Result = TypeVar("Result")
@@ -61,7 +62,7 @@ class Listed:
     """Bytes stored."""
 
     modified: float
-    """Time of the last save, in seconds since the epoch."""
+    """Time of the last save, or, on a storage of this machine, of the last use; in seconds since the epoch."""
 
 
 @runtime_checkable
@@ -146,6 +147,18 @@ class Lists(Protocol):
 
     def entries(self, prefix: str) -> MaybeAwaitable[Iterable[Listed]]:
         """Return the entries whose key starts with ``prefix``, in any order; ``""`` means all."""
+        ...
+
+
+@runtime_checkable
+class Sweeps(Protocol):
+    """Removes entries that nobody has just saved again: it looks at their time and removes them in one step."""
+
+    def sweep(self, keys: Iterable[str], *, before: float) -> MaybeAwaitable[int]:
+        """Remove those of ``keys`` whose time is before then, in seconds since the epoch; return how many that were.
+
+        Clear away, too, what was left until then by writers that did not come to an end.
+        """
         ...
 
 

@@ -26,6 +26,7 @@ from coatcheck.testing.capabilities import (  # noqa: E402
     LocalPathContract,
     ReadsRangesContract,
     SavesUnnamedContract,
+    SweepsContract,
 )
 from coatcheck.testing.harness import Harness, ModelCall, Received, Returned, Run, Transcript  # noqa: E402
 from coatcheck.testing.scenario import Call, Read, Scenario  # noqa: E402
@@ -49,5 +50,6 @@ __all__ = (
     "SavesUnnamedContract",
     "Scenario",
     "StorageContract",
+    "SweepsContract",
     "Transcript",
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import pytest
 
 from coatcheck.errors import StorageError
-from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored
+from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
 from coatcheck.testing.suite import Contract, require_same, settle
@@ -28,6 +28,7 @@ __all__ = (
     "LocalPathContract",
     "ReadsRangesContract",
     "SavesUnnamedContract",
+    "SweepsContract",
 )
 
 
@@ -45,6 +46,10 @@ class DeletingStorage(Storage, Deletes, Protocol):
 
 class ListingStorage(Storage, Lists, Protocol):
     """A storage that lists."""
+
+
+class SweepingStorage(Storage, Sweeps, Lists, Protocol):
+    """A storage that sweeps."""
 
 
 class LocalStorage(Storage, LocalPath, Protocol):
@@ -286,6 +291,38 @@ class ListsContract(Contract):
             save(storage, Entry(entry.key, b"tampered", "image/png", {"sha256": "2" * 64}))
         found = settle(storage.entries(entry.key))
         assert [listed.size for listed in found] == [len(entry.content)], "a refused save left something behind"
+
+
+class SweepsContract(Contract):
+    """What ``sweep`` promises: it removes what it is told to, unless somebody has used it since."""
+
+    capability: ClassVar[type] = Sweeps
+
+    def test_sweeps_what_is_older_and_nothing_else(self, storage: SweepingStorage) -> None:
+        """Of the keys that are named, those go whose time is before the limit; the answer is how many went.
+
+        If this fails, check that entries which are not named stay, however old, and that only what went is counted.
+        """
+        doomed, other = make_entry(b"doomed"), make_entry(b"not named")
+        for entry in (doomed, other):
+            save(storage, entry)
+        later = listing(storage, doomed.key)[doomed.key].modified + 1
+        never_saved = make_entry(b"never saved")
+        assert settle(storage.sweep([doomed.key, never_saved.key], before=later)) == 1, "the count is wrong"
+        assert settle(storage.load(doomed.key)) is None, "the entry is still there after the sweep"
+        check_holds(storage, other, "after a sweep that did not name it")
+        assert settle(storage.sweep([doomed.key], before=later)) == 0, "what was gone already was counted"
+
+    def test_spares_what_was_used_since(self, storage: SweepingStorage) -> None:
+        """Between listing and sweeping a conversation may have got the content again: it must not lose it.
+
+        If this fails, check that the time is looked at when the entry is removed, in the same step, not before.
+        """
+        entry = make_entry(b"used again")
+        save(storage, entry)
+        limit = listing(storage, entry.key)[entry.key].modified
+        assert settle(storage.sweep([entry.key], before=limit)) == 0, "the count is wrong"
+        check_holds(storage, entry, "after a sweep of what was older")
 
 
 class LocalPathContract(Contract):

@@ -26,7 +26,7 @@ from coatcheck.errors import StorageError
 from coatcheck.offloader import Offloader
 from coatcheck.outcomes import Offloaded
 from coatcheck.policy import Always
-from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored
+from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.suite import Contract, require_same, settle
 
@@ -42,7 +42,7 @@ THREADS = 8
 REFUSALS = (StorageError, ValueError)
 """How a storage may refuse a key that no engine ever makes."""
 
-CAPABILITIES = (ReadsRanges, SavesUnnamed, Deletes, Lists, LocalPath)
+CAPABILITIES = (ReadsRanges, SavesUnnamed, Deletes, Lists, Sweeps, LocalPath)
 
 
 class StorageContract(Contract):

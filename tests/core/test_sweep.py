@@ -1,0 +1,112 @@
+"""Sweeping: which entries are past a limit, which are spared, and what is saved again while a sweep runs."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from coatcheck import ByteCounter, InMemoryStorage, InvalidRequest, Listed, Offloader, TextBlock
+from coatcheck.references import scope_tag
+from tests.core.storages import DictStorage
+
+
+def _offloader(storage: Any = None) -> Offloader:  # noqa: ANN401 - whatever a test tries
+    return Offloader(storage, token_counter=ByteCounter())
+
+
+def _aged(*ages: float) -> tuple[Offloader, InMemoryStorage]:
+    times = iter([time.time() - age for age in ages])
+    storage = InMemoryStorage(clock=lambda: next(times))
+    offloader = _offloader(storage)
+    for number in range(len(ages)):
+        offloader.offload([TextBlock(f"{number}" + "x" * 20_000)], tool_name="t")
+    return offloader, storage
+
+
+async def test_sweep_by_age_spares_what_is_younger() -> None:
+    offloader, storage = _aged(90_000, 50_000, 10)
+
+    assert offloader.sweep(max_age_seconds=86_400) == 1
+    assert await offloader.asweep(max_age_seconds=40_000) == 1
+    assert len(storage.entries("")) == 1
+
+
+def test_sweep_by_size_takes_the_oldest_first_and_spares_the_last_hour() -> None:
+    offloader, storage = _aged(90_000, 50_000, 10, 5)
+
+    assert offloader.sweep(max_bytes=65_000) == 1
+    assert offloader.sweep(max_bytes=1) == 1
+    assert len(storage.entries("")) == 2
+
+
+def test_sweep_by_the_size_of_a_scope_leaves_smaller_scopes_alone() -> None:
+    ages = iter([90_000, 80_000, 70_000, 60_000])
+    storage = InMemoryStorage(clock=lambda: time.time() - next(ages))
+    offloader = _offloader(storage)
+    for number, scope in enumerate(["small", "large", "large", "large"]):
+        offloader.offload([TextBlock(f"{number}" + "x" * 20_000)], tool_name="t", scope=scope)
+    before = {listed.key for listed in storage.entries("")}
+
+    assert offloader.sweep(max_scope_bytes=45_000) == 1
+
+    (gone,) = before - {listed.key for listed in storage.entries("")}
+    assert gone.startswith(f"{scope_tag('large')}/")
+
+
+class _SavedAgainMeanwhile(DictStorage):
+    """Lists and deletes, but does not sweep. Between a listing and the next one, somebody saves everything again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.modified = time.time() - 90_000
+
+    def entries(self, prefix: str) -> list[Listed]:
+        listed = [Listed(key=key, size=1, modified=self.modified) for key in self.kept if key.startswith(prefix)]
+        self.modified = time.time()
+        return listed
+
+    def delete(self, key: str) -> None:
+        del self.kept[key]
+
+
+def test_a_sweep_spares_what_was_saved_again_while_it_ran() -> None:
+    storage = _SavedAgainMeanwhile()
+    offloader = _offloader(storage)
+    offloader.offload([TextBlock("x" * 20_000)], tool_name="t")
+
+    assert offloader.sweep(max_age_seconds=3_600) == 0
+    assert len(storage.kept) == 1
+
+
+class _OldEntries(_SavedAgainMeanwhile):
+    """The same, with nobody saving anything."""
+
+    def entries(self, prefix: str) -> list[Listed]:
+        listed = super().entries(prefix)
+        self.modified = 1_000.0
+        return [Listed(key=found.key, size=1, modified=1_000.0) for found in listed]
+
+
+def test_a_storage_that_only_lists_and_deletes_is_swept_too() -> None:
+    storage = _OldEntries()
+    offloader = _offloader(storage)
+    for text in ("x", "y"):
+        offloader.offload([TextBlock(text * 20_000)], tool_name="t")
+
+    assert offloader.sweep(max_age_seconds=3_600) == 2
+    assert not storage.kept
+
+
+def test_sweep_without_a_limit_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="max_age_seconds"):
+        _offloader().sweep()
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_age_seconds": -1}, {"max_bytes": "1 GB"}, {"max_age_seconds": True}, {"max_scope_bytes": -1}]
+)
+def test_a_wrong_limit_of_a_sweep_is_refused_by_name(limits: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=next(iter(limits))):
+        _offloader().sweep(**limits)
