@@ -20,6 +20,7 @@ from coatcheck.testing import (
     ReadsRangesContract,
     SavesUnnamedContract,
     StorageContract,
+    SweepsContract,
 )
 from coatcheck.testing.samples import MALFORMED_KEYS, Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, load, save
@@ -32,7 +33,13 @@ NOBODY = 65534
 
 
 class TestFileStorage(
-    StorageContract, ReadsRangesContract, SavesUnnamedContract, DeletesContract, ListsContract, LocalPathContract
+    StorageContract,
+    ReadsRangesContract,
+    SavesUnnamedContract,
+    DeletesContract,
+    ListsContract,
+    SweepsContract,
+    LocalPathContract,
 ):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> FileStorage:
@@ -324,15 +331,15 @@ def test_short_writes_are_carried_on(monkeypatch: pytest.MonkeyPatch, storage: F
 def test_a_rename_that_fails_leaves_nothing_temporary(
     monkeypatch: pytest.MonkeyPatch, root: Path, storage: FileStorage, entry: Entry, at_rename: int
 ) -> None:
-    replace, renames = Path.replace, iter(range(1, 10))
+    replace, renames = os.replace, iter(range(1, 10))
 
-    def refuse(source: Path, target: Path) -> None:
+    def refuse(source: str, target: str, **folders: int | None) -> None:
         if next(renames) == at_rename:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        replace(source, target)
+        replace(source, target, **folders)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", refuse)
+        patch.setattr(os, "replace", refuse)
         with pytest.raises(StorageError, match="could not save"):
             save(storage, entry)
 
@@ -483,8 +490,15 @@ def test_fsync_waits_for_content_and_names(monkeypatch: pytest.MonkeyPatch, root
     save(FileStorage(root / "fast"), entry)
     assert waited == []
 
-    save(FileStorage(root / "safe", fsync=True), entry)
-    assert waited == ["file", "file", "folder"], "the names last, when what they name is on the disk"
+    safe = FileStorage(root / "safe", fsync=True)
+    save(safe, entry)
+    made = waited[:1]
+    assert made == ["folder"], "the new root has a name in its own folder"
+    assert waited[1:] == ["file", "file", "folder", "folder", "folder"], "names last, up to the root"
+
+    waited.clear()
+    save(safe, entry)
+    assert waited == ["folder"] * 3, "another writer may have saved it a moment ago, and not have waited yet"
 
 
 def test_a_range_reads_no_more_than_it_must(storage: FileStorage) -> None:

@@ -3,37 +3,36 @@
     root/v1/<scope>/<digest>.txt          the content, byte for byte, with an extension that fits its type
     root/v1/<scope>/<digest>.entry.json   content type, size and metadata, written before the content
 
-An entry exists when its content file does, so a crash leaves the whole entry or none. Content goes to a temporary file
-in the same folder and is renamed into place. Nothing outside ``v1/`` is ever touched, and no symbolic link is followed.
+An entry exists when both files do. The description gets its name first and the content loses its own first, so a crash
+leaves the whole entry or none. Naming and deleting lock the folder of the scope; reading and writing need no lock.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
-from uuid import uuid4
 
 import orjson
 
 from coatcheck.errors import CorruptContent, InvalidRequest, StorageError
 from coatcheck.policy import require_flag
 from coatcheck.references import DIGEST_LENGTH, is_storage_key, require_storage_key
+from coatcheck.storage.folder import Folder, make_folders
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = ("FileStorage",)
 
+_VERSION = "v1"
 _ENTRY_SUFFIX = ".entry.json"
-_CHUNK_BYTES = 1 << 20
-"""Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
+_CONTENT = re.compile(r"([^.]+)\.[a-z0-9]{1,8}")
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 
 _EXTENSIONS = {
     "text/plain": ".txt",
@@ -48,12 +47,6 @@ _EXTENSIONS = {
     "text/markdown": ".md",
 }
 
-# Most do not exist on Windows, where a planted symbolic link needs rights that make it moot.
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
-_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe planted in place of a file would hold its reader for ever
-_BINARY = getattr(os, "O_BINARY", 0)
-
 
 class _Description(TypedDict):
     content_type: str
@@ -66,6 +59,9 @@ class FileStorage:
 
     Folders have mode 0700 and files 0600. Safe for many threads and processes on one folder: equal content has one
     name, and a rename is atomic. Survives the end of the process; ``fsync=True`` makes it survive a power cut too.
+
+    Every method raises ``StorageError`` where the key is malformed or the disk refuses; ``__cause__`` is the disk's own
+    error.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False) -> None:
@@ -83,7 +79,6 @@ class FileStorage:
             msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
             raise InvalidRequest(msg)
         self._root = Path(os.fspath(root)).expanduser().absolute()
-        self._folder = self._root / "v1"
         self._fsync = require_flag("fsync", fsync)
 
     def __repr__(self) -> str:
@@ -96,13 +91,12 @@ class FileStorage:
             StorageError: the key is malformed, another content has it, or the disk refused.
 
         """
-        content_path, entry_path = self._paths(key, content_type)
+        scope, digest = _split(key)
         with self._failing_as_storage_error(f"save {len(content):,} bytes"):
-            self._make_folders(content_path.parent)
-            if self._refresh(key, metadata):
+            if self._refreshed(scope, digest, metadata):
                 return
-            temporary = self._write(content_path.parent, content)
-            self._name(temporary, content_path, entry_path, content_type=content_type, metadata=metadata)
+            with self._written(scope, content) as (folder, temporary):
+                self._name(folder, temporary, digest, size=len(content), content_type=content_type, metadata=metadata)
 
     def save_unnamed(
         self, content: bytes, *, scope_tag: str, content_type: str, name: Callable[[], tuple[str, Mapping[str, str]]]
@@ -113,144 +107,205 @@ class FileStorage:
             StorageError: the key is malformed, another content has it, or the disk refused.
 
         """
-        folder = self._entry_path(f"{scope_tag}/{'0' * DIGEST_LENGTH}").parent
-        with self._failing_as_storage_error(f"save {len(content):,} bytes"):
-            self._make_folders(folder)
-            temporary = self._write(folder, content)
-            try:
-                key, metadata = name()
-                content_path, entry_path = self._paths(key, content_type)
-                if not self._refresh(key, metadata):
-                    self._name(temporary, content_path, entry_path, content_type=content_type, metadata=metadata)
-            finally:
-                temporary.unlink(missing_ok=True)
+        scope, _ = _split(f"{scope_tag}/{'0' * DIGEST_LENGTH}")
+        with (
+            self._failing_as_storage_error(f"save {len(content):,} bytes"),
+            self._written(scope, content) as (folder, temporary),
+        ):
+            key, metadata = name()
+            _, digest = _split(key)
+            self._name(folder, temporary, digest, size=len(content), content_type=content_type, metadata=metadata)
 
     def load(self, key: str) -> Stored | None:
-        """Return the whole entry, or None.
+        """Return the whole entry, or None; a read refreshes its time as a save does.
 
         Raises:
+            CorruptContent: what describes the content is damaged, or something else has the name of a file.
             StorageError: the key is malformed, or the disk refused.
 
         """
         return self._read(key, start=0, length=None)
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
-        """Return the entry with at most ``length`` bytes from ``start``, or None.
-
-        Raises:
-            StorageError: the key is malformed, or the disk refused.
-
-        """
+        """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises."""
         return self._read(key, start=start, length=length)
 
     def delete(self, key: str) -> None:
-        """Remove the entry, if it is there: its content first, so that no half of it is ever found.
+        """Remove the entry, if it is there, also where it is damaged.
 
         Raises:
             StorageError: the key is malformed, or the disk refused.
 
         """
-        entry_path = self._entry_path(key)
-        with self._failing_as_storage_error(f"delete {key!r}"):
-            self._refuse_links(entry_path.parent)
-            description = _describe(entry_path)
-            if description is not None:
-                self._paths(key, description["content_type"])[0].unlink(missing_ok=True)
-                entry_path.unlink(missing_ok=True)
+        scope, digest = _split(key)
+        with (
+            self._failing_as_storage_error(f"delete {key!r}"),
+            suppress(FileNotFoundError),
+            self._open(_VERSION, scope) as folder,
+            folder.locked(),
+        ):
+            _remove(folder, digest, _content_names(folder, digest))
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``.
+        """Return the entries whose key starts with ``prefix``, damaged ones too, so that they can be deleted.
 
         Raises:
             StorageError: the disk refused.
 
         """
         scope, slash, _ = prefix.partition("/")
+        found: list[Listed] = []
         with self._failing_as_storage_error("list its entries"):
-            folders = self._scopes(scope, whole=bool(slash))
-            found = [listed for folder in folders for listed in _listing(folder)]
-        return [listed for listed in found if listed.key.startswith(prefix)]
+            for folder in self._scopes(scope, whole=bool(slash)):
+                found += (listed for listed in _listing(folder) if listed.key.startswith(prefix))
+        return found
+
+    def sweep(self, keys: Iterable[str], *, before: float) -> int:
+        """Remove those of ``keys`` last used before then, and what killed writers left; see ``coatcheck.Sweeps``.
+
+        Raises:
+            StorageError: a key is malformed, or the disk refused; what was not removed yet is still there.
+
+        """
+        doomed: dict[str, list[str]] = {}
+        for key in keys:
+            scope, digest = _split(key)
+            doomed.setdefault(scope, []).append(digest)
+        removed = 0
+        with self._failing_as_storage_error("sweep"):
+            for folder in self._scopes("", whole=False):
+                for digest in doomed.get(folder.path.name, ()):
+                    with folder.locked():
+                        removed += _remove_unused(folder, digest, before=before)
+                _remove_leftovers(folder, before=before)
+                self._remove_if_empty(folder, before=before)
+        return removed
 
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content."""
-        return self._paths(key, content_type)[0]
+        scope, digest = _split(key)
+        return self._root / _VERSION / scope / (digest + _extension(content_type))
 
-    def _paths(self, key: str, content_type: str) -> tuple[Path, Path]:
-        entry_path = self._entry_path(key)
-        name = entry_path.name.removesuffix(_ENTRY_SUFFIX)
-        return entry_path.with_name(name + _extension(content_type)), entry_path
+    def _open(self, *names: str) -> Folder:
+        """Open the root, or the folder that ``names`` lead to from there. Only the root may be a link, its owner's."""
+        folder = Folder(self._root)
+        for name in names:
+            with folder:
+                folder = folder.open(name)
+        return folder
 
-    def _entry_path(self, key: str) -> Path:
-        return self._folder / (require_storage_key(key) + _ENTRY_SUFFIX)
-
-    def _make_folders(self, folder: Path) -> None:
-        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for each in (self._folder, folder):
-            each.mkdir(exist_ok=True, mode=0o700)
-            self._refuse_links(each)
-
-    def _refuse_links(self, *folders: Path) -> None:
-        """Raise if ``v1`` or one of ``folders`` in it is a link: what it leads to is not ours to read or to change."""
-        for folder in (self._folder, *folders):
-            try:
-                found = folder.lstat()
-            except FileNotFoundError:
-                continue
-            if not stat.S_ISDIR(found.st_mode):
-                raise NotADirectoryError(errno.ENOTDIR, "not a folder but a link or a file", str(folder))
-
-    def _refresh(self, key: str, metadata: Mapping[str, str]) -> bool:
+    def _refreshed(self, scope: str, digest: str, metadata: Mapping[str, str]) -> bool:
         """Refresh the time of an entry that is there, whole and the same; return whether it is."""
         try:
-            existing = _describe(self._entry_path(key))
-        except CorruptContent:  # a power cut can leave it empty; what is saved now replaces it
-            existing = None
-        if existing is None:
+            folder = self._open(_VERSION, scope)
+        except FileNotFoundError:
             return False
-        # Under its own type: other content that meets it here may have another, and hence another file name.
-        content_path = self._paths(key, existing["content_type"])[0]
-        if _regular_size(content_path) != existing["size"]:
-            return False
-        refuse_other_content(key, existing["metadata"], metadata)
-        os.utime(content_path)
-        return True
+        with folder:
+            with folder.locked():
+                refreshed = _refresh(folder, digest, metadata)
+            if refreshed:
+                self._sync(folder)
+        return refreshed
+
+    @contextmanager
+    def _written(self, scope: str, content: bytes) -> Iterator[tuple[Folder, str]]:
+        """Write content under a temporary name, which it loses in the end if it has no other by then."""
+        try:
+            folder, temporary = self._write(scope, content)
+        except FileNotFoundError:  # the folder was not made yet, or a sweep has just removed it because it was empty
+            make_folders(self._root, (_VERSION, scope), fsync=self._fsync)
+            folder, temporary = self._write(scope, content)
+        with folder:
+            try:
+                yield folder, temporary
+            finally:
+                folder.remove(temporary)
+
+    def _write(self, scope: str, content: bytes) -> tuple[Folder, str]:
+        folder = self._open(_VERSION, scope)
+        try:
+            return folder, folder.write(content, fsync=self._fsync)
+        except BaseException:
+            folder.close()
+            raise
 
     def _name(
-        self, temporary: Path, content_path: Path, entry_path: Path, *, content_type: str, metadata: Mapping[str, str]
+        self,
+        folder: Folder,
+        temporary: str,
+        digest: str,
+        *,
+        size: int,
+        content_type: str,
+        metadata: Mapping[str, str],
     ) -> None:
         """Give written content its name, after its description has one: an entry begins to exist in one step."""
-        size = temporary.stat().st_size
         description = _Description(content_type=content_type, size=size, metadata=dict(metadata))
-        written = [temporary]
+        described = folder.write(orjson.dumps(description), fsync=self._fsync)
         try:
-            written.append(self._write(entry_path.parent, orjson.dumps(description)))
-            written[1].replace(entry_path)
-            temporary.replace(content_path)
-        except BaseException:
-            for path in written:
-                path.unlink(missing_ok=True)
-            raise
-        if self._fsync:
-            _fsync_folder(content_path.parent)
+            with folder.locked():
+                if not _refresh(folder, digest, metadata):  # another writer may have been quicker
+                    folder.rename(described, digest + _ENTRY_SUFFIX)
+                    folder.rename(temporary, digest + _extension(content_type))
+        finally:
+            folder.remove(described)
+        self._sync(folder)
 
-    def _write(self, folder: Path, content: bytes) -> Path:
-        """Write a temporary file, and leave none behind if that fails."""
-        temporary = folder / f".{uuid4().hex}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOSE_ON_EXEC | _BINARY
-        descriptor = os.open(temporary, flags, 0o600)
-        try:
+    def _sync(self, folder: Folder) -> None:
+        """Wait for names, where that was asked for: those of the entry, of its scope, and of everything."""
+        if self._fsync:
+            folder.sync()
+            for names in ((_VERSION,), ()):
+                with self._open(*names) as parent:
+                    parent.sync()
+
+    def _read(self, key: str, *, start: int, length: int | None) -> Stored | None:
+        scope, digest = _split(key)
+        with self._failing_as_storage_error(f"load {key!r}"):
             try:
-                view = memoryview(content)
-                while view:
-                    view = view[os.write(descriptor, view[:_CHUNK_BYTES]) :]
-                if self._fsync:
-                    os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        return temporary
+                folder = self._open(_VERSION, scope)
+            except FileNotFoundError:
+                return None
+            with folder:
+                description = _describe(folder, digest)
+                if description is None:
+                    return None
+                name = digest + _extension(description["content_type"])
+                content = folder.read(name, start=start, length=length)
+                with suppress(OSError):  # what a disk that takes no writes holds can still be read
+                    folder.touch(name)
+        if content is None:
+            return None
+        return Stored(
+            content=content,
+            content_type=description["content_type"],
+            metadata=description["metadata"],
+            size=description["size"],
+        )
+
+    def _scopes(self, scope: str, *, whole: bool) -> Iterator[Folder]:
+        """Yield the folders of the scopes that start with ``scope``, or that are it where ``whole`` is true."""
+        try:
+            versioned = self._open(_VERSION)
+        except FileNotFoundError:
+            return
+        with versioned:
+            names = [
+                found.name
+                for found in versioned.scan()
+                if found.name.startswith(scope)
+                and (found.name == scope or not whole)
+                and is_storage_key(f"{found.name}/{'0' * DIGEST_LENGTH}")
+                and found.is_dir(follow_symlinks=False)
+            ]
+            for name in names:
+                with suppress(FileNotFoundError), versioned.open(name) as folder:
+                    yield folder
+
+    def _remove_if_empty(self, folder: Folder, *, before: float) -> None:
+        if folder.modified < before:
+            with self._open(_VERSION) as versioned:
+                versioned.remove_folder(folder.path.name)
 
     @contextmanager
     def _failing_as_storage_error(self, doing: str) -> Iterator[None]:
@@ -260,48 +315,27 @@ class FileStorage:
             msg = f"{self!r} could not {doing}: {error}"
             raise StorageError(msg) from error
 
-    def _read(self, key: str, *, start: int, length: int | None) -> Stored | None:
-        entry_path = self._entry_path(key)
-        with self._failing_as_storage_error(f"load {key!r}"):
-            self._refuse_links(entry_path.parent)
-            description = _describe(entry_path)
-            if description is None:
-                return None
-            content_type = description["content_type"]
-            content = _read_part(self._paths(key, content_type)[0], start=start, length=length)
-        if content is None:
-            return None
-        return Stored(
-            content=content,
-            content_type=content_type,
-            metadata=description["metadata"],
-            size=description["size"],
-        )
 
-    def _scopes(self, scope: str, *, whole: bool) -> list[Path]:
-        """Return the folders of the scopes that start with ``scope``, or that are it where ``whole`` is true."""
-        try:
-            self._refuse_links()
-            with os.scandir(self._folder) as found:
-                return [
-                    Path(item)
-                    for item in found
-                    if item.is_dir(follow_symlinks=False)
-                    and (item.name == scope or not whole)
-                    and item.name.startswith(scope)
-                ]
-        except FileNotFoundError:
-            return []
+def _split(key: str) -> tuple[str, str]:
+    """Return the names of the folder and of the files of an entry.
+
+    Raises:
+        StorageError: the key is malformed, so that its parts are not safe as names.
+
+    """
+    scope, _, digest = require_storage_key(key).partition("/")
+    return scope, digest
 
 
-def _describe(entry_path: Path) -> _Description | None:
+def _describe(folder: Folder, digest: str) -> _Description | None:
     """Return what an entry file says, or None if there is none.
 
     Raises:
         CorruptContent: it does not hold what ``save`` writes.
 
     """
-    raw = _read_part(entry_path, start=0, length=None)
+    name = digest + _ENTRY_SUFFIX
+    raw = folder.read(name)
     if raw is None:
         return None
     try:
@@ -310,52 +344,94 @@ def _describe(entry_path: Path) -> _Description | None:
             content_type=str(found["content_type"]), size=int(found["size"]), metadata=dict(found["metadata"])
         )
     except (ValueError, TypeError, KeyError) as error:
-        msg = f"{str(entry_path)!r} is damaged: {error}"
+        msg = f"{str(folder.path / name)!r} is damaged: {error}"
         raise CorruptContent(msg) from error
 
 
-def _read_part(path: Path, *, start: int, length: int | None) -> bytes | None:
-    """Return bytes of a regular file, or None if there is none. A symbolic link is an error, not a file."""
+def _refresh(folder: Folder, digest: str, metadata: Mapping[str, str]) -> bool:
+    """Refresh the time of an entry that is there, whole and the same; return whether it is. The folder is locked.
+
+    Raises:
+        StorageError: another content has this name.
+
+    """
     try:
-        descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAITING | _CLOSE_ON_EXEC | _BINARY)
-    except FileNotFoundError:
-        return None
-    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor, opened without following links
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        file.seek(start)
-        return file.read() if length is None else file.read(length)
+        existing = _describe(folder, digest)
+    except CorruptContent:  # a power cut can leave it empty; what is saved now replaces it
+        existing = None
+    if existing is None:
+        return False
+    # Under its own type: other content that meets it here may have another, and hence another file name.
+    name = digest + _extension(existing["content_type"])
+    status = folder.status(name)
+    if status is None or status.st_size != existing["size"]:
+        return False
+    refuse_other_content(f"{folder.path.name}/{digest}", existing["metadata"], metadata)
+    folder.touch(name)
+    return True
 
 
-def _regular_size(path: Path) -> int | None:
+def _content_names(folder: Folder, digest: str) -> list[str]:
+    """Return the names that the content of an entry has: one; any number where what describes it is damaged."""
     try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return None
-    return found.st_size if stat.S_ISREG(found.st_mode) else None
+        description = _describe(folder, digest)
+    except CorruptContent:
+        description = None
+    if description is not None:
+        return [digest + _extension(description["content_type"])]
+    return [found.name for found in folder.scan() if _digest_in(found.name) == digest]
 
 
-def _listing(folder: Path) -> Iterator[Listed]:
-    """Yield the entries in the folder of a scope: what has no description beside it is a stranger."""
-    paths = {path.name: path for path in folder.iterdir()}
-    for name, path in paths.items():
-        listed = _listed(path) if name.partition(".")[0] + _ENTRY_SUFFIX in paths else None
-        if listed is not None:
-            yield listed
+def _remove(folder: Folder, digest: str, content_names: list[str]) -> None:
+    """Remove an entry, its content first, so that no half of it is ever found. The folder is locked."""
+    for name in (*content_names, digest + _ENTRY_SUFFIX):
+        folder.remove(name)
 
 
-def _listed(path: Path) -> Listed | None:
-    """Return the entry whose content file this is, or None for entry files, temporary files and strangers."""
-    key = f"{path.parent.name}/{path.name.partition('.')[0]}"
-    if path.name.startswith(".") or path.name.endswith(_ENTRY_SUFFIX) or not is_storage_key(key):
-        return None
-    try:
-        found = path.lstat()
-    except FileNotFoundError:  # deleted since the folder was read
-        return None
-    if not stat.S_ISREG(found.st_mode):
-        return None
-    return Listed(key=key, size=found.st_size, modified=found.st_mtime)
+def _remove_unused(folder: Folder, digest: str, *, before: float) -> bool:
+    """Remove an entry if it was last used before then; return whether it was. The folder is locked."""
+    names = _content_names(folder, digest)
+    if not names or any(_is_younger(folder, name, before) for name in names):
+        return False
+    _remove(folder, digest, names)
+    return True
+
+
+def _remove_leftovers(folder: Folder, *, before: float) -> None:
+    """Remove temporary files, and descriptions of nothing, that are older than any save can take."""
+    names = [found.name for found in folder.scan()]
+    digests = set(map(_digest_in, names))
+    for name in names:
+        described = name.removesuffix(_ENTRY_SUFFIX)
+        describes_nothing = described != name and described not in digests and _is_digest(folder, described)
+        if _TEMPORARY.fullmatch(name) or describes_nothing:
+            with folder.locked():  # whoever saves this entry meanwhile gives it a new description
+                if not _is_younger(folder, name, before):
+                    folder.remove(name)
+
+
+def _is_younger(folder: Folder, name: str, before: float) -> bool:
+    status = folder.status(name)
+    return status is not None and status.st_mtime >= before
+
+
+def _listing(folder: Folder) -> Iterator[Listed]:
+    """Yield the entries in the folder of a scope; other files in it are strangers'."""
+    for found in folder.scan():
+        digest = _digest_in(found.name)
+        status = folder.status(found.name) if digest is not None and _is_digest(folder, digest) else None
+        if status is not None:
+            yield Listed(key=f"{folder.path.name}/{digest}", size=status.st_size, modified=status.st_mtime)
+
+
+def _digest_in(name: str) -> str | None:
+    """Return the digest of a content file's name, or None if it is no such name."""
+    match = _CONTENT.fullmatch(name)
+    return None if match is None else match.group(1)
+
+
+def _is_digest(folder: Folder, digest: str) -> bool:
+    return is_storage_key(f"{folder.path.name}/{digest}")
 
 
 def _extension(content_type: str) -> str:
@@ -366,13 +442,3 @@ def _extension(content_type: str) -> str:
     kind, _, subtype = content_type.partition("/")
     plain = re.fullmatch(r"[a-z0-9]{1,8}", subtype)
     return f".{subtype}" if plain is not None and kind in {"image", "audio", "video", "text", "application"} else ".bin"
-
-
-def _fsync_folder(folder: Path) -> None:
-    if os.name == "nt":  # Windows opens no folders, and keeps names without being asked
-        return
-    descriptor = os.open(folder, os.O_RDONLY | _CLOSE_ON_EXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,214 @@
+"""One folder of a file storage, opened once: every name is looked up in what was opened, and no link is followed.
+
+A path can lead elsewhere from one call to the next; what is open cannot. Only what the operating system does belongs
+here: opening, writing, renaming, locking. What the files mean stands in ``file``. Where the system cannot look up names
+in an open folder (Windows), links are refused by looking first.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from coatcheck.errors import CorruptContent
+
+try:
+    import fcntl
+except ImportError:  # Windows: two processes must not delete and save the same content at the same moment there
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from typing_extensions import Self
+
+__all__ = ("Folder", "make_folders")
+
+_CHUNK_BYTES = 1 << 20
+"""Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
+
+# Most do not exist on Windows, where a planted symbolic link needs rights that make it moot.
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+_CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe planted in place of a file would hold its reader for ever
+_BINARY = getattr(os, "O_BINARY", 0)
+
+_IN_OPEN_FOLDERS = os.scandir in os.supports_fd and os.supports_dir_fd >= {
+    os.open,
+    os.mkdir,
+    os.rmdir,
+    os.stat,
+    os.unlink,
+    os.rename,
+    os.utime,
+}
+_FOLLOWS_LINKS = os.utime not in os.supports_follow_symlinks
+_NO_FOLDER = frozenset({errno.ENOTDIR, errno.ELOOP})
+
+
+class Folder:
+    """An open folder; close it by leaving its ``with`` block. Its methods raise ``OSError`` as the system does."""
+
+    def __init__(self, path: Path, *, within: Folder | None = None) -> None:
+        """Open ``path``; with ``within``, only if it is a folder itself and no link to one."""
+        self.path = path
+        self._descriptor: int | None = None
+        try:
+            if _IN_OPEN_FOLDERS:
+                flags = os.O_RDONLY | _DIRECTORY | _CLOSE_ON_EXEC | (_NO_FOLLOW if within is not None else 0)
+                inside = None if within is None else within._descriptor  # noqa: SLF001 - another one of these
+                self._descriptor = os.open(path if within is None else path.name, flags, dir_fd=inside)
+            elif not stat.S_ISDIR(path.stat(follow_symlinks=within is None).st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        except OSError as error:
+            if error.errno in _NO_FOLDER:
+                raise NotADirectoryError(errno.ENOTDIR, "not a folder but a link or a file", str(path)) from error
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the folder; nothing else may be called after this."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    @property
+    def modified(self) -> float:
+        """When a name in this folder was last made, changed or removed, in seconds since the epoch."""
+        return (self.path.stat() if self._descriptor is None else os.fstat(self._descriptor)).st_mtime
+
+    def open(self, name: str) -> Folder:
+        """Open a folder in this one."""
+        return Folder(self.path / name, within=self)
+
+    def make(self, name: str) -> None:
+        """Make a folder in this one, for its owner only, if it is not there."""
+        with suppress(FileExistsError):
+            os.mkdir(self._at(name), 0o700, dir_fd=self._descriptor)
+
+    def scan(self) -> Iterator[os.DirEntry[str]]:
+        """Yield what is in this folder."""
+        with os.scandir(self.path if self._descriptor is None else self._descriptor) as found:
+            yield from found
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Return what is known of a regular file, or None if there is none."""
+        try:
+            found = os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        return found if stat.S_ISREG(found.st_mode) else None
+
+    def read(self, name: str, *, start: int = 0, length: int | None = None) -> bytes | None:
+        """Return bytes of a regular file, or None if there is none.
+
+        Raises:
+            CorruptContent: something else has this name: a link, a folder, a device.
+
+        """
+        flags = os.O_RDONLY | _NO_FOLLOW | _NO_WAITING | _CLOSE_ON_EXEC | _BINARY
+        try:
+            descriptor = os.open(self._at(name), flags, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise self._no_file(name) from error
+            raise
+        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor, opened without following links
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise self._no_file(name)
+            file.seek(start)
+            return file.read() if length is None else file.read(length)
+
+    def write(self, content: bytes, *, fsync: bool) -> str:
+        """Write a temporary file, for its owner only, and return its name; leave none behind if that fails."""
+        name = f".{uuid4().hex}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOSE_ON_EXEC | _BINARY
+        descriptor = os.open(self._at(name), flags, 0o600, dir_fd=self._descriptor)
+        try:
+            try:
+                view = memoryview(content)
+                while view:
+                    view = view[os.write(descriptor, view[:_CHUNK_BYTES]) :]
+                if fsync:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except BaseException:
+            self.remove(name)
+            raise
+        return name
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, in one step, and take that name from whatever has it."""
+        os.replace(self._at(old), self._at(new), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def touch(self, name: str) -> None:
+        """Set the time of a file to now."""
+        os.utime(self._at(name), dir_fd=self._descriptor, follow_symlinks=_FOLLOWS_LINKS)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._at(name), dir_fd=self._descriptor)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder in this one, if it is there and empty."""
+        with suppress(OSError):
+            os.rmdir(self._at(name), dir_fd=self._descriptor)
+
+    def sync(self) -> None:
+        """Wait until the names in this folder are on the disk. Windows keeps names without being asked."""
+        if self._descriptor is not None:
+            os.fsync(self._descriptor)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep all other threads and processes out that lock this folder, where the file system has locks.
+
+        The lock is of what is open and ends with the process, however that ends, so nothing is left to clean up.
+        """
+        if self._descriptor is None or fcntl is None:
+            yield
+            return
+        # Some network file systems lock no folders; a save and a sweep in the same instant are then not told apart.
+        with suppress(OSError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
+
+    def _at(self, name: str) -> str:
+        return name if self._descriptor is not None else str(self.path / name)
+
+    def _no_file(self, name: str) -> CorruptContent:
+        return CorruptContent(f"{str(self.path / name)!r} is not a file but a link, a folder or a device")
+
+
+def make_folders(root: Path, names: tuple[str, ...], *, fsync: bool) -> None:
+    """Make ``root``, what leads there, and the folders ``names``, each in the one before it."""
+    missing = [folder for folder in (root, *root.parents) if fsync and not folder.exists()]
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = Folder(root)
+    for name in names:
+        with folder:
+            folder.make(name)
+            folder = folder.open(name)
+    with folder:
+        pass
+    for made in missing:
+        with Folder(made.parent) as parent:
+            parent.sync()

@@ -1,0 +1,344 @@
+"""FileStorage, what is left behind and what is cleared away: crashes, damage, sweeps beside writers, planted links."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import FileStorage, Offloaded, Offloader, StorageError, TextBlock
+from coatcheck.storage.folder import Folder
+from coatcheck.testing.samples import Entry, make_entry, noise
+from coatcheck.testing.storage import check_holds, load, save
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="links and pipes as POSIX has them")
+HOUR = 3_600.0
+TEMPORARY = f".{'0' * 32}.tmp"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "artifacts"
+
+
+@pytest.fixture
+def storage(root: Path) -> FileStorage:
+    return FileStorage(root)
+
+
+@pytest.fixture
+def entry() -> Entry:
+    return make_entry(b"what the tool returned")
+
+
+def content_path(storage: FileStorage, entry: Entry) -> Path:
+    return storage.local_path(entry.key, content_type=entry.content_type)
+
+
+def entry_path(storage: FileStorage, entry: Entry) -> Path:
+    return content_path(storage, entry).with_suffix(".entry.json")
+
+
+def make_old(*paths: Path) -> None:
+    for path in paths:
+        os.utime(path, (1_000, 1_000))
+
+
+def an_hour_ago() -> float:
+    return time.time() - HOUR
+
+
+def files(root: Path) -> set[str]:
+    return {path.name for path in root.rglob("*") if not path.is_dir()}
+
+
+# What is damaged must not block what is cleared away.
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:20])
+
+
+def link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@POSIX_ONLY
+@pytest.mark.parametrize("damage", [empty, cut, link, pipe, Path.unlink])
+def test_a_damaged_description_blocks_no_other_call(
+    storage: FileStorage, entry: Entry, damage: Callable[[Path], None]
+) -> None:
+    neighbour = make_entry(b"neighbour")
+    for each in (entry, neighbour):
+        save(storage, each)
+    damage(entry_path(storage, entry))
+
+    assert {listed.key for listed in storage.entries("")} == {entry.key, neighbour.key}
+    storage.delete(entry.key)
+
+    assert files(content_path(storage, entry).parent) == {
+        path(storage, neighbour).name for path in (content_path, entry_path)
+    }
+    check_holds(storage, neighbour, "after a damaged entry was deleted")
+    save(storage, entry)
+    check_holds(storage, entry, "after it was saved again")
+
+
+@POSIX_ONLY
+@pytest.mark.parametrize("damage", [empty, cut, link, pipe, Path.unlink])
+def test_a_damaged_description_is_deleted_with_its_scope_and_swept_by_age(
+    root: Path, damage: Callable[[Path], None]
+) -> None:
+    storage = FileStorage(root)
+    offloader = Offloader(storage)
+    for scope in ("deleted", "swept"):
+        offloader.offload([TextBlock("word " * 20_000)], tool_name="t", scope=scope)
+    for description in root.glob("v1/*/*.entry.json"):
+        damage(description)
+
+    assert offloader.delete_scope("deleted") == 1
+    assert len(storage.entries("")) == 1
+    make_old(*root.glob("v1/*/*.txt"))
+    assert offloader.sweep(max_age_seconds=2 * HOUR) == 1
+
+    assert files(root) == set()
+
+
+def test_content_whose_description_vanished_is_found_by_a_sweep(root: Path) -> None:
+    offloader = Offloader(FileStorage(root))
+    offloader.offload([TextBlock("word " * 20_000)], tool_name="t")
+    for description in root.glob("v1/*/*.entry.json"):
+        description.unlink()
+    make_old(*root.glob("v1/*/*.txt"))
+
+    assert offloader.sweep(max_bytes=10) == 1
+    assert files(root) == set()
+
+
+# What killed writers leave.
+
+
+def test_what_killed_writers_left_is_swept_after_an_hour(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    folder = content_path(storage, entry).parent
+    old, young = folder / TEMPORARY, folder / TEMPORARY.replace("0", "f")
+    for path in (old, young):
+        path.write_bytes(b"half a content")
+    make_old(old)
+
+    assert Offloader(storage).sweep(max_bytes=10**9) == 0
+
+    assert files(folder) == {young.name, content_path(storage, entry).name, entry_path(storage, entry).name}
+
+
+def test_a_description_whose_content_never_came_is_swept_after_an_hour(storage: FileStorage) -> None:
+    gone, coming = make_entry(b"killed in between"), make_entry(b"just being saved")
+    for each in (gone, coming):
+        save(storage, each)
+        content_path(storage, each).unlink()  # as a kill between the two renames leaves it
+    make_old(entry_path(storage, gone))
+
+    assert storage.sweep((), before=an_hour_ago()) == 0
+
+    assert files(content_path(storage, gone).parent) == {entry_path(storage, coming).name}
+    assert storage.load(gone.key) is None
+
+
+def test_a_sweep_leaves_strangers_alone(root: Path, storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    scope = entry.key.partition("/")[0]
+    strangers = [
+        "notes.tmp",
+        "v1/.notes.tmp",
+        "v1/notes/x.entry.json",
+        f"v1/{scope}/notes.entry.json",
+        f"v1/{scope}/.notes.tmp",
+        f"v1/{scope}/{entry.key.partition('/')[2]}.txt~",
+    ]
+    for name in strangers:
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("mine")
+        make_old(root / name)
+    (root / "v1/empty").mkdir()
+    make_old(root / "v1/empty", content_path(storage, entry))
+
+    assert storage.sweep([entry.key], before=an_hour_ago()) == 1
+
+    assert files(root) == {Path(name).name for name in strangers}
+    assert (root / "v1/empty").is_dir()
+
+
+def test_the_folder_of_a_scope_goes_an_hour_after_its_last_entry(root: Path, storage: FileStorage) -> None:
+    gone, young = make_entry(b"gone", scope="gone"), make_entry(b"young", scope="young")
+    for each in (gone, young):
+        save(storage, each)
+        storage.delete(each.key)
+    make_old(content_path(storage, gone).parent)
+
+    storage.sweep((), before=an_hour_ago())
+
+    assert [path.name for path in (root / "v1").iterdir()] == [young.key.partition("/")[0]]
+
+
+def test_a_save_survives_that_its_empty_folder_is_swept_away(
+    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry
+) -> None:
+    save(storage, entry)
+    storage.delete(entry.key)
+    write = Folder.write
+
+    def sweep_first(folder: Folder, content: bytes, *, fsync: bool) -> str:
+        monkeypatch.setattr(Folder, "write", write)
+        folder.path.rmdir()
+        return folder.write(content, fsync=fsync)
+
+    monkeypatch.setattr(Folder, "write", sweep_first)
+    save(storage, entry)
+
+    check_holds(storage, entry, "although its folder was swept away while it was saved")
+
+
+# Sweeps, deletions and saves at once.
+
+
+def test_a_sweep_beside_a_save_of_the_same_content_never_wins(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    together = threading.Barrier(2)
+
+    def save_again() -> None:
+        together.wait()
+        save(storage, entry)
+
+    def sweep() -> None:
+        together.wait()
+        storage.sweep([entry.key], before=an_hour_ago())
+
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(300):
+            make_old(content_path(storage, entry))
+            for running in [threads.submit(save_again), threads.submit(sweep)]:
+                running.result()
+            check_holds(storage, entry, "after it was saved again beside a sweep")
+
+
+def test_a_deletion_beside_a_save_leaves_the_whole_entry_or_none(storage: FileStorage) -> None:
+    entry = make_entry(b"deleted and saved")
+    together = threading.Barrier(2)
+
+    def save_it() -> None:
+        together.wait()
+        save(storage, entry)
+
+    def delete_it() -> None:
+        together.wait()
+        storage.delete(entry.key)
+
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(300):
+            for running in [threads.submit(save_it), threads.submit(delete_it)]:
+                running.result()
+            both = content_path(storage, entry).exists(), entry_path(storage, entry).exists()
+            assert both in {(True, True), (False, False)}, "half an entry stayed"
+
+
+def test_of_two_contents_that_meet_under_one_name_the_first_stays(root: Path, storage: FileStorage) -> None:
+    entry = make_entry(b"named first")
+
+    def save_another_first() -> tuple[str, dict[str, str]]:
+        save(storage, entry)
+        return entry.key, {"sha256": "2" * 64}
+
+    with pytest.raises(StorageError, match="another content"):
+        storage.save_unnamed(
+            b"named second", scope_tag=entry.key.partition("/")[0], content_type="image/png", name=save_another_first
+        )
+
+    check_holds(storage, entry, "after another content got the same name")
+    assert files(root) == {content_path(storage, entry).name, entry_path(storage, entry).name}
+
+
+# Reading.
+
+
+def test_reading_refreshes_the_time(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    reads: tuple[Callable[[], object], ...] = (
+        lambda: load(storage, entry),
+        lambda: storage.load_range(entry.key, start=0, length=0),
+    )
+    for read in reads:
+        make_old(content_path(storage, entry))
+        read()
+        assert content_path(storage, entry).stat().st_mtime > an_hour_ago()
+
+
+def test_what_cannot_be_refreshed_can_be_read(
+    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry
+) -> None:
+    save(storage, entry)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "utime", refuse)  # a disk that takes no writes; mounting one needs rights
+
+    check_holds(storage, entry, "on a disk that takes no writes")
+
+
+# Links that are planted in between.
+
+
+@POSIX_ONLY
+@pytest.mark.parametrize("level", ["scope", "v1"])
+def test_a_link_planted_while_a_save_runs_is_not_followed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, root: Path, storage: FileStorage, level: str
+) -> None:
+    before, entry = make_entry(b"makes the folder"), make_entry(noise(100))
+    save(storage, before)
+    scope = content_path(storage, before).parent
+    planted = scope if level == "scope" else root / "v1"
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / scope.name).mkdir(parents=True)
+    write = Folder.write
+
+    def plant_first(folder: Folder, content: bytes, *, fsync: bool) -> str:
+        monkeypatch.setattr(Folder, "write", write)
+        planted.rename(tmp_path / "moved away")
+        planted.symlink_to(elsewhere, target_is_directory=True)
+        return folder.write(content, fsync=fsync)
+
+    monkeypatch.setattr(Folder, "write", plant_first)
+    save(storage, entry)
+
+    assert files(elsewhere) == set()
+    with pytest.raises(StorageError, match="not a folder but a link"):
+        storage.load(entry.key)
+
+
+def test_an_offloader_that_cannot_save_keeps_the_result(tmp_path: Path) -> None:
+    (tmp_path / "v1").write_text("a file where the folder should be")
+    block = TextBlock("word " * 20_000)
+
+    outcome = Offloader(FileStorage(tmp_path)).offload([block], tool_name="t")
+
+    assert not isinstance(outcome, Offloaded)
+    assert outcome.blocks == (block,)
