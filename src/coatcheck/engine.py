@@ -1,7 +1,7 @@
 """The engine: the order of effects, written once as generators that ``execution`` drives, sync or async.
 
 Save first, then hand out the placeholder. What is decided, worded or cut belongs to the pure modules; where calls run
-belongs to ``execution``; what keys look like belongs to ``references``. Here they meet the storage and the host's
+belongs to ``execution``; what is where in a storage belongs to ``contents``. Here they meet the host's
 policies, and a failure of either leaves the agent with the raw result.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import os
 import time
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
@@ -34,20 +33,16 @@ from coatcheck.policy import Policy, Rule, Verdict
 from coatcheck.preview import Previewed, preview
 from coatcheck.reading import Answer as ReadAnswer
 from coatcheck.reading import Encoded, IndexNeeded, Part, Request, encode_bytes, encode_text, index_text, is_text, read
-from coatcheck.references import Reference, scope_tag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from coatcheck.configuration import Configuration
+    from coatcheck.references import Reference
     from coatcheck.storage.access import StorageAccess
-    from coatcheck.storage.protocol import Listed
     from coatcheck.tokens import Estimate
 
 __all__ = ("Call", "Engine")
-
-SWEEP_GRACE_SECONDS = 3_600.0
-"""``sweep`` leaves alone what was saved within the last hour: a conversation may be about to use it."""
 
 PLACEHOLDER_ROOM = 1_500
 """Tokens that notice, references and marks of a placeholder can take beside its preview. What opens like a placeholder
@@ -103,7 +98,6 @@ class Engine:
     """All operations as generators of effects."""
 
     def __init__(self, storage: StorageAccess, configuration: Configuration, recorder: Recorder) -> None:
-        self._storage = storage
         self._contents = Contents(storage)
         self._configuration = configuration
         self._recorder = recorder
@@ -400,63 +394,6 @@ class Engine:
             return None
         return content.text if is_text(content.content_type) else None
 
-    # Clean-up.
-
-    def delete_scope(self, scope: str) -> Steps[int]:
-        """Delete everything stored in ``scope``; return how many entries that were."""
-        listed = yield from self._entries(f"{scope_tag(scope)}/")
-        return (yield from self._delete(listed))
-
-    def sweep(
-        self, *, now: float, max_age_seconds: float | None, max_bytes: int | None, max_scope_bytes: int | None
-    ) -> Steps[int]:
-        """Delete what is past its limit and older than an hour; return how many entries that were."""
-        listed = sorted((yield from self._entries("")), key=lambda entry: entry.modified)
-        total = sum(entry.size for entry in listed)
-        of_scope: Counter[str] = Counter()
-        for entry in listed:
-            of_scope[_scope_of(entry)] += entry.size
-        doomed = []
-        for entry in listed:
-            age = now - entry.modified
-            is_too_old = max_age_seconds is not None and age > max_age_seconds
-            is_too_much = (max_bytes is not None and total > max_bytes) or (
-                max_scope_bytes is not None and of_scope[_scope_of(entry)] > max_scope_bytes
-            )
-            if age > SWEEP_GRACE_SECONDS and (is_too_old or is_too_much):
-                doomed.append(entry)
-                total -= entry.size
-                of_scope[_scope_of(entry)] -= entry.size
-        return (yield from self._delete_unused(doomed, before=now - SWEEP_GRACE_SECONDS))
-
-    def _delete_unused(self, entries: Sequence[Listed], *, before: float) -> Steps[int]:
-        """Delete entries, but not those that somebody has saved again since they were listed."""
-        if self._storage.sweeps:
-            answer = yield self._storage.sweep([entry.key for entry in entries], before=before)
-            if isinstance(answer, CoatcheckError):
-                raise answer
-            return cast("int", answer)
-        deleted = 0
-        for entry in entries:
-            # Looking right before leaves a gap, but one of a moment instead of one as long as the whole sweep.
-            now_listed = yield from self._entries(entry.key)
-            unused = [found for found in now_listed if found.key == entry.key and found.modified < before]
-            deleted += yield from self._delete(unused)
-        return deleted
-
-    def _entries(self, prefix: str) -> Steps[list[Listed]]:
-        answer = yield self._storage.entries(prefix)
-        if isinstance(answer, CoatcheckError):
-            raise answer
-        return list(cast("Iterable[Listed]", answer))
-
-    def _delete(self, entries: Sequence[Listed]) -> Steps[int]:
-        for entry in entries:
-            answer = yield self._storage.delete(entry.key)
-            if isinstance(answer, CoatcheckError):
-                raise answer
-        return len(entries)
-
     # Telling the host.
 
     def _emit(self, call: Call, kind: EventKind, **details: Any) -> None:  # noqa: ANN401 - the fields of Event
@@ -474,10 +411,6 @@ class Engine:
             reason=reason,
         )
         self._recorder.failure(event, error)
-
-
-def _scope_of(entry: Listed) -> str:
-    return entry.key.partition("/")[0]
 
 
 def _milliseconds_since(started: float) -> float:

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.cleanup import SweepLimits, delete_scope, sweep
 from coatcheck.configuration import configure
 from coatcheck.engine import Call, Engine
 from coatcheck.errors import InvalidRequest
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.blocks import Block
-    from coatcheck.execution import Steps
     from coatcheck.outcomes import Content, Kept, Outcome, Retrieved
     from coatcheck.policy import Policy
     from coatcheck.storage.protocol import NamesReferences, Storage
@@ -101,8 +101,8 @@ class Offloader:
             require_scope=require_scope,
         )
         self._recorder = Recorder(on_event)
-        access = StorageAccess(InMemoryStorage() if storage is None else storage)
-        self._engine = Engine(access, self._configuration, self._recorder)
+        self._storage = StorageAccess(InMemoryStorage() if storage is None else storage)
+        self._engine = Engine(self._storage, self._configuration, self._recorder)
 
     # Tool results on their way into the conversation.
 
@@ -331,11 +331,11 @@ class Offloader:
             StorageError: the storage failed; what was not deleted yet is still there.
 
         """
-        return run(self._engine.delete_scope(choose_scope(scope, None, required=True)))
+        return run(delete_scope(self._storage, choose_scope(scope, None, required=True)))
 
     async def adelete_scope(self, scope: str) -> int:
         """Do what ``delete_scope`` does, without blocking the event loop."""
-        return await arun(self._engine.delete_scope(choose_scope(scope, None, required=True)))
+        return await arun(delete_scope(self._storage, choose_scope(scope, None, required=True)))
 
     def sweep(
         self,
@@ -359,7 +359,8 @@ class Offloader:
             StorageError: the storage failed; what was not deleted yet is still there.
 
         """
-        return run(self._sweeping(max_age_seconds, max_bytes, max_scope_bytes))
+        limits = SweepLimits(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
+        return run(sweep(self._storage, limits, now=time.time()))
 
     async def asweep(
         self,
@@ -369,26 +370,12 @@ class Offloader:
         max_scope_bytes: int | None = None,
     ) -> int:
         """Do what ``sweep`` does, without blocking the event loop."""
-        return await arun(self._sweeping(max_age_seconds, max_bytes, max_scope_bytes))
+        limits = SweepLimits(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
+        return await arun(sweep(self._storage, limits, now=time.time()))
 
     def stats(self) -> Stats:
         """Return the counts since this offloader was made."""
         return self._recorder.stats
-
-    def _sweeping(
-        self, max_age_seconds: float | None, max_bytes: int | None, max_scope_bytes: int | None
-    ) -> Steps[int]:
-        limits = {"max_age_seconds": max_age_seconds, "max_bytes": max_bytes, "max_scope_bytes": max_scope_bytes}
-        if set(limits.values()) == {None}:
-            msg = f"sweep needs a limit, one or more of {', '.join(limits)}"
-            raise InvalidRequest(msg)
-        for name, limit in limits.items():
-            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or limit < 0):
-                msg = f"{name} must be a number of at least 0, not {limit!r}"
-                raise InvalidRequest(msg)
-        return self._engine.sweep(
-            now=time.time(), max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes
-        )
 
     def _policy(self, tool_name: str, override: Policy | None) -> Policy:
         if override is None:

@@ -1,0 +1,123 @@
+"""Clean-up: what is deleted, and when, as generators of effects.
+
+Nothing is ever deleted but here, and only when the host asks: a scope that ended, or what is past a limit. Storages say
+what there is and remove it; which entries those are is decided here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from coatcheck.errors import CoatcheckError, InvalidRequest
+from coatcheck.references import scope_tag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from coatcheck.execution import Steps
+    from coatcheck.storage.access import StorageAccess
+    from coatcheck.storage.protocol import Listed
+
+__all__ = ("SweepLimits", "delete_scope", "sweep")
+
+GRACE_SECONDS = 3_600.0
+"""``sweep`` leaves alone what was saved within the last hour: a conversation may be about to use it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepLimits:
+    """What may stay; None is no limit."""
+
+    max_age_seconds: float | None
+    """Since the entry was last saved or refreshed."""
+
+    max_bytes: float | None
+    """In the whole storage."""
+
+    max_scope_bytes: float | None
+    """In each scope."""
+
+    def __post_init__(self) -> None:
+        """Check the limits.
+
+        Raises:
+            InvalidRequest: there is none, or one is no number of at least 0.
+
+        """
+        limits = {name: getattr(self, name) for name in self.__slots__}
+        if set(limits.values()) == {None}:
+            msg = f"sweep needs a limit, one or more of {', '.join(limits)}"
+            raise InvalidRequest(msg)
+        for name, limit in limits.items():
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or limit < 0):
+                msg = f"{name} must be a number of at least 0, not {limit!r}"
+                raise InvalidRequest(msg)
+
+
+def delete_scope(storage: StorageAccess, scope: str) -> Steps[int]:
+    """Delete everything stored in ``scope``; return how many entries that were."""
+    listed = yield from _entries(storage, f"{scope_tag(scope)}/")
+    return (yield from _delete(storage, listed))
+
+
+def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[int]:
+    """Delete what is past a limit and older than an hour, the oldest first; return how many entries that were."""
+    listed = yield from _entries(storage, "")
+    past = list(_past(listed, limits, now=now))
+    before = now - GRACE_SECONDS
+    if storage.sweeps:
+        answer = yield storage.sweep([entry.key for entry in past], before=before)
+        if isinstance(answer, CoatcheckError):
+            raise answer
+        return cast("int", answer)
+    deleted = 0
+    for entry in past:
+        # Looking right before leaves a gap, but one of a moment instead of one as long as the whole sweep.
+        listed_now = yield from _entries(storage, entry.key)
+        unused = [found for found in listed_now if found.key == entry.key and found.modified < before]
+        deleted += yield from _delete(storage, unused)
+    return deleted
+
+
+def _past(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> Iterator[Listed]:
+    """Yield the entries to delete, so that what stays keeps the limits as far as the last hour allows."""
+    total = sum(entry.size for entry in listed)
+    of_scope: Counter[str] = Counter()
+    for entry in listed:
+        of_scope[_scope_of(entry)] += entry.size
+    for entry in sorted(listed, key=lambda entry: entry.modified):
+        age = now - entry.modified
+        is_past = (
+            _exceeds(age, limits.max_age_seconds)
+            or _exceeds(total, limits.max_bytes)
+            or _exceeds(of_scope[_scope_of(entry)], limits.max_scope_bytes)
+        )
+        if age > GRACE_SECONDS and is_past:
+            yield entry
+            total -= entry.size
+            of_scope[_scope_of(entry)] -= entry.size
+
+
+def _exceeds(value: float, limit: float | None) -> bool:
+    return limit is not None and value > limit
+
+
+def _scope_of(entry: Listed) -> str:
+    return entry.key.partition("/")[0]
+
+
+def _entries(storage: StorageAccess, prefix: str) -> Steps[list[Listed]]:
+    answer = yield storage.entries(prefix)
+    if isinstance(answer, CoatcheckError):
+        raise answer
+    return list(cast("Iterable[Listed]", answer))
+
+
+def _delete(storage: StorageAccess, entries: Sequence[Listed]) -> Steps[int]:
+    for entry in entries:
+        answer = yield storage.delete(entry.key)
+        if isinstance(answer, CoatcheckError):
+            raise answer
+    return len(entries)
