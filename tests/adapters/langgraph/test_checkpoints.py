@@ -8,6 +8,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,7 @@ def test_the_bytes_are_in_no_checkpoint(tmp_path: Path) -> None:
     python(tmp_path, "ask")
 
     database = tmp_path / "checkpoints.sqlite"
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection:
         dump = "\n".join(connection.iterdump())
     assert "Tool result offloaded" in bytes.fromhex("".join(_hex_in(dump))).decode("utf-8", "replace")
     for path in tmp_path.glob("checkpoints*"):
