@@ -29,6 +29,7 @@ ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / extra).is_di
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
 EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
+BENCHMARKS = sorted(path.stem for path in ROOT.glob("benchmarks/*.py"))
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
 
 DEMO = ("-e.[cli,langgraph]", "langchain-openai")
@@ -163,10 +164,13 @@ def lowest(session: nox.Session, part: str) -> None:
 
 
 @nox.session
-def bench(session: nox.Session) -> None:
-    """Measure what offloading costs; `-- --help` lists what it takes."""
-    session.install("-e.")
-    session.run("python", "benchmarks/offload.py", *session.posargs)
+@nox.parametrize("benchmark", BENCHMARKS, ids=BENCHMARKS)
+def bench(session: nox.Session, benchmark: str) -> None:
+    """Measure what one thing costs; `-- --help` lists what it takes."""
+    session.install("-e.[s3]", "pytest", *groups("test-s3"))
+    session.run(
+        "python", f"benchmarks/{benchmark}.py", *session.posargs, env={**OFFLINE, "PYTHONPATH": os.fspath(ROOT)}
+    )
 
 
 def groups(*names: str) -> list[str]:

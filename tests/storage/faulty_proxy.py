@@ -14,13 +14,15 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
 
-__all__ = ("Fault", "Faults", "Request", "running_proxy", "sometimes")
+__all__ = ("Fault", "Faults", "Request", "running_proxy", "running_proxy_process", "sometimes")
 
 Fault: TypeAlias = Literal["500", "501", "503", "409", "cut before", "cut after", "cut body", "slow body"]
 """An answer with that status and nothing done; a connection cut before the request reached the server, after it did
@@ -170,3 +172,23 @@ class _Proxy(BaseHTTPRequestHandler):
         self.close_connection = True
         self.wfile.flush()
         self.connection.close()
+
+
+@contextmanager
+def running_proxy_process(endpoint: str, *, latency_seconds: float) -> Iterator[str]:
+    """Run a proxy that is only late in a process of its own, so that it takes no time from the one that is measured."""
+    context = get_context("spawn")
+    mine, its = context.Pipe()
+    process = context.Process(target=_serve, args=(endpoint, latency_seconds, its), daemon=True)
+    process.start()
+    try:
+        yield str(mine.recv())
+    finally:
+        mine.send("stop")
+        process.join()
+
+
+def _serve(endpoint: str, latency_seconds: float, pipe: Connection) -> None:
+    with running_proxy(endpoint, Faults(latency_seconds=latency_seconds)) as address:
+        pipe.send(address)
+        pipe.recv()
