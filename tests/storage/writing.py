@@ -1,4 +1,7 @@
-"""What the processes of `test_file_processes.py` run: writers that say what they have saved. A program of its own."""
+"""What the processes of `test_file_processes.py` and of `tests/faults` run: writers that say what they have saved.
+
+A program of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ def entry_of(number: int, *, size: int) -> Entry:
     return make_entry(noise(size, seed=number), scope=f"scope {number % SCOPES}")
 
 
-def write_for_ever(root: str, *, size: int) -> None:
+def write_for_ever(root: str, *, size: int, fsync: bool) -> None:
     """Save one entry after the other, and say so after each."""
-    storage = FileStorage(root)
+    storage = FileStorage(root, fsync=fsync)
     number = 0
     while True:
         save(storage, entry_of(number, size=size))
@@ -38,4 +41,4 @@ def write_and_read(root: str, count: int) -> int:
 
 
 if __name__ == "__main__":
-    write_for_ever(sys.argv[1], size=int(sys.argv[2]))
+    write_for_ever(sys.argv[1], size=int(sys.argv[2]), fsync="fsync" in sys.argv[3:])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import FileStorage, Listed, Stored
+from coatcheck.testing.storage import LONGEST_HOLD_UP_SECONDS
 from tests.testing.dict_storages import CapableStorage
 
 if TYPE_CHECKING:
@@ -167,6 +168,41 @@ class KeepsALoop(CapableStorage):
         super().save(key, content, content_type=content_type, metadata=metadata)
 
 
+class RemembersMisses(CapableStorage):
+    """Caches what its backend answers, also that there is nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache: dict[str, Stored | None] = {}
+
+    def load(self, key: str) -> Stored | None:
+        if key not in self.cache:
+            self.cache[key] = super().load(key)
+        return self.cache[key]
+
+
+class ReturnsStaleContent(CapableStorage):
+    """Caches what it has loaded, and does not forget it when it is deleted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache: dict[str, Stored] = {}
+
+    def load(self, key: str) -> Stored | None:
+        found = self.cache.get(key) or super().load(key)
+        if found is not None:
+            self.cache[key] = found
+        return found
+
+
+class BlocksTheLoop(CapableStorage):
+    """Is async, and waits for its backend without awaiting it."""
+
+    async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:  # type: ignore[override]
+        time.sleep(LONGEST_HOLD_UP_SECONDS * 1.2)  # noqa: ASYNC251 - the defect
+        super().save(key, content, content_type=content_type, metadata=metadata)
+
+
 class IsOffByOne(CapableStorage):
     """Takes the end of a range for included, as HTTP does."""
 
@@ -302,6 +338,9 @@ BROKEN: dict[type, tuple[str, str]] = {
     SharesItsState: ("test_many_threads_at_once", "while other threads save and load"),
     NormalizesKeys: ("test_a_malformed_key_does_no_harm", "reads something that it never saved"),
     KeepsALoop: ("test_saving_again_changes_nothing", "different event loop"),
+    RemembersMisses: ("test_a_miss_is_not_remembered", "the entry is not there"),
+    ReturnsStaleContent: ("test_what_was_deleted_is_gone", "still there after delete"),
+    BlocksTheLoop: ("test_the_event_loop_stays_free", "the event loop was held up"),
     IsOffByOne: ("test_a_range_is_those_bytes", "is wrong: 2 bytes instead of 1"),
     TakesZeroForNoLimit: ("test_length_zero_asks_for_what_is_known", "is wrong: 1,000 bytes instead of 0"),
     SaysTheSizeOfThePart: ("test_a_range_is_those_bytes", "size must be that of the whole entry"),

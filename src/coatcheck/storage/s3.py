@@ -48,8 +48,8 @@ _REFUSED_BECAUSE_THERE = frozenset({"PreconditionFailed", "ConditionalRequestCon
 _KNOWS_NO_CONDITIONS = "NotImplemented"
 
 _METADATA_KEY = re.compile(r"[a-z0-9-]{1,64}")
-_NOT_FOR_A_HEADER = re.compile(r"[^!-$&-~ ]|^ +| +$| {2,}")
-"""What a header would not carry unchanged: anything but visible ASCII and single spaces inside. ``%`` is the escape."""
+_NOT_FOR_A_HEADER = re.compile(r"[^!-$&-~ ]|^ +| +$")
+"""What a header would not carry unchanged: anything but visible ASCII and spaces inside. ``%`` is the escape."""
 
 _EMPTY = "%"
 """Stands for a text of no characters, which servers drop or replace. No escaped text looks so."""

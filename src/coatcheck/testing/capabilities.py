@@ -182,6 +182,7 @@ class DeletesContract(Contract):
         """
         entry = make_entry(b"to be deleted")
         save(storage, entry)
+        check_holds(storage, entry, "before it is deleted")  # and is now in whatever cache there is
         settle(storage.delete(entry.key))
         assert settle(storage.load(entry.key)) is None, "the entry is still there after delete"
 

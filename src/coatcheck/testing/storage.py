@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -39,6 +41,10 @@ LARGE_BYTES = 5_000_000
 """Larger than the buffers and the part sizes of usual backends, small enough for every test run."""
 
 THREADS = 8
+
+LONGEST_HOLD_UP_SECONDS = 0.25
+"""Far more than it takes to start a call, less than a person or a time limit of a framework notices."""
+
 REFUSALS = (StorageError, ValueError)
 """How a storage may refuse a key that no engine ever makes."""
 
@@ -138,6 +144,16 @@ class StorageContract(Contract):
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the defect
             pytest.fail(f"load of an unknown key raised {error!r} instead of returning None", pytrace=False)
         assert found is None, "load of an unknown key returned something else than None"
+
+    def test_a_miss_is_not_remembered(self, storage: Storage) -> None:
+        """What was looked for in vain and is saved afterwards is found.
+
+        If this fails, check for a cache that also keeps answers of "not found".
+        """
+        entry = make_entry(b"looked for too early")
+        assert settle(storage.load(entry.key)) is None
+        save(storage, entry)
+        check_holds(storage, entry, "after it was looked for in vain: the miss is remembered")
 
     def test_saving_again_changes_nothing(self, storage: Storage) -> None:
         """The same result twice is stored once: the second save succeeds, and the entry stays what it was.
@@ -244,6 +260,16 @@ class StorageContract(Contract):
         """
         check_offloader(storage, is_async=True)
 
+    def test_the_event_loop_stays_free(self, storage: Storage) -> None:
+        """While a result is saved and loaded, other conversations go on: nothing holds up the event loop for long.
+
+        If this fails, check for calls in ``async def`` methods that wait without ``await``: files, sockets, locks,
+        ``time.sleep``. A storage with plain methods may wait as it likes: the engine calls it on threads.
+        """
+        # What else the machine does can hold up a loop, but hardly three times in a row.
+        held_up = min(asyncio.run(_longest_hold_up(storage, numbered_lines(9_000 + run))) for run in range(3))
+        assert held_up < LONGEST_HOLD_UP_SECONDS, f"the event loop was held up for {held_up:.2f} s"
+
 
 def save(storage: Storage, entry: Entry) -> None:
     """Save an entry, sync or async."""
@@ -281,6 +307,24 @@ def check_offloader(storage: Storage, *, is_async: bool) -> None:
     value = {"rows": [{"id": number} for number in range(500)]}
     blocks = (TextBlock(text), JsonBlock(value), MediaBlock(noise(3_000), "image/png"))
     _Driver(storage, is_async=is_async).check(blocks, text=text, value=value)
+
+
+async def _longest_hold_up(storage: Storage, text: str) -> float:
+    """Offload and load a text; return the longest time, in seconds, that the event loop did nothing else meanwhile."""
+    offloader = Offloader(storage)
+    moments = [time.perf_counter()]
+
+    async def note_moments() -> None:
+        while True:
+            await asyncio.sleep(0.001)
+            moments.append(time.perf_counter())
+
+    noting = asyncio.create_task(note_moments())
+    outcome = await offloader.aoffload([TextBlock(text)], tool_name="contract")
+    assert isinstance(outcome, Offloaded), f"the result was not offloaded: {outcome}"
+    await offloader.aload(outcome.references[0].id)
+    noting.cancel()
+    return max(after - before for before, after in pairwise([*moments, time.perf_counter()]))
 
 
 class _Driver:
