@@ -37,6 +37,7 @@ DEMO = ("-e.[cli,langgraph]", "langchain-openai")
 PYTEST = ("python", "-m", "pytest", "--numprocesses=auto")
 
 OFFLINE: dict[str, str | None] = {
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
     "LANGCHAIN_TRACING_V2": None,
     "LANGSMITH_API_KEY": None,
     "LANGSMITH_TRACING": None,

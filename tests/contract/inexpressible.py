@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("LANGCHAIN",)
+__all__ = ("HAYSTACK", "LANGCHAIN")
 
 LANGCHAIN: Mapping[str, str] = {}
+
+_NO_JSON = "Haystack has no JSON content: what a tool returns as a value arrives as JSON text"
+
+HAYSTACK: Mapping[str, str] = {
+    "JSON list block": _NO_JSON,
+    "JSON object block": _NO_JSON,
+    "mixed media": f"one of the blocks is JSON. {_NO_JSON}",
+}

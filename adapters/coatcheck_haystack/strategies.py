@@ -1,0 +1,106 @@
+"""Haystack's offload strategies, as policies of the core: which strategy governs a tool, and what it says of a result.
+
+Only choosing and asking belong here; what follows from a verdict is the core's. A strategy's verdict is taken at its
+word, whatever the size. Where none matches, the result stays, as Haystack's users expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from haystack.core.serialization import default_to_dict
+from haystack.hooks.tool_result_offloading import AlwaysOffload, NeverOffload, OffloadOverChars, OffloadPolicy
+
+from coatcheck import Always, InvalidRequest, Never, OverTokens, Policy, TiktokenCounter
+from coatcheck_haystack.convert import payload_of
+
+if TYPE_CHECKING:
+    from haystack.components.agents.state import State
+    from haystack.dataclasses import ToolCallResult
+
+__all__ = ("NEVER", "OffloadOverTokens", "Strategies", "StrategyKey", "policy_for", "require_strategies")
+
+StrategyKey: TypeAlias = "str | tuple[str, ...]"
+Strategies: TypeAlias = "Mapping[StrategyKey, OffloadPolicy | Policy]"
+
+ALWAYS, NEVER = Always(), Never()
+
+
+class OffloadOverTokens(OffloadPolicy):
+    """Offload a result of more than ``threshold`` tokens; media count by their kind, not by their length in base64."""
+
+    __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
+
+    def __init__(self, threshold: int) -> None:
+        """Set the threshold; a result of exactly that many tokens stays.
+
+        Raises:
+            InvalidRequest: it is not a whole number above 0.
+
+        """
+        self.rule = OverTokens(threshold)
+
+    @property
+    def threshold(self) -> int:
+        """Tokens."""
+        return self.rule.threshold
+
+    def should_offload(self, tool_name: str, result: str, state: State) -> bool:  # noqa: ARG002 - as Haystack asks
+        """Answer Haystack's own hooks, which have the text only: base64 counts as the text it is there."""
+        return TiktokenCounter().exceeds(result, self.threshold)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``from_dict`` needs."""
+        return default_to_dict(self, threshold=self.threshold)
+
+
+def require_strategies(strategies: object) -> None:
+    """Check what a user passed as strategies.
+
+    Raises:
+        InvalidRequest: it is no mapping of tool names, tuples of names and ``"*"`` to policies.
+
+    """
+    if not isinstance(strategies, Mapping):
+        msg = f"offload_strategies must map tool names, tuples of names or '*' to policies, not {strategies!r}"
+        raise InvalidRequest(msg)
+    for key, strategy in strategies.items():
+        if not (isinstance(key, str) or (isinstance(key, tuple) and all(isinstance(name, str) for name in key))):
+            msg = f"a key of offload_strategies must be a tool name, a tuple of tool names or '*', not {key!r}"
+            raise InvalidRequest(msg)
+        if isinstance(strategy, type) or not (
+            hasattr(strategy, "should_offload") or isinstance(strategy, Policy) or callable(strategy)
+        ):
+            msg = f"the strategy of {key!r} must be an OffloadPolicy, such as AlwaysOffload(), not {strategy!r}"
+            raise InvalidRequest(msg)
+
+
+def policy_for(result: ToolCallResult, state: State, *, strategies: Strategies) -> Policy:
+    """Return the core's policy for one result: a rule where the verdict is certain, else a question to be asked."""
+    tool_name = result.origin.tool_name
+    strategy = _governing(tool_name, strategies)
+    kind = type(strategy)
+    if strategy is None or kind is NeverOffload:
+        return NEVER
+    if kind is AlwaysOffload:
+        return ALWAYS
+    if isinstance(strategy, OffloadOverTokens):
+        return strategy.rule
+    ask = getattr(strategy, "should_offload", None)
+    if ask is None:
+        return strategy  # type: ignore[return-value] # require_strategies saw that it is one of the core's
+    if kind is OffloadOverChars:  # quick, and no user's code
+        return ALWAYS if ask(tool_name, payload_of(result.result), state) else NEVER
+    return lambda _: bool(ask(tool_name=tool_name, result=payload_of(result.result), state=state))
+
+
+def _governing(tool_name: str, strategies: Strategies) -> OffloadPolicy | Policy | None:
+    """Return the strategy of a tool: by its name, then by a tuple that holds it, then ``"*"``."""
+    exact = strategies.get(tool_name)
+    if exact is not None:
+        return exact
+    for key, strategy in strategies.items():
+        if isinstance(key, tuple) and tool_name in key:
+            return strategy
+    return strategies.get("*")
