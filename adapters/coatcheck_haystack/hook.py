@@ -149,9 +149,9 @@ class ToolResultOffloadHook:
     def _step(self, state: State) -> Step | None:
         """Return what the core shall decide about; None if nothing can leave."""
         new: list[New] = []
+        strategies = self.offload_strategies
         for position, message, result in new_results(state):
-            strategies = self.offload_strategies
-            policy = None if strategies is None else policy_for(result, state, strategies=strategies)
+            policy = None if strategies is None else policy_for(result, strategies, state=state)
             if not self._is_settled or not (policy is NEVER or result.error):
                 new.append(New(position=position, message=message, result=result, policy=policy))
         if not new:
@@ -162,7 +162,7 @@ class ToolResultOffloadHook:
             self._warned = True
             logger.warning(TAKEN, RETRIEVAL_TOOL)
         stay = {*readers, *final_tools()}
-        new = [one for one in reversed(new) if one.result.origin.tool_name not in stay]
+        new = [one for one in new if one.result.origin.tool_name not in stay]
         details = {
             **self.source.whose(state),
             "policies": [one.policy for one in new],

@@ -15,7 +15,7 @@ from coatcheck import Policy, ToolResult
 from coatcheck_haystack.convert import MARK, blocks_of, holds_media, rewritten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from haystack.components.agents.state import State
     from haystack.dataclasses import ChatMessage, ToolCallResult
@@ -85,13 +85,16 @@ class Step:
             self.state.set("messages", messages, handler_override=replace_values)
 
 
-def new_results(state: State) -> Iterator[tuple[int, ChatMessage, ToolCallResult]]:
-    """Yield the tool results at the end of the conversation that nobody has offloaded, the last one first."""
+def new_results(state: State) -> list[tuple[int, ChatMessage, ToolCallResult]]:
+    """Return the tool results at the end of the conversation that nobody has offloaded, and their positions."""
     messages = state.data.get("messages") or ()
+    found = []
     for position in range(len(messages) - 1, -1, -1):
         message = messages[position]
         result = message.tool_call_result
         if result is None:
-            return
-        if not message.meta.get(MARK):
-            yield position, message, result
+            break
+        if MARK not in message.meta:
+            found.append((position, message, result))
+    found.reverse()
+    return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from haystack.core.serialization import default_to_dict
 from haystack.hooks.tool_result_offloading import AlwaysOffload, NeverOffload, OffloadOverChars, OffloadPolicy
 
-from coatcheck import Always, InvalidRequest, Never, OverTokens, Policy, TiktokenCounter
+from coatcheck import Always, InvalidRequest, Never, OverChars, OverShare, OverTokens, Policy, TiktokenCounter
 from coatcheck_haystack.convert import payload_of
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ StrategyKey: TypeAlias = "str | tuple[str, ...]"
 Strategies: TypeAlias = "Mapping[StrategyKey, OffloadPolicy | Policy]"
 
 ALWAYS, NEVER = Always(), Never()
+_RULES = (Always, Never, OverTokens, OverChars, OverShare)
 
 
 class OffloadOverTokens(OffloadPolicy):
@@ -70,13 +71,13 @@ def require_strategies(strategies: object) -> None:
             msg = f"a key of offload_strategies must be a tool name, a tuple of tool names or '*', not {key!r}"
             raise InvalidRequest(msg)
         if isinstance(strategy, type) or not (
-            hasattr(strategy, "should_offload") or isinstance(strategy, Policy) or callable(strategy)
+            hasattr(strategy, "should_offload") or isinstance(strategy, _RULES) or callable(strategy)
         ):
             msg = f"the strategy of {key!r} must be an OffloadPolicy, such as AlwaysOffload(), not {strategy!r}"
             raise InvalidRequest(msg)
 
 
-def policy_for(result: ToolCallResult, state: State, *, strategies: Strategies) -> Policy:
+def policy_for(result: ToolCallResult, strategies: Strategies, *, state: State) -> Policy:
     """Return the core's policy for one result: a rule where the verdict is certain, else a question to be asked."""
     tool_name = result.origin.tool_name
     strategy = _governing(tool_name, strategies)
