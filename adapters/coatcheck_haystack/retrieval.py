@@ -6,6 +6,7 @@ expects. The arguments go to the core as the model sent them, because the core v
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +137,8 @@ class RetrievalTool(Tool):
     async def _aretrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
         try:
             offloader, selected = self.source.offloader_of(_state(state)), self._selected(_state(state), arguments)
-            return _answer(await offloader.aretrieve(**selected))
+            found = await offloader.aretrieve(**selected)
+            return await asyncio.to_thread(_answer, found) if self.native_media else _answer(found)
         except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
             return _told(error)
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from haystack.components.agents.state import State
     from haystack.dataclasses import ToolCallResult
 
-__all__ = ("NEVER", "OffloadOverTokens", "Strategies", "StrategyKey", "policy_for", "require_strategies")
+__all__ = ("NEVER", "OffloadOverTokens", "Strategies", "policy_for", "require_strategies")
 
-StrategyKey: TypeAlias = "str | tuple[str, ...]"
-Strategies: TypeAlias = "Mapping[StrategyKey, OffloadPolicy | Policy]"
+Strategies: TypeAlias = "Mapping[Any, OffloadPolicy | Policy]"
+"""By tool name, tuple of names, or ``"*"``. Typed as Any, since a ``dict[str, ...]`` would not fit it."""
 
 ALWAYS, NEVER = Always(), Never()
 _RULES = (Always, Never, OverTokens, OverChars, OverShare)

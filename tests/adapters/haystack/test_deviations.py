@@ -1,6 +1,6 @@
 """Where ours differs from Haystack's own hook, on purpose: all of it, each with both sides pinned."""
 
-# ruff: noqa: ANN401 - two modules with the same names
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from haystack.components.agents.state import State
 
-ALWAYS = {"*": upstream.AlwaysOffload()}
+ALWAYS: dict[Any, Any] = {"*": upstream.AlwaysOffload()}
 
 
 def references(state: State) -> list[list[str]]:
@@ -101,7 +101,7 @@ def test_one_store_may_serve_many_and_each_scope_reads_its_own(tmp_path: Path) -
 
 @pytest.mark.parametrize(("lib", "aborts"), [(upstream, True), (coatcheck_haystack, False)], ids=["upstream", "ours"])
 async def test_a_policy_that_raises_does_not_end_the_run(lib: Any, aborts: bool, tmp_path: Path) -> None:
-    class Raising(lib.OffloadPolicy):  # type: ignore[misc,name-defined]
+    class Raising(lib.OffloadPolicy):  # type: ignore[misc]
         def should_offload(self, tool_name: str, result: str, state: State) -> bool:
             raise LookupError(tool_name)
 

@@ -340,7 +340,8 @@ async def test_the_whole_hook_may_fail_and_the_run_goes_on(
     hook = ToolResultOffloadHook(InMemoryStorage())
 
     def broken(*_: object, **__: object) -> object:
-        raise RuntimeError("broken")
+        msg = "broken"
+        raise RuntimeError(msg)
 
     monkeypatch.setattr(hook.offloader, "offload_step", broken)
     monkeypatch.setattr(hook.offloader, "aoffload_step", broken)

@@ -1,5 +1,7 @@
 """Strategies: which one governs a tool, what custom ones are asked, and what they mean in Haystack's own hook."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -41,7 +43,7 @@ class AfterTheFirstStep(OffloadPolicy):
 class Bare:
     """A policy that subclasses nothing, and answers with something that is merely true."""
 
-    def should_offload(self, tool_name: str, result: str, state: State) -> Any:  # noqa: ANN401
+    def should_offload(self, tool_name: str, result: str, state: State) -> Any:
         return len(result)
 
 
@@ -50,7 +52,7 @@ class Raising(OffloadPolicy):
         raise LookupError(tool_name)
 
 
-async def offloads(strategies: Any, *contents: Any, mode: str = "sync", **data: Any) -> bool:  # noqa: ANN401
+async def offloads(strategies: Any, *contents: Any, mode: str = "sync", **data: Any) -> bool:
     state = state_of(*contents, **data)
     hook = ToolResultOffloadHook(InMemoryStorage(), strategies)
     await hook.run_async(state) if mode == "async" else hook.run(state)
@@ -124,6 +126,5 @@ def test_a_threshold_is_checked() -> None:
     ],
     ids=["name", "tuple", "tuple before wildcard", "wildcard", "no match", "nothing"],
 )
-async def test_the_most_specific_strategy_governs(strategies: Any, leaves: bool) -> None:  # noqa: ANN401
+async def test_the_most_specific_strategy_governs(strategies: Any, leaves: bool) -> None:
     assert await offloads(strategies, LONG) is leaves
-

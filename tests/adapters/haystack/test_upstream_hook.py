@@ -3,7 +3,7 @@
 What deliberately differs is pinned in ``test_deviations``.
 """
 
-# ruff: noqa: ANN401 - two modules with the same names
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ class BytesStore(TextStore):
 
 class FullStore(TextStore):
     def write(self, *, key: str, content: str | bytes) -> str:
-        raise OSError("No space left on device")
+        msg = "No space left on device"
+        raise OSError(msg)
 
 
 class Nobody:
@@ -264,7 +265,7 @@ def test_never_keeps_even_a_huge_result(lib: Any) -> None:
 def test_a_custom_policy_is_called_by_name_with_the_live_state(lib: Any) -> None:
     asked: list[tuple[str, str, Any]] = []
 
-    class Custom(lib.OffloadPolicy):  # type: ignore[misc,name-defined]
+    class Custom(lib.OffloadPolicy):  # type: ignore[misc]
         def should_offload(self, *, tool_name: str, result: str, state: Any) -> bool:
             asked.append((tool_name, result, state))
             return True
@@ -319,7 +320,7 @@ async def test_errors_stay(lib: Any, mode: str) -> None:
 @RUNS
 async def test_rejections_of_a_person_stay(lib: Any, mode: str) -> None:
     store = TextStore()
-    rejecting = BlockingConfirmationStrategy(confirmation_policy=AlwaysAskPolicy(), confirmation_ui=Nobody())
+    rejecting = BlockingConfirmationStrategy(confirmation_policy=AlwaysAskPolicy(), confirmation_ui=Nobody())  # type: ignore[arg-type]  # never serialized
     asking = ConfirmationHook(confirmation_strategies={"search": rejecting})
     agent = Agent(
         chat_generator=Scripted(call(("search", {}), ("other", {})), say()),
@@ -429,7 +430,8 @@ def test_a_store_that_fails_half_way_leaves_the_result(lib: Any) -> None:
     class Half(BytesStore):
         def write(self, *, key: str, content: str | bytes) -> str:
             if self.kept:
-                raise OSError("No space left on device")
+                msg = "No space left on device"
+                raise OSError(msg)
             return super().write(key=key, content=content)
 
     content = [TextContent(LONG), ImageContent(IMAGE.base64_image, mime_type="image/png"), FileContent(PDF.base64_data)]
@@ -439,4 +441,3 @@ def test_a_store_that_fails_half_way_leaves_the_result(lib: Any) -> None:
 
     assert last(state).result == content
     assert state.data["messages"][-1].meta == {}
-

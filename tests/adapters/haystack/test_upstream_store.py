@@ -1,6 +1,6 @@
 """``FileSystemToolResultStore`` beside Haystack's own: the same keys, references, refusals and files."""
 
-# ruff: noqa: ANN401 - two modules with the same names
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def test_a_folder_made_of_a_text_is_the_same(store: Any) -> None:
 
 @pytest.mark.parametrize("key", ["../x.txt", "a/../../x.txt", "/etc/x.txt", "a\0b"])
 def test_what_leads_out_is_refused(store: Any, key: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="outside the store root|null"):
+    with pytest.raises(ValueError, match=r"outside the store root|null"):
         store.write(key=key, content="x")
-    with pytest.raises(ValueError, match="outside the store root|null"):
+    with pytest.raises(ValueError, match=r"outside the store root|null"):
         store.read(key)
     assert not list(tmp_path.rglob("x.txt"))
 
@@ -164,7 +164,8 @@ def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mo
     store.write(key="a.txt", content="old")
 
     def full(*_: object) -> None:
-        raise OSError("No space left on device")
+        msg = "No space left on device"
+        raise OSError(msg)
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space left"):
