@@ -71,11 +71,18 @@ class FixtureTool(Tool):
         return native_result(self.results[number])
 
     def invoke(self, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
-        returned = self.results[arguments["number"]]
+        self._raise_if_error(arguments["number"])
+        return super().invoke(**arguments)
+
+    async def invoke_async(self, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
+        self._raise_if_error(arguments["number"])
+        return await super().invoke_async(**arguments)
+
+    def _raise_if_error(self, number: int) -> None:
+        returned = self.results[number]
         if returned.is_error:
             text = "\n".join(block.text for block in returned.blocks if isinstance(block, TextBlock))
             raise ToolInvocationError(text, tool_name=self.name)
-        return super().invoke(**arguments)
 
 
 class HaystackHarness:
