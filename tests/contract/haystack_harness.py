@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from haystack.components.agents import Agent
@@ -96,20 +96,20 @@ class HaystackHarness:
             listener = Listener()
             agent = agent_of(case, conversation, listener)
             try:
-                agent.run(messages=[ChatMessage.from_user("Find out.")])
+                ended = agent.run(messages=[ChatMessage.from_user("Find out.")])
             except ValueError as error:
                 return _seen_by(listener, conversation, error)
-            return conversation.transcript()
+            return replace(conversation.transcript(), answer=_answer(ended))
 
     async def arun(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation:
             listener = Listener()
             agent = agent_of(case, conversation, listener)
             try:
-                await agent.run_async(messages=[ChatMessage.from_user("Find out.")])
+                ended = await agent.run_async(messages=[ChatMessage.from_user("Find out.")])
             except ValueError as error:
                 return _seen_by(listener, conversation, error)
-            return conversation.transcript()
+            return replace(conversation.transcript(), answer=_answer(ended))
 
 
 def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent:
@@ -127,7 +127,13 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
         max_retries=0,
         http_client_kwargs={"trust_env": False, "verify": False},  # no proxy, and no 70 ms for certificates
     )
-    return Agent(chat_generator=generator, tools=tools, hooks=hooks, max_agent_steps=MOST_STEPS)  # type: ignore[arg-type] # a hook is any object with run
+    return Agent(
+        chat_generator=generator,
+        tools=tools,
+        hooks=hooks,  # type: ignore[arg-type] # a hook is any object with run
+        exit_conditions=["text", *case.final_tools],
+        max_agent_steps=MOST_STEPS,
+    )
 
 
 def native_result(result: Returned) -> str | list[Native]:
@@ -161,6 +167,12 @@ def _seen_by(listener: Listener, conversation: Conversation, error: ValueError) 
     results = [message.tool_call_result for message in listener.messages]
     received = tuple(_received(result) for result in results if result is not None)
     return Transcript(received=received, offered=conversation.transcript().offered)
+
+
+def _answer(ended: Mapping[str, Any]) -> str | None:
+    """Return what a tool gave to the user."""
+    result = ended["last_message"].tool_call_result
+    return None if result is None else _received(result).text
 
 
 def _received(result: ToolCallResult) -> Received:
