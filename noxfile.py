@@ -28,6 +28,9 @@ GROUPS = PYPROJECT["dependency-groups"]
 ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / extra).is_dir()]
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
+PEERS = ["haystack"]
+"""Extras whose framework has an offloader of its own to compare with."""
+
 EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
 
@@ -168,6 +171,14 @@ def bench(session: nox.Session) -> None:
     """Measure what offloading costs; `-- --help` lists what it takes."""
     session.install("-e.")
     session.run("python", "benchmarks/offload.py", *session.posargs)
+
+
+@nox.session
+@nox.parametrize("framework", PEERS, ids=PEERS)
+def overhead(session: nox.Session, framework: str) -> None:
+    """Measure an adapter beside its framework's own offloader."""
+    session.install(f"-e.[{framework}]")
+    session.run("python", "benchmarks/adapters.py", f"--framework={framework}", *session.posargs)
 
 
 def groups(*names: str) -> list[str]:
