@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from coatcheck_haystack.convert import offloaded_references
     from coatcheck_haystack.hook import ToolResultOffloadHook
     from coatcheck_haystack.options import SCOPE_CONTEXT_KEY
+    from coatcheck_haystack.policy import OffloadOverTokens
     from coatcheck_haystack.retrieval import RetrievalTool
     from coatcheck_haystack.store import FileSystemToolResultStore
-    from coatcheck_haystack.strategies import OffloadOverTokens
 
 __all__ = (
     "RESULT_STORE_CONTEXT_KEY",
@@ -55,7 +55,7 @@ _MODULE_OF = {
     "FileSystemToolResultStore": "coatcheck_haystack.store",
     "NeverOffload": _UPSTREAM,
     "OffloadOverChars": _UPSTREAM,
-    "OffloadOverTokens": "coatcheck_haystack.strategies",
+    "OffloadOverTokens": "coatcheck_haystack.policy",
     "OffloadPolicy": _UPSTREAM,
     "RetrievalTool": "coatcheck_haystack.retrieval",
     "ToolResultOffloadHook": "coatcheck_haystack.hook",

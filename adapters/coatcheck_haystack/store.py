@@ -45,7 +45,9 @@ class FileSystemToolResultStore(ToolResultStore):
 
         """
         path = self._inside(key, "Result key")
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folders = (path.parent, *path.parent.parents)
+        for missing in reversed([folder for folder in folders if not folder.exists()]):
+            missing.mkdir(exist_ok=True, mode=0o700)
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         # Beside its place, then renamed: whoever reads at the same time sees the old file or the new one, whole.
         handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)

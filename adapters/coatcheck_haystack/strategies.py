@@ -9,51 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from haystack.core.serialization import default_to_dict
 from haystack.hooks.tool_result_offloading import AlwaysOffload, NeverOffload, OffloadOverChars, OffloadPolicy
 
-from coatcheck import Always, InvalidRequest, Never, OverChars, OverShare, OverTokens, Policy, TiktokenCounter
+from coatcheck import Always, InvalidRequest, Never, OverChars, OverShare, OverTokens, Policy
 from coatcheck_haystack.convert import payload_of
+from coatcheck_haystack.policy import OffloadOverTokens
 
 if TYPE_CHECKING:
     from haystack.components.agents.state import State
     from haystack.dataclasses import ToolCallResult
 
-__all__ = ("NEVER", "OffloadOverTokens", "Strategies", "policy_for", "require_strategies")
+__all__ = ("NEVER", "Strategies", "policy_for", "require_strategies")
 
 Strategies: TypeAlias = "Mapping[Any, OffloadPolicy | Policy]"
 """By tool name, tuple of names, or ``"*"``. Typed as Any, since a ``dict[str, ...]`` would not fit it."""
 
 ALWAYS, NEVER = Always(), Never()
 _RULES = (Always, Never, OverTokens, OverChars, OverShare)
-
-
-class OffloadOverTokens(OffloadPolicy):
-    """Offload a result of more than ``threshold`` tokens; media count by their kind, not by their length in base64."""
-
-    __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
-
-    def __init__(self, threshold: int) -> None:
-        """Set the threshold; a result of exactly that many tokens stays.
-
-        Raises:
-            InvalidRequest: it is not a whole number above 0.
-
-        """
-        self.rule = OverTokens(threshold)
-
-    @property
-    def threshold(self) -> int:
-        """Tokens."""
-        return self.rule.threshold
-
-    def should_offload(self, tool_name: str, result: str, state: State) -> bool:  # noqa: ARG002 - as Haystack asks
-        """Answer Haystack's own hooks, which have the text only: base64 counts as the text it is there."""
-        return TiktokenCounter().exceeds(result, self.threshold)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``from_dict`` needs."""
-        return default_to_dict(self, threshold=self.threshold)
 
 
 def require_strategies(strategies: object) -> None:
@@ -86,7 +58,7 @@ def policy_for(result: ToolCallResult, strategies: Strategies, *, state: State) 
         return NEVER
     if kind is AlwaysOffload:
         return ALWAYS
-    if isinstance(strategy, OffloadOverTokens):
+    if isinstance(strategy, OffloadOverTokens) and kind is OffloadOverTokens:  # a subclass is asked
         return strategy.rule
     ask = getattr(strategy, "should_offload", None)
     if ask is None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import haystack.hooks.tool_result_offloading as upstream
@@ -14,7 +15,18 @@ import coatcheck
 import coatcheck_haystack
 from coatcheck import ReferenceNotFound
 from coatcheck_haystack import FileSystemToolResultStore, ToolResultOffloadHook
-from tests.adapters.haystack.agents import LONG, agent_of, call, last, run, say, state_of, text_of, tool
+from tests.adapters.haystack.agents import (
+    LONG,
+    UPSTREAM_OUTLIVES_ITS_STORE,
+    agent_of,
+    call,
+    last,
+    run,
+    say,
+    state_of,
+    text_of,
+    tool,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,9 +72,10 @@ def test_keys_name_scope_and_content_instead_of_the_call(tmp_path: Path) -> None
 def test_a_call_id_of_1400_characters_is_no_trouble(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     theirs, ours = with_id("i" * 1_400, LONG), with_id("i" * 1_400, LONG)
 
-    upstream.ToolResultOffloadHook(upstream.FileSystemToolResultStore(tmp_path), ALWAYS).run(theirs)
+    with nullcontext() if UPSTREAM_OUTLIVES_ITS_STORE else pytest.raises(OSError, match="File name too long"):
+        upstream.ToolResultOffloadHook(upstream.FileSystemToolResultStore(tmp_path), ALWAYS).run(theirs)
     assert last(theirs).result == LONG
-    assert "File name too long" in caplog.text
+    assert "File name too long" in caplog.text or not UPSTREAM_OUTLIVES_ITS_STORE
 
     ToolResultOffloadHook(FileSystemToolResultStore(tmp_path), ALWAYS).run(ours)
     assert FileSystemToolResultStore(tmp_path).read(references(ours)[0][0]) == LONG

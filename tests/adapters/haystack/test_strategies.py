@@ -109,6 +109,19 @@ def test_tokens_are_counted_in_haystacks_own_hook_too(tmp_path: Path) -> None:
     assert text_of(last(large)).startswith("Tool result offloaded to ")
 
 
+async def test_a_subclass_of_a_policy_is_asked_itself() -> None:
+    class Refusing(OffloadOverTokens):
+        def should_offload(self, tool_name: str, result: str, state: State) -> bool:
+            return False
+
+    class Eager(upstream.NeverOffload):
+        def should_offload(self, tool_name: str, result: str, state: State) -> bool:
+            return True
+
+    assert not await offloads({"*": Refusing(10)}, LONG)
+    assert await offloads({"*": Eager()}, SHORT)
+
+
 def test_a_threshold_is_checked() -> None:
     with pytest.raises(InvalidRequest, match="above 0"):
         OffloadOverTokens(0)

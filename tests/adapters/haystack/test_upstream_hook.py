@@ -27,6 +27,7 @@ from tests.adapters.haystack.agents import (
     LONG,
     PDF,
     SHORT,
+    UPSTREAM_OUTLIVES_ITS_STORE,
     Scripted,
     agent_of,
     call,
@@ -52,6 +53,14 @@ FIRST_WORDS = "Tool result offloaded"
 @pytest.fixture(params=[upstream, coatcheck_haystack], ids=["upstream", "ours"])
 def lib(request: pytest.FixtureRequest) -> Any:
     return request.param
+
+
+@pytest.fixture
+def outliving(lib: Any) -> Any:
+    """Return the library if its hook outlives a failing store."""
+    if lib is upstream and not UPSTREAM_OUTLIVES_ITS_STORE:
+        pytest.skip("Haystack's own hook does so from 3.4 on")
+    return lib
 
 
 class TextStore(upstream.ToolResultStore):
@@ -413,9 +422,9 @@ def test_two_hooks_leave_each_others_pointers_alone(lib: Any, second: Any) -> No
 
 @RUNS
 async def test_a_store_that_fails_leaves_the_result_and_a_warning(
-    lib: Any, mode: str, caplog: pytest.LogCaptureFixture
+    outliving: Any, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hook = lib.ToolResultOffloadHook(FullStore(), {"*": lib.AlwaysOffload()})
+    hook = outliving.ToolResultOffloadHook(FullStore(), {"*": outliving.AlwaysOffload()})
     agent, _ = agent_of([tool("search", LONG)], call(("search", {})), say("done"), hook=hook)
 
     answer = await run(agent, mode)
@@ -426,7 +435,7 @@ async def test_a_store_that_fails_leaves_the_result_and_a_warning(
     assert "No space left on device" in caplog.text
 
 
-def test_a_store_that_fails_half_way_leaves_the_result(lib: Any) -> None:
+def test_a_store_that_fails_half_way_leaves_the_result(outliving: Any) -> None:
     class Half(BytesStore):
         def write(self, *, key: str, content: str | bytes) -> str:
             if self.kept:
@@ -437,7 +446,7 @@ def test_a_store_that_fails_half_way_leaves_the_result(lib: Any) -> None:
     content = [TextContent(LONG), ImageContent(IMAGE.base64_image, mime_type="image/png"), FileContent(PDF.base64_data)]
     state = state_of(content)
 
-    lib.ToolResultOffloadHook(Half(), {"*": lib.AlwaysOffload()}).run(state)
+    outliving.ToolResultOffloadHook(Half(), {"*": outliving.AlwaysOffload()}).run(state)
 
     assert last(state).result == content
     assert state.data["messages"][-1].meta == {}

@@ -153,10 +153,10 @@ def test_a_name_that_no_file_can_have_is_no_file(tmp_path: Path, name: str) -> N
 def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     store = FileSystemToolResultStore(tmp_path / "results")
 
-    path = Path(store.write(key="a.txt", content="x"))
+    path = Path(store.write(key="a/b/c.txt", content="x"))
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in list(path.parents)[:3]] == [0o700] * 3
 
 
 def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
