@@ -68,8 +68,9 @@ class ToolResultOffloadHook:
                 a storage, such as ``FileStorage``; or a ready ``Offloader``. A run may bring another one in
                 ``hook_context["tool_result_store"]``.
             offload_strategies: by tool name, by a tuple of names, or ``"*"``, the most specific first: an
-                ``OffloadPolicy``, or one of the core's policies; a tool that none matches is not offloaded. A verdict is taken at its word, so ``max_inline_tokens`` has no limit unless
-                you set one. None: every result above ``max_result_tokens`` leaves, or what a ready ``Offloader`` says.
+                ``OffloadPolicy``, or one of the core's policies. A tool that none matches is not offloaded. A verdict
+                is taken at its word, so ``max_inline_tokens`` has no limit unless you set one. None: every result above
+                ``max_result_tokens`` leaves, or what a ready ``Offloader`` says.
             preview_chars: size of the preview, in characters of which four make a token; None means 200 with
                 strategies, else what ``Offloader`` has.
             preview_tokens: the same in exact tokens, instead.
