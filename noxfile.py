@@ -28,6 +28,9 @@ GROUPS = PYPROJECT["dependency-groups"]
 ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / extra).is_dir()]
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
+PEERS = ["haystack"]
+"""Extras whose framework has an offloader of its own to compare with."""
+
 EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
 BENCHMARKS = sorted(path.stem for path in ROOT.glob("benchmarks/*.py"))
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
@@ -38,6 +41,7 @@ DEMO = ("-e.[cli,langgraph]", "langchain-openai")
 PYTEST = ("python", "-m", "pytest", "--numprocesses=auto")
 
 OFFLINE: dict[str, str | None] = {
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
     "LANGCHAIN_TRACING_V2": None,
     "LANGSMITH_API_KEY": None,
     "LANGSMITH_TRACING": None,
@@ -171,6 +175,14 @@ def bench(session: nox.Session, benchmark: str) -> None:
     session.run(
         "python", f"benchmarks/{benchmark}.py", *session.posargs, env={**OFFLINE, "PYTHONPATH": os.fspath(ROOT)}
     )
+
+
+@nox.session
+@nox.parametrize("framework", PEERS, ids=PEERS)
+def overhead(session: nox.Session, framework: str) -> None:
+    """Measure an adapter beside its framework's own offloader."""
+    session.install(f"-e.[{framework}]")
+    session.run("python", "benchmarks/adapters.py", f"--framework={framework}", *session.posargs)
 
 
 def groups(*names: str) -> list[str]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from coatcheck.references import Reference
     from coatcheck.scopes import scope
     from coatcheck.storage.file import FileStorage
+    from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
     from coatcheck.storage.memory import InMemoryStorage
     from coatcheck.storage.protocol import (
         Deletes,
@@ -88,6 +89,7 @@ __all__ = (
     "TiktokenCounter",
     "TokenCounter",
     "ToolResult",
+    "ToolResultStoreBridge",
     "Truncated",
     "__version__",
     "scope",
@@ -111,6 +113,7 @@ _MODULES = {
     "references": ("Reference",),
     "scopes": ("scope",),
     "storage.file": ("FileStorage",),
+    "storage.haystack_bridge": ("ToolResultStoreBridge",),
     "storage.memory": ("InMemoryStorage",),
     "storage.protocol": (
         "Deletes",

@@ -182,6 +182,7 @@ class Offloader:
         *,
         scope: str | None = None,
         identity: str | None = None,
+        policies: Sequence[Policy | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> tuple[Outcome, ...]:
         """Decide about all results of one step of parallel calls together; see ``offload`` for each of them.
@@ -189,6 +190,13 @@ class Offloader:
         With ``max_step_tokens``, results that are small alone and too much together leave too, the largest first,
         until the step fits; if that is not enough, all previews of the step become smaller. Errors, exempt tools and
         results of at most 512 tokens stay, whatever they take.
+
+        Args:
+            results: what each call returned, in order.
+            scope: as for ``offload``.
+            identity: as for ``offload``.
+            policies: for each result the one that governs it instead of the configured policies, or None.
+            retrieval_tool: as for ``offload``.
 
         Returns:
             One outcome for each result, in order.
@@ -198,7 +206,9 @@ class Offloader:
 
         """
         return run(
-            self._engine.offload_step(self._step(results, scope, identity=identity, retrieval_tool=retrieval_tool))
+            self._engine.offload_step(
+                self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
+            )
         )
 
     async def aoffload_step(
@@ -207,10 +217,11 @@ class Offloader:
         *,
         scope: str | None = None,
         identity: str | None = None,
+        policies: Sequence[Policy | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> tuple[Outcome, ...]:
         """Do what ``offload_step`` does, without blocking the event loop."""
-        calls = self._step(results, scope, identity=identity, retrieval_tool=retrieval_tool)
+        calls = self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
         return await arun(self._engine.offload_step(calls))
 
     # Stored content on its way back.
@@ -387,17 +398,27 @@ class Offloader:
         return choose_scope(argument, identity, required=self._configuration.require_scope)
 
     def _step(
-        self, results: Sequence[ToolResult], scope: str | None, *, identity: str | None, retrieval_tool: str | None
+        self,
+        results: Sequence[ToolResult],
+        scope: str | None,
+        *,
+        identity: str | None,
+        policies: Sequence[Policy | None] | None,
+        retrieval_tool: str | None,
     ) -> list[Call]:
         chosen = self._scope(scope, identity)
+        overrides = [None] * len(results) if policies is None else policies
+        if len(overrides) != len(results):
+            msg = f"policies must hold one policy or None for each of the {len(results)} results, not {len(overrides)}"
+            raise InvalidRequest(msg)
         return [
             Call(
                 result=_checked(result),
                 scope=chosen,
-                policy=self._configuration.policies.of(result.tool_name),
+                policy=self._policy(result.tool_name, override),
                 retrieval_tool=retrieval_tool,
             )
-            for result in results
+            for result, override in zip(results, overrides, strict=True)
         ]
 
     def _kept_at_once(self, call: Call) -> Kept | None:

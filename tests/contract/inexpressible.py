@@ -11,6 +11,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("LANGCHAIN",)
+__all__ = ("HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL")
+
+_BY_CALL = "it sees one call at a time, and a budget for the step needs the whole step"
 
 LANGCHAIN: Mapping[str, str] = {}
+
+LANGCHAIN_BY_CALL: Mapping[str, str] = {**LANGCHAIN, "parallel calls over the step budget": _BY_CALL}
+"""For ``create_agent`` and ``offload_tool_calls``; ``offload_tool_node`` sees whole steps."""
+
+_NO_JSON = "Haystack has no JSON content: what a tool returns as a value arrives as JSON text"
+
+HAYSTACK: Mapping[str, str] = {
+    "JSON list block": _NO_JSON,
+    "JSON object block": _NO_JSON,
+    "mixed media": f"one of the blocks is JSON. {_NO_JSON}",
+    "read a field": _NO_JSON,
+    "read JSON page after page": _NO_JSON,
+}

@@ -6,6 +6,7 @@ A harness builds the agent and runs it, sync or async. What the fixture's blocks
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import httpx
@@ -14,7 +15,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
 from langchain_openai import ChatOpenAI
-from langgraph.graph import MessagesState, StateGraph
+from langgraph.graph import END, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
@@ -56,14 +57,15 @@ class LangChainHarness:
 
     def run(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation, client() as sync:
-            self.build(case, self._model(conversation, sync, async_client())).invoke(QUESTION, CONFIG)
-            return conversation.transcript()
+            state = self.build(case, self._model(conversation, sync, async_client())).invoke(QUESTION, CONFIG)
+            return replace(conversation.transcript(), answer=answer_in(state, case))
 
     async def arun(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation:
             async with async_client() as asynchronous:
-                await self.build(case, self._model(conversation, client(), asynchronous)).ainvoke(QUESTION, CONFIG)
-            return conversation.transcript()
+                agent = self.build(case, self._model(conversation, client(), asynchronous))
+                state = await agent.ainvoke(QUESTION, CONFIG)
+            return replace(conversation.transcript(), answer=answer_in(state, case))
 
     def _model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> ChatOpenAI:
         return ChatOpenAI(
@@ -134,22 +136,31 @@ def graph(model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) ->
     builder.add_node("tools", node)
     builder.set_entry_point("model")
     builder.add_conditional_edges("model", tools_condition)
-    builder.add_edge("tools", "model")
+    final = {tool.name for tool in tools if tool.return_direct}
+    builder.add_conditional_edges("tools", lambda state: END if state["messages"][-1].name in final else "model")
     return builder.compile()
+
+
+def answer_in(state: Mapping[str, Any], case: Run) -> str | None:
+    """Return what a tool gave to the user."""
+    last = state["messages"][-1]
+    return str(last.content) if isinstance(last, ToolMessage) and last.name in case.final_tools else None
 
 
 def tools_of(case: Run) -> list[BaseTool]:
     """Return the tools of a run."""
-    return [tool_of(name, results) for name, results in case.tools.items()]
+    return [tool_of(name, results, is_final=name in case.final_tools) for name, results in case.tools.items()]
 
 
-def tool_of(name: str, results: Mapping[int, Returned]) -> BaseTool:
+def tool_of(name: str, results: Mapping[int, Returned], *, is_final: bool) -> BaseTool:
     """Return a tool that gives a result for each number."""
 
     def give(number: int, tool_call_id: Annotated[str, InjectedToolCallId]) -> object:
         return native_result(results[number], tool_call_id)
 
-    return StructuredTool.from_function(give, name=name, description="Gives a result.", handle_tool_error=True)
+    return StructuredTool.from_function(
+        give, name=name, description="Gives a result.", handle_tool_error=True, return_direct=is_final
+    )
 
 
 def native_result(result: Returned, call_id: str) -> object:

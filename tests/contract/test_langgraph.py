@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck.testing import SCENARIOS, AdapterContract
-from tests.contract.inexpressible import LANGCHAIN
+from tests.contract.inexpressible import LANGCHAIN, LANGCHAIN_BY_CALL
 from tests.contract.langgraph_harness import CreateAgentHarness, ToolNodeHarness, WrappedNodeHarness
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ STREAMED = [scenario for scenario in SCENARIOS if scenario.name in {"parallel ca
 
 
 class TestCreateAgent(AdapterContract):
-    cannot = LANGCHAIN
+    cannot = LANGCHAIN_BY_CALL
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> CreateAgentHarness:
@@ -28,7 +28,7 @@ class TestCreateAgent(AdapterContract):
 
 
 class TestToolNode(AdapterContract):
-    cannot = LANGCHAIN
+    cannot = LANGCHAIN_BY_CALL
     deliveries = ("sync, files", "async, memory")
 
     @pytest.fixture

@@ -272,6 +272,23 @@ def test_many_results_of_one_step_share_its_budget(budget: int) -> None:
     assert sum(map(ByteCounter().count, texts)) <= budget
 
 
+async def test_a_policy_for_one_result_of_a_step_goes_before_the_configured_ones() -> None:
+    offloader = _offloader(policies={"tool_0": Always()})
+    step = _step(3_000, 100, 3_000)
+
+    for outcomes in (
+        offloader.offload_step(step, policies=[Never(), Always(), None]),
+        await offloader.aoffload_step(step, policies=[Never(), Always(), None]),
+    ):
+        assert [type(outcome) for outcome in outcomes] == [Kept, Offloaded, Offloaded]
+
+
+@pytest.mark.parametrize("policies", [[], [None], [Never, None], ["never", None]])
+def test_policies_of_a_step_are_checked(policies: list[Any]) -> None:
+    with pytest.raises(InvalidRequest, match="polic"):
+        _offloader().offload_step(_step(100, 100), policies=policies)
+
+
 def test_a_step_within_its_budget_stays() -> None:
     outcomes = _offloader(max_step_tokens=5_000).offload_step(_step(2_000, 2_000))
 

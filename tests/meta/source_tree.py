@@ -69,9 +69,14 @@ def modules(folder: str) -> list[Module]:
     ]
 
 
+SHARED_PACKAGES = ("haystack_integrations",)
+"""Namespace packages in ``adapters`` that belong to a framework; what we add to one belongs to our adapter for it."""
+
+
 def adapter_packages() -> list[str]:
-    """Return the import packages that stand in ``adapters``."""
-    return sorted(path.name for path in (ROOT / "adapters").iterdir() if path.is_dir() and path.name != "__pycache__")
+    """Return the import packages of ours that stand in ``adapters``."""
+    others = {*SHARED_PACKAGES, "__pycache__"}
+    return sorted(path.name for path in (ROOT / "adapters").iterdir() if path.is_dir() and path.name not in others)
 
 
 @cache

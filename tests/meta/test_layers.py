@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.meta.source_tree import ROOT, Import, Module, adapter_packages, declared_all, modules
+from tests.meta.source_tree import ROOT, SHARED_PACKAGES, Import, Module, adapter_packages, declared_all, modules
 
 PURE = (
     "blocks",
@@ -41,9 +41,13 @@ LEAST = 8
 """Fewer modules than this means that the walk went wrong, not that the rules hold."""
 
 FRAMEWORKS = {
+    "coatcheck_haystack": {"haystack"},
     "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
 }
 """Each adapter's own framework: what it may import beside the standard library and coatcheck's public names."""
+
+ADAPTER_OF = {"haystack_integrations": "coatcheck_haystack"}
+"""For what we add to a framework's own namespace package: the adapter that it may import."""
 
 PROGRAM = "coatcheck.cli"
 """The one part of ``src`` that may reach for an adapter, inside a function: ``coatcheck demo`` runs a real agent."""
@@ -133,11 +137,13 @@ def test_only_the_vocabulary_loads_tiktoken_and_only_when_it_is_needed(module: M
 
 def test_every_adapter_says_which_framework_is_its_own() -> None:
     assert sorted(FRAMEWORKS) == adapter_packages()
+    assert sorted(ADAPTER_OF) == sorted(SHARED_PACKAGES)
 
 
 @pytest.mark.parametrize("module", ADAPTERS, ids=by_name)
 def test_an_adapter_imports_public_names_and_its_own_framework(module: Module) -> None:
     package = module.name.partition(".")[0]
+    adapter = ADAPTER_OF.get(package, package)
     root = next(found for found in SOURCE if found.name == "coatcheck")
     declared = declared_all(root)
     public = set(declared[1]) if declared else set()
@@ -145,7 +151,7 @@ def test_an_adapter_imports_public_names_and_its_own_framework(module: Module) -
     def allowed(found: Import) -> bool:
         if found.package == "coatcheck":
             return (found.module == "coatcheck" and found.name in public) or found.module == "coatcheck.testing"
-        return found.package in {package, *FRAMEWORKS[package], *sys.stdlib_module_names}
+        return found.package in {adapter, *FRAMEWORKS[adapter], *sys.stdlib_module_names}
 
     wrong = [found for found in module.imports() if not allowed(found)]
 

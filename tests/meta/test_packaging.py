@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.meta.source_tree import ROOT, Module, adapter_packages, modules, pyproject
+from tests.meta.source_tree import ROOT, SHARED_PACKAGES, Module, adapter_packages, modules, pyproject
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,18 @@ def repository_files() -> list[Path]:
 def test_every_adapter_is_in_the_wheel() -> None:
     packages = table("tool", "hatch", "build", "targets", "wheel")["packages"]
 
-    assert packages == ["src/coatcheck", *(f"adapters/{package}" for package in adapter_packages())]
+    assert packages == [
+        "src/coatcheck",
+        *(f"adapters/{package}" for package in [*adapter_packages(), *SHARED_PACKAGES]),
+    ]
+
+
+def test_a_shared_package_holds_ours_and_nothing_of_its_own() -> None:
+    for package in SHARED_PACKAGES:
+        files = [path for path in (ROOT / "adapters" / package).rglob("*") if path.is_file() and path.suffix != ".pyc"]
+
+        assert files
+        assert all("coatcheck" in path.relative_to(ROOT / "adapters").parts for path in files)
 
 
 def test_every_adapter_has_an_extra_and_every_folder_of_adapter_tests_too() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import inspect
 from typing import TYPE_CHECKING
@@ -40,31 +39,40 @@ def public_objects() -> Iterator[tuple[str, object]]:
             yield f"{module_name}.{name}", getattr(module, name)
 
 
+def is_ours(found: type) -> bool:
+    return "coatcheck" in found.__module__
+
+
 def public_classes() -> list[tuple[str, type]]:
-    return [(name, found) for name, found in public_objects() if isinstance(found, type)]
+    """Return our own classes; an adapter may also offer some of its framework's."""
+    return [(name, found) for name, found in public_objects() if isinstance(found, type) and is_ours(found)]
 
 
 def own_methods(owner: type) -> Iterator[tuple[str, Callable[..., object]]]:
     """Yield the public methods, and ``__init__``, that a class of ours defines itself."""
+    foreign = [base for base in owner.__mro__[1:] if base is not object and not is_ours(base)]
     for name, raw in vars(owner).items():
         function = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
-        if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
-            yield name, function
+        if not inspect.isfunction(function) or (name != "__init__" and name.startswith("_")):
+            continue
+        if name != "__init__" and any(name in vars(base) for base in foreign):
+            continue  # a framework's protocol decides how this one is called
+        yield name, function
 
 
 def public_callables() -> list[tuple[str, Callable[..., object]]]:
     found: list[tuple[str, Callable[..., object]]] = []
     for name, thing in public_objects():
-        if isinstance(thing, type):
-            found += [(f"{name}.{method}", function) for method, function in own_methods(thing)]
-        elif inspect.isfunction(thing):
+        if inspect.isfunction(thing):
             found.append((name, inspect.unwrap(thing)))
+    for name, owner in public_classes():
+        found += [(f"{name}.{method}", function) for method, function in own_methods(owner)]
     return found
 
 
 CALLABLES = public_callables()
 CLASSES = public_classes()
-DATACLASSES = [(name, found) for name, found in CLASSES if dataclasses.is_dataclass(found)]
+DATACLASSES = [(name, found) for name, found in CLASSES if "__dataclass_params__" in vars(found)]
 
 
 def test_the_walk_finds_the_public_names() -> None:

@@ -548,3 +548,9 @@ def test_a_damaged_description_is_replaced_by_the_next_save_of_its_content(tmp_p
 
     assert isinstance(offloader.offload(content, tool_name="t"), Offloaded)
     assert offloader.load(reference).text == content[0].text
+
+
+def test_a_storage_says_where_it_is_and_whether_it_waits_for_the_disk(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path / "artifacts", fsync=True)
+
+    assert (storage.root, storage.fsync) == (tmp_path / "artifacts", True)

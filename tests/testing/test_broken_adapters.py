@@ -151,6 +151,18 @@ class ChangesWhatStays(ToyHarness):
         return transcript if case.offloader is None else replace(transcript, received=tuple(changed))
 
 
+class OffloadsFinalAnswers(ToyHarness):
+    """Gives the user what was meant for a model."""
+
+    def run(self, case: Run) -> Transcript:
+        transcript = super().run(case)
+        return transcript if transcript.answer is None else replace(transcript, answer="Tool result offloaded.")
+
+
+class ForgetsTheStep(ToyHarness):
+    """Hands the results of a step to the core one by one."""
+
+
 BROKEN = {
     DoesNotOffload: ("just above the threshold", "result 0 is not what the core makes of it"),
     LosesABlock: ("mixed media", "result 0 is not what the core makes of it"),
@@ -168,6 +180,8 @@ BROKEN = {
     OffersNoRetrievalTool: ("below the threshold", "not offered the retrieval tool"),
     MixesUpParallelCalls: ("parallel calls", "result 0 is not what the core makes of it"),
     ChangesWhatStays: ("below the threshold", "result 0 should stay as it is without offloading"),
+    OffloadsFinalAnswers: ("a final answer", "the answer to the user"),
+    ForgetsTheStep: ("parallel calls over the step budget", "result 1 is not what the core makes of it"),
 }
 """Each defect: a scenario that must fail, and words of its message that name the defect."""
 

@@ -6,6 +6,7 @@ The adapter is correct here; `test_broken_adapters.py` breaks it, one method at 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck import (
@@ -35,12 +36,16 @@ class ToyHarness:
     def run(self, case: Run) -> Transcript:
         messages: list[Message] = []
         while calls := case.model([received(message) for message in messages]):
+            if answer := final_answer(calls, case):
+                return replace(transcript(messages, case), answer=answer)
             messages += [self.answer(call, case) for call in calls]
         return transcript(messages, case)
 
     async def arun(self, case: Run) -> Transcript:
         messages: list[Message] = []
         while calls := case.model([received(message) for message in messages]):
+            if answer := final_answer(calls, case):
+                return replace(transcript(messages, case), answer=answer)
             messages += [await self.aanswer(call, case) for call in calls]
         return transcript(messages, case)
 
@@ -84,6 +89,12 @@ def returned(call: ModelCall, case: Run) -> Returned:
     number = call.arguments["number"]
     assert isinstance(number, int)
     return case.tools[call.tool][number]
+
+
+def final_answer(calls: Sequence[ModelCall], case: Run) -> str | None:
+    """Return what goes to the user instead of the model."""
+    answers = [returned(call, case) for call in calls if call.tool in case.final_tools]
+    return received(answers[0].blocks).text if answers else None
 
 
 def received(message: Message) -> Received:

@@ -1,12 +1,13 @@
 """Storages: where content goes when it leaves the conversation.
 
-``protocol`` says what a storage is; each other module is one storage. A storage keeps bytes under keys and knows
-nothing of agents, scopes or previews.
+``protocol`` says what a storage is; each other module is one storage, or a bridge to those of a framework. A storage
+keeps bytes under keys and knows nothing of agents, scopes or previews.
 """
 
 from __future__ import annotations
 
 from coatcheck.storage.file import FileStorage
+from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import (
     Deletes,
@@ -34,4 +35,5 @@ __all__ = (
     "Storage",
     "Stored",
     "Sweeps",
+    "ToolResultStoreBridge",
 )

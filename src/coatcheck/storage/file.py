@@ -84,6 +84,16 @@ class FileStorage:
     def __repr__(self) -> str:
         return f"FileStorage({str(self._root)!r})"
 
+    @property
+    def root(self) -> Path:
+        """The folder, absolute."""
+        return self._root
+
+    @property
+    def fsync(self) -> bool:
+        """Whether a save waits for the disk."""
+        return self._fsync
+
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Save an entry whole or not at all; one that is there already only has its time refreshed.
 

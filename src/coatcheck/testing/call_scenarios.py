@@ -111,6 +111,32 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
         holds=tuple(stored(numbered_lines(count)) for count in (300, 301, 302)),
     ),
     Scenario(
+        name="parallel calls over the step budget",
+        promise="Results that are small alone and too much together leave too, the largest first, until the step fits.",
+        steps=(
+            (
+                Call(returns=(TextBlock(numbered_lines(56)),), becomes="kept"),
+                Call(returns=(TextBlock(numbered_lines(60)),), tool="search"),
+                Call(returns=(TextBlock(numbered_lines(57)),), becomes="kept"),
+            ),
+        ),
+        knobs={"max_step_tokens": 1_500},
+        sees=("line 30 of 56", "line 30 of 57", "do not call search again"),
+        hides=("line 30 of 60",),
+        holds=(stored(numbered_lines(60)),),
+    ),
+    Scenario(
+        name="a final answer",
+        promise="What a tool returns to the user reaches the user whole, and is stored nowhere.",
+        steps=(
+            (Call(returns=(BIG,)),),
+            (Call(returns=(TextBlock(numbered_lines(500)),), tool="answer", becomes="kept"),),
+        ),
+        final_tool="answer",
+        hides=("line 200 of 400", "of 500"),
+        holds=(stored(BIG.text),),
+    ),
+    Scenario(
         name="the same result twice",
         promise="The same result has the same reference, and is stored once.",
         steps=((Call(returns=(BIG,)),), (Call(returns=(BIG,)),)),

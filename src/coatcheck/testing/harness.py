@@ -33,7 +33,10 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """One tool result, as it reached the model."""
+    """One tool result, as it reached the model.
+
+    Where the framework's client refuses to send media in a tool result: as the framework's message holds it.
+    """
 
     text: str
     """Its text parts, joined by line ends."""
@@ -74,6 +77,9 @@ class Run:
     model: Model
     """Speaks for the model."""
 
+    final_tools: frozenset[str] = frozenset()
+    """Tools whose result is the answer to the user, in the framework's way: the model is not asked again."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
@@ -84,6 +90,9 @@ class Transcript:
 
     offered: frozenset[str]
     """Names of the tools that the model was offered."""
+
+    answer: str | None = None
+    """What the user got, where a tool of ``Run.final_tools`` ended the conversation: its text parts, joined."""
 
 
 class Harness(Protocol):

@@ -88,6 +88,21 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
         reads=TO_THE_END,
     ),
     Scenario(
+        name="read a field of a text",
+        promise="The same where all JSON came as text.",
+        steps=((Call(returns=(TextBlock(json.dumps(orders(500))),)),),),
+        reads=(
+            Read(arguments={"query": "[?id==`250`].customer"}, sees=('\n"customer 250"\n',), hides=("customer 251",)),
+            Read(arguments={"query": "[?"}, sees=("invalid query",)),
+        ),
+    ),
+    Scenario(
+        name="read JSON in a text page after page",
+        promise="The same for JSON that came as text.",
+        steps=((Call(returns=(TextBlock(json.dumps(orders(200))),)),),),
+        reads=TO_THE_END,
+    ),
+    Scenario(
         name="read JSON page after page",
         promise="The same for JSON.",
         steps=((Call(returns=(JsonBlock(orders(200)),)),),),

@@ -144,6 +144,14 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
         holds=(stored(BIG.text), IMAGE.data, b'{"page":1}', DOCUMENT.data),
     ),
     Scenario(
+        name="text and media",
+        promise="The same where the framework has no JSON content.",
+        steps=((Call(returns=(BIG, IMAGE, DOCUMENT)),),),
+        sees=("[image: png, 1000 bytes | ref: ", "[document: pdf, report.pdf, 2000 bytes | ref: "),
+        hides=(MIDDLE,),
+        holds=(stored(BIG.text), IMAGE.data, DOCUMENT.data),
+    ),
+    Scenario(
         name="unknown block first",
         promise="A block that coatcheck does not know passes through untouched, and the text behind it still leaves.",
         steps=((Call(returns=(OpaqueBlock("unknown content"), BIG)),),),

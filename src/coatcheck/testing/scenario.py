@@ -95,6 +95,9 @@ class Scenario:
     hides: tuple[str, ...] = ()
     """What must not reach the model in the results."""
 
+    final_tool: str | None = None
+    """The tool whose result is the answer to the user: never offloaded, and never sent to the model."""
+
     holds: tuple[bytes, ...] | None = None
     """Every content that the storage holds afterwards, beside indexes; None where the references say enough."""
 
@@ -111,3 +114,13 @@ class Scenario:
     def calls(self) -> tuple[Call, ...]:
         """Return every call, in order."""
         return tuple(call for step in self.steps for call in step)
+
+    @property
+    def answer(self) -> Call | None:
+        """Return the call whose result is the answer to the user, if there is one."""
+        return next((call for call in self.calls if call.tool == self.final_tool), None)
+
+    @property
+    def for_model(self) -> tuple[Call, ...]:
+        """Return the calls whose results go to the model: all others."""
+        return tuple(call for call in self.calls if call.tool != self.final_tool)

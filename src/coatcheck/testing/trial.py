@@ -12,7 +12,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from coatcheck.blocks import TextBlock, to_valid_unicode
+from coatcheck.blocks import TextBlock, ToolResult, to_valid_unicode
 from coatcheck.errors import CoatcheckError
 from coatcheck.notice import RETRIEVAL_TOOL
 from coatcheck.offloader import Offloader
@@ -28,9 +28,10 @@ from coatcheck.testing.suite import require_same, settle
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from coatcheck.blocks import Block
     from coatcheck.outcomes import Outcome
     from coatcheck.testing.harness import Harness, Received, Transcript
-    from coatcheck.testing.scenario import Becomes, Call, Read, Scenario
+    from coatcheck.testing.scenario import Becomes, Read, Scenario
 
 __all__ = ("Trial",)
 
@@ -76,8 +77,10 @@ class Trial:
         script = Script(self._scenario)
         offloader = self._offloader(self._open_storage())
         transcript = self._converse(offloader, script)
-        results = transcript.received[: len(self._scenario.calls)]
+        results = transcript.received[: len(self._scenario.for_model)]
         self._check_results(results)
+        if self._scenario.answer is not None:
+            check_equal(str(transcript.answer), _texts(self._scenario.answer.returns), "the answer to the user")
         for answer in (answer for answers in script.answers for answer in answers):
             assert not shown_references(answer.text), "an answer of the retrieval tool was itself offloaded"
         self._check_stored(results)
@@ -96,17 +99,21 @@ class Trial:
         tools: dict[str, dict[int, Returned]] = {}
         for number, call in enumerate(self._scenario.calls):
             tools.setdefault(call.tool, {})[number] = Returned(blocks=call.returns, is_error=call.is_error)
-        case = Run(offloader=offloader, scope=self._scope, tools=tools, model=script)
+        final = {self._scenario.final_tool} - {None}
+        case = Run(
+            offloader=offloader, scope=self._scope, tools=tools, model=script, final_tools=frozenset(map(str, final))
+        )
         return asyncio.run(self._harness.arun(case)) if self._is_async else self._harness.run(case)
 
     # The results of the scenario's own tools.
 
     def _check_results(self, results: Sequence[Received]) -> None:
-        calls = self._scenario.calls
+        calls = self._scenario.for_model
         assert len(results) == len(calls), f"the model received {len(results)} results for {len(calls)} calls"
         untouched: Sequence[Received] | None = None
+        expected = self._expected()
         for number, (call, received) in enumerate(zip(calls, results, strict=True)):
-            outcome = self._expected(call, number)
+            outcome = expected[number]
             assert _BECOMES[type(outcome)] == call.becomes, (
                 f"the core itself {_BECOMES[type(outcome)]} the result {number}"
             )
@@ -120,15 +127,20 @@ class Trial:
         seen = "\n".join(f"{received.text}\n{received.raw}" for received in results)
         check_contains(seen, sees=self._scenario.sees, hides=self._scenario.hides, what="the results")
 
-    def _expected(self, call: Call, number: int) -> Outcome:
-        return self._oracle.offload(
-            call.returns,
-            tool_name=call.tool,
-            tool_args={"number": number},
-            scope=SCOPE,
-            is_error=call.is_error,
-            retrieval_tool=RETRIEVAL_TOOL,
-        )
+    def _expected(self) -> list[Outcome]:
+        """Return what the core makes of each result, step by step; final answers it does not get to see."""
+        numbers = iter(range(len(self._scenario.calls)))
+        steps = [
+            [
+                ToolResult(
+                    blocks=call.returns, tool_name=call.tool, tool_args={"number": number}, is_error=call.is_error
+                )
+                for call, number in zip(step, numbers, strict=False)
+                if call in self._scenario.for_model
+            ]
+            for step in self._scenario.steps
+        ]
+        return [outcome for step in steps for outcome in self._oracle.offload_step(step, scope=SCOPE)]
 
     def _without_offloading(self) -> Sequence[Received]:
         """Run the same conversation without the adapter, and without reads, which need it."""
@@ -166,7 +178,7 @@ class Trial:
         """Return the references that the model was shown in place of results; a kept one may hold whatever it wants."""
         offloaded = [
             received
-            for call, received in zip(self._scenario.calls, results, strict=True)
+            for call, received in zip(self._scenario.for_model, results, strict=True)
             if call.becomes == "offloaded"
         ]
         return [reference for received in offloaded for reference in shown_references(received.text)]
@@ -231,7 +243,11 @@ def _shortened(text: str) -> str:
 
 
 def _text(outcome: Outcome) -> str:
-    return "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
+    return _texts(outcome.blocks)
+
+
+def _texts(blocks: Sequence[Block]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
 
 
 def _contents(storage: _Keeping) -> dict[str, bytes]:

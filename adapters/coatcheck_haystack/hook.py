@@ -1,0 +1,172 @@
+"""The ``after_tool`` hook: it offloads what is too large of a step's results, all of them together.
+
+Only what Haystack asks of a hook belongs here. No tool and no control flow of Haystack's runs inside the guard: if our
+rewriting fails, a warning says so and the raw results go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from haystack.core.serialization import default_from_dict, default_to_dict
+
+from coatcheck import RETRIEVAL_TOOL, Offloader
+from coatcheck_haystack.agents import final_tools, is_name_taken, retrieval_tools, tools_of
+from coatcheck_haystack.options import Scope, StoreOrOffloader, chosen_preview, settings_of, source_of
+from coatcheck_haystack.serialization import source_from_dict, source_to_dict, strategies_from_dict, strategies_to_dict
+from coatcheck_haystack.step import New, Step, new_results
+from coatcheck_haystack.strategies import NEVER, Strategies, policy_for, require_strategies
+
+if TYPE_CHECKING:
+    from haystack.components.agents.state import State
+
+__all__ = ("ToolResultOffloadHook",)
+
+logger = logging.getLogger("coatcheck_haystack")
+
+FAILED = "coatcheck could not offload a tool result; it stays in the conversation as it is"
+TAKEN = (
+    "The name %r is taken by another tool, so the agent cannot read offloaded content back. Rename that tool, or give"
+    " the agent RetrievalTool(hook, name=...)"
+)
+PREVIEW_CHARS = 200
+"""As Haystack's own hook."""
+
+SETTLING = ("max_inline_tokens", "max_step_tokens", "offload_errors", "on_event")
+"""Knobs that make the core look also at what a strategy keeps."""
+
+
+class ToolResultOffloadHook:
+    """Takes oversized tool results out of an agent's conversation: ``Agent(..., hooks={"after_tool": [hook]})``.
+
+    Give the agent ``RetrievalTool(hook)`` too, so that the model can read them back. Results of tools in the agent's
+    ``exit_conditions`` and of the retrieval tool stay, as do errors and empty results. Streaming callbacks and tracers
+    see the raw result before any hook does. One hook serves any number of runs at once.
+    """
+
+    __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
+
+    allowed_hook_points = ("after_tool",)
+
+    def __init__(
+        self,
+        store: StoreOrOffloader,
+        offload_strategies: Strategies | None = None,
+        *,
+        preview_chars: int | None = None,
+        preview_tokens: int | None = None,
+        scope: Scope = None,
+        **knobs: Any,  # noqa: ANN401 - those of Offloader
+    ) -> None:
+        """Configure.
+
+        Args:
+            store: where results go: a ``ToolResultStore`` of Haystack's shape, whose own references the model is shown;
+                a storage, such as ``FileStorage``; or a ready ``Offloader``. A run may bring another one in
+                ``hook_context["tool_result_store"]``.
+            offload_strategies: by tool name, by a tuple of names, or ``"*"``, the most specific first: an
+                ``OffloadPolicy``, or one of the core's policies. A tool that none matches is not offloaded. A verdict
+                is taken at its word, so ``max_inline_tokens`` has no limit unless you set one. None: every result above
+                ``max_result_tokens`` leaves, or what a ready ``Offloader`` says.
+            preview_chars: size of the preview, in characters of which four make a token; None means 200 with
+                strategies, else what ``Offloader`` has.
+            preview_tokens: the same in exact tokens, instead.
+            scope: who may read back: a text, or a callable on the ``State``. Else the ambient scope, else
+                ``hook_context["coatcheck_scope"]``, else ``"default"``.
+            **knobs: those of ``Offloader``, where ``store`` is none; not ``policies``, which are the strategies.
+
+        Raises:
+            InvalidRequest: an argument is wrong, both previews were given, or a ready ``Offloader`` was passed together
+                with knobs.
+
+        """
+        if offload_strategies is not None:
+            require_strategies(offload_strategies)
+        self.store = store
+        self.offload_strategies = offload_strategies
+        default = None if offload_strategies is None or isinstance(store, Offloader) else PREVIEW_CHARS
+        self.preview_chars, self.preview_tokens = chosen_preview(
+            store, preview_chars, tokens=preview_tokens, default=default
+        )
+        self._knobs = knobs
+        settings = settings_of(knobs, chars=self.preview_chars, tokens=preview_tokens)
+        unlimited = {} if offload_strategies is None else {"max_inline_tokens": sys.maxsize}
+        self.source = source_of(
+            store, knobs if isinstance(store, Offloader) else {**unlimited, **settings}, scope=scope
+        )
+        # What a strategy keeps, and no knob could make leave, the core need not be asked about.
+        self._is_settled = not isinstance(store, Offloader) and knobs.keys().isdisjoint(SETTLING)
+        self._warned = False
+
+    @property
+    def offloader(self) -> Offloader:
+        """What serves every run without a store of its own, to ``load`` and to clean up."""
+        return self.source.offloader
+
+    def run(self, state: State) -> None:
+        """Offload what is too large of the step's results, and write ``messages`` back if one changed."""
+        try:
+            step = self._step(state)
+            if step is not None:
+                step.put_back(step.offloader.offload_step(step.results(), **step.details))
+        except Exception:  # whatever goes wrong here must not end the agent
+            logger.warning(FAILED, exc_info=True)
+
+    async def run_async(self, state: State) -> None:
+        """Do what ``run`` does, without blocking the event loop."""
+        try:
+            step = self._step(state)
+            if step is not None:
+                results = await asyncio.to_thread(step.results) if step.is_heavy else step.results()
+                step.put_back(await step.offloader.aoffload_step(results, **step.details))
+        except Exception:  # whatever goes wrong here must not end the agent
+            logger.warning(FAILED, exc_info=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``from_dict`` needs; what was given stays as it was given.
+
+        Raises:
+            SerializationError: the store, a strategy, the scope or a knob cannot be written down.
+
+        """
+        name, strategies = type(self).__name__, self.offload_strategies
+        written = None if strategies is None else strategies_to_dict(strategies, name)
+        previews = {"preview_chars": self.preview_chars, "preview_tokens": self.preview_tokens}
+        given = {key: size for key, size in previews.items() if size is not None}
+        source = source_to_dict(self.source, name, knobs=self._knobs)
+        return default_to_dict(self, offload_strategies=written, **given, **source)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ToolResultOffloadHook:
+        """Make the hook that ``to_dict`` described."""
+        arguments = source_from_dict(data.get("init_parameters", {}))
+        if arguments.get("offload_strategies") is not None:
+            arguments["offload_strategies"] = strategies_from_dict(arguments["offload_strategies"])
+        return default_from_dict(cls, {**data, "init_parameters": arguments})
+
+    def _step(self, state: State) -> Step | None:
+        """Return what the core shall decide about; None if nothing can leave."""
+        new: list[New] = []
+        strategies = self.offload_strategies
+        for position, message, result in new_results(state):
+            policy = None if strategies is None else policy_for(result, strategies, state=state)
+            if not self._is_settled or not (policy is NEVER or result.error):
+                new.append(New(position=position, message=message, result=result, policy=policy))
+        if not new:
+            return None
+        tools = tools_of(state)
+        readers = retrieval_tools(tools, self.source)
+        if is_name_taken(tools) and not self._warned:
+            self._warned = True
+            logger.warning(TAKEN, RETRIEVAL_TOOL)
+        stay = {*readers, *final_tools()}
+        new = [one for one in new if one.result.origin.tool_name not in stay]
+        details = {
+            **self.source.whose(state),
+            "policies": [one.policy for one in new],
+            "retrieval_tool": readers[0] if readers else None,
+        }
+        return Step(state=state, new=new, offloader=self.source.offloader_of(state), details=details)

@@ -1,0 +1,47 @@
+"""The policy that Haystack lacks: a threshold in tokens. The others are Haystack's own.
+
+Only the policy belongs here. In our hook its rule decides, and counts media by kind; in Haystack's hooks it is asked
+like any other policy, about a text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from haystack.core.serialization import default_to_dict
+from haystack.hooks.tool_result_offloading import OffloadPolicy
+
+from coatcheck import OverTokens, TiktokenCounter
+
+if TYPE_CHECKING:
+    from haystack.components.agents.state import State
+
+__all__ = ("OffloadOverTokens",)
+
+
+class OffloadOverTokens(OffloadPolicy):
+    """Offload a result of more than ``threshold`` tokens; media count by their kind, not by their length in base64."""
+
+    __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
+
+    def __init__(self, threshold: int) -> None:
+        """Set the threshold; a result of exactly that many tokens stays.
+
+        Raises:
+            InvalidRequest: it is not a whole number above 0.
+
+        """
+        self.rule = OverTokens(threshold)
+
+    @property
+    def threshold(self) -> int:
+        """Tokens."""
+        return self.rule.threshold
+
+    def should_offload(self, tool_name: str, result: str, state: State) -> bool:  # noqa: ARG002 - as Haystack asks
+        """Answer Haystack's own hooks, which have the text only: base64 counts as the text it is there."""
+        return TiktokenCounter().exceeds(result, self.threshold)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``from_dict`` needs."""
+        return default_to_dict(self, threshold=self.threshold)

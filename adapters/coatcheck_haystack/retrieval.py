@@ -1,0 +1,178 @@
+"""The tool that a model reads offloaded content back with.
+
+Only the tool belongs here: its schema, whose content it reads, and how an answer or an error becomes what Haystack
+expects. The arguments go to the core as the model sent them, because the core validates them and words what was wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from haystack.components.agents.state import State  # Haystack finds the parameter by its annotation
+from haystack.tools.tool import Tool
+
+from coatcheck import (
+    RETRIEVAL_ARGUMENTS,
+    RETRIEVAL_DESCRIPTION,
+    RETRIEVAL_TOOL,
+    CoatcheckError,
+    InvalidRequest,
+    MediaBlock,
+    StorageError,
+)
+from coatcheck_haystack.convert import content_of
+from coatcheck_haystack.options import Scope, Source, StoreOrOffloader, source_of
+from coatcheck_haystack.serialization import source_from_dict, source_to_dict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coatcheck import Retrieved
+    from coatcheck_haystack.hook import ToolResultOffloadHook
+
+__all__ = ("RetrievalTool",)
+
+logger = logging.getLogger("coatcheck_haystack")
+
+_SHAPES: dict[str, dict[str, Any]] = {
+    "reference": {"type": "string"},
+    "pattern": {"type": "string"},
+    "line_range": {"type": "object", "properties": {"start": {"type": "integer"}, "end": {"type": "integer"}}},
+    "context_lines": {"type": "integer", "default": 5},
+    "query": {"type": "string"},
+    "offset": {"type": "integer"},
+}
+_MOST_NAMED = 5
+_LONGEST_NAME = 40
+
+
+class RetrievalTool(Tool):
+    """Reads offloaded content back, bounded by ``max_retrieval_tokens``; the same tool in every framework.
+
+    What the model got wrong comes back as an answer that it can act on, never as an exception, so that
+    ``raise_on_tool_invocation_failure`` does not end a run for it. Whose content may be read is decided by the run's
+    ``State``, which Haystack injects over whatever the model sent, or by the host; never by the model.
+    """
+
+    __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
+
+    def __init__(
+        self,
+        store: StoreOrOffloader | ToolResultOffloadHook,
+        *,
+        scope: Scope = None,
+        name: str = RETRIEVAL_TOOL,
+        native_media: bool = False,
+        **knobs: Any,  # noqa: ANN401 - those of Offloader
+    ) -> None:
+        """Configure.
+
+        Args:
+            store: the hook whose results are read back, which brings its scope and its knobs; or what the hook was made
+                with: its store, its storage, its ``Offloader``.
+            scope: as for the hook; not together with a hook.
+            name: what the model calls the tool.
+            native_media: return an image or a file itself instead of a description. Not every chat generator can send
+                it: ``OpenAIChatGenerator`` raises on an image in a tool result.
+            **knobs: those of ``Offloader`` that concern reading, such as ``max_retrieval_tokens``; only with a store.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or a hook or an ``Offloader`` was passed together with knobs.
+
+        """
+        shared = getattr(store, "source", None)
+        if isinstance(shared, Source) and (knobs or scope is not None):
+            msg = f"the hook has its own {', '.join(knobs) or 'scope'}: pass its store instead, or set it on the hook"
+            raise InvalidRequest(msg)
+        if not isinstance(name, str) or not name:
+            msg = f"name must be a non-empty text, not {name!r}"
+            raise InvalidRequest(msg)
+        self.source = shared if isinstance(shared, Source) else source_of(store, knobs, scope=scope)  # type: ignore[arg-type]
+        self.native_media = native_media
+        super().__init__(
+            name=name,
+            description=RETRIEVAL_DESCRIPTION,
+            parameters=_schema(RETRIEVAL_ARGUMENTS),
+            function=self._retrieve,
+            async_function=self._aretrieve,
+            outputs_to_string={"raw_result": True} if native_media else None,
+        )
+
+    def invoke(self, /, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
+        """Answer a call; an argument called ``self``, which no other tool survives, included."""
+        return self._retrieve(**arguments)
+
+    async def invoke_async(self, /, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
+        """Do what ``invoke`` does, without blocking the event loop."""
+        return await self._aretrieve(**arguments)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``from_dict`` needs.
+
+        Raises:
+            SerializationError: the store, the scope or a knob cannot be written down.
+
+        """
+        data = {"name": self.name, "native_media": self.native_media, **source_to_dict(self.source, "RetrievalTool")}
+        return {"type": f"{self.__module__}.RetrievalTool", "data": data}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> RetrievalTool:
+        """Make the tool that ``to_dict`` described."""
+        return cls(**source_from_dict(data["data"]))
+
+    def __deepcopy__(self, memo: object) -> RetrievalTool:
+        """Return the tool itself: it never changes, and a copy would not share the storage's locks."""
+        return self
+
+    def _retrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
+        try:
+            offloader, selected = self.source.offloader_of(_state(state)), self._selected(_state(state), arguments)
+            return _answer(offloader.retrieve(**selected))
+        except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
+            return _told(error)
+
+    async def _aretrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
+        try:
+            offloader, selected = self.source.offloader_of(_state(state)), self._selected(_state(state), arguments)
+            found = await offloader.aretrieve(**selected)
+            return await asyncio.to_thread(_answer, found) if self.native_media else _answer(found)
+        except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
+            return _told(error)
+
+    def _selected(self, state: State | None, arguments: dict[str, Any]) -> dict[str, Any]:
+        unknown = [repr(name[:_LONGEST_NAME]) for name in arguments if name not in RETRIEVAL_ARGUMENTS]
+        if unknown:
+            msg = (
+                f"unknown arguments: {', '.join(unknown[:_MOST_NAMED])}; accepted are {', '.join(RETRIEVAL_ARGUMENTS)}"
+            )
+            raise InvalidRequest(msg)
+        given = {name: value for name, value in arguments.items() if value is not None}
+        whose = self.source.whose(state)
+        return {"reference": None, **given, **whose, "native_media": self.native_media, "retrieval_tool": self.name}
+
+
+def _state(state: object) -> State | None:
+    """Return the run's state; None for what a direct caller may pass in its place."""
+    return state if isinstance(state, State) else None
+
+
+def _schema(descriptions: Mapping[str, str]) -> dict[str, Any]:
+    properties = {name: {**shape, "description": descriptions[name]} for name, shape in _SHAPES.items()}
+    return {"type": "object", "properties": properties, "required": ["reference"]}
+
+
+def _answer(found: Retrieved) -> Any:  # noqa: ANN401 - what a Haystack tool returns
+    if any(isinstance(block, MediaBlock) for block in found.blocks):
+        return content_of(found.blocks)
+    return found.text
+
+
+def _told(error: Exception) -> str:
+    """Return what the model reads about an error: always text that every client accepts."""
+    if not isinstance(error, CoatcheckError):
+        logger.warning("coatcheck could not read back a tool result", exc_info=error)
+        error = StorageError(str(error))
+    return error.for_model

@@ -1,0 +1,95 @@
+"""How a hook and a retrieval tool are written down, as Haystack does it: plain values, and types by name.
+
+Only stores, strategies and knobs become dictionaries and come back here. Stores and policies of Haystack's shape do it
+themselves; a ``FileStorage`` is written as its folder. What cannot be written down is refused with who must act.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from haystack.core.errors import SerializationError
+from haystack.utils.deserialization import deserialize_component_inplace
+
+from coatcheck import FileStorage, Offloader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coatcheck_haystack.options import Source
+    from coatcheck_haystack.strategies import Strategies
+
+__all__ = ("source_from_dict", "source_to_dict", "strategies_from_dict", "strategies_to_dict")
+
+_FILES = "coatcheck.FileStorage"
+_PLAIN = (str, int, float, bool, type(None))
+
+
+def source_to_dict(source: Source, owner: str, *, knobs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return store, scope and knobs as plain values; ``knobs`` instead of those of the source, if given.
+
+    Raises:
+        SerializationError: one of them is none, and the message says what to pass instead.
+
+    """
+    written = source.knobs if knobs is None else knobs
+    for name, value in {"scope": source.scope, **written}.items():
+        if not isinstance(value, _PLAIN):
+            msg = f"{owner} cannot be serialized: {name} is {value!r}. Leave it out, or set it after loading"
+            raise SerializationError(msg)
+    return {"store": _store_to_dict(source.given, owner), "scope": source.scope, **written}
+
+
+def source_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that ``source_to_dict`` described; Haystack's allowlist decides which types are loaded."""
+    arguments = dict(data)
+    store = arguments.get("store")
+    if isinstance(store, dict) and store.get("type") == _FILES:
+        arguments["store"] = FileStorage(**store["init_parameters"])
+    elif store is not None:
+        deserialize_component_inplace(arguments, key="store")
+    return arguments
+
+
+def strategies_to_dict(strategies: Strategies, owner: str) -> dict[str, Any]:
+    """Return strategies under keys that are texts: a tuple of names becomes a JSON list.
+
+    Raises:
+        SerializationError: a strategy has no ``to_dict``.
+
+    """
+    written: dict[str, Any] = {}
+    for key, strategy in strategies.items():
+        if not hasattr(strategy, "to_dict"):
+            msg = (
+                f"{owner} cannot be serialized: the strategy of {key!r} is {strategy!r}. Use a policy with to_dict,"
+                " such as OffloadOverTokens or a subclass of OffloadPolicy"
+            )
+            raise SerializationError(msg)
+        written[json.dumps(list(key)) if isinstance(key, tuple) else key] = strategy.to_dict()
+    return written
+
+
+def strategies_from_dict(data: Mapping[str, Any]) -> dict[str | tuple[str, ...], Any]:
+    """Return the strategies that ``strategies_to_dict`` described."""
+    loaded = dict(data)
+    for key in data:
+        deserialize_component_inplace(loaded, key=key)
+    return {tuple(json.loads(key)) if key.startswith("[") else key: value for key, value in loaded.items()}
+
+
+def _store_to_dict(store: object, owner: str) -> dict[str, Any]:
+    if isinstance(store, FileStorage):
+        return {"type": _FILES, "init_parameters": {"root": str(store.root), "fsync": store.fsync}}
+    if isinstance(store, Offloader):
+        msg = f"{owner} cannot be serialized: it has a ready Offloader. Pass the storage and the knobs instead"
+        raise SerializationError(msg)
+    if not hasattr(store, "to_dict"):
+        msg = (
+            f"{owner} cannot be serialized: {type(store).__name__} has no to_dict. Use FileStorage or"
+            " FileSystemToolResultStore, or give your storage to_dict and from_dict"
+        )
+        raise SerializationError(msg)
+    written: dict[str, Any] = store.to_dict()
+    return written

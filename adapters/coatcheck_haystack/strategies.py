@@ -1,0 +1,79 @@
+"""Haystack's offload strategies, as policies of the core: which strategy governs a tool, and what it says of a result.
+
+Only choosing and asking belong here; what follows from a verdict is the core's. A strategy's verdict is taken at its
+word, whatever the size. Where none matches, the result stays, as Haystack's users expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from haystack.hooks.tool_result_offloading import AlwaysOffload, NeverOffload, OffloadOverChars, OffloadPolicy
+
+from coatcheck import Always, InvalidRequest, Never, OverChars, OverShare, OverTokens, Policy
+from coatcheck_haystack.convert import payload_of
+from coatcheck_haystack.policy import OffloadOverTokens
+
+if TYPE_CHECKING:
+    from haystack.components.agents.state import State
+    from haystack.dataclasses import ToolCallResult
+
+__all__ = ("NEVER", "Strategies", "policy_for", "require_strategies")
+
+Strategies: TypeAlias = "Mapping[Any, OffloadPolicy | Policy]"
+"""By tool name, tuple of names, or ``"*"``. Typed as Any, since a ``dict[str, ...]`` would not fit it."""
+
+ALWAYS, NEVER = Always(), Never()
+_RULES = (Always, Never, OverTokens, OverChars, OverShare)
+
+
+def require_strategies(strategies: object) -> None:
+    """Check what a user passed as strategies.
+
+    Raises:
+        InvalidRequest: it is no mapping of tool names, tuples of names and ``"*"`` to policies.
+
+    """
+    if not isinstance(strategies, Mapping):
+        msg = f"offload_strategies must map tool names, tuples of names or '*' to policies, not {strategies!r}"
+        raise InvalidRequest(msg)
+    for key, strategy in strategies.items():
+        if not (isinstance(key, str) or (isinstance(key, tuple) and all(isinstance(name, str) for name in key))):
+            msg = f"a key of offload_strategies must be a tool name, a tuple of tool names or '*', not {key!r}"
+            raise InvalidRequest(msg)
+        if isinstance(strategy, type) or not (
+            hasattr(strategy, "should_offload") or isinstance(strategy, _RULES) or callable(strategy)
+        ):
+            msg = f"the strategy of {key!r} must be an OffloadPolicy, such as AlwaysOffload(), not {strategy!r}"
+            raise InvalidRequest(msg)
+
+
+def policy_for(result: ToolCallResult, strategies: Strategies, *, state: State) -> Policy:
+    """Return the core's policy for one result: a rule where the verdict is certain, else a question to be asked."""
+    tool_name = result.origin.tool_name
+    strategy = _governing(tool_name, strategies)
+    kind = type(strategy)
+    if strategy is None or kind is NeverOffload:
+        return NEVER
+    if kind is AlwaysOffload:
+        return ALWAYS
+    if isinstance(strategy, OffloadOverTokens) and kind is OffloadOverTokens:  # a subclass is asked
+        return strategy.rule
+    ask = getattr(strategy, "should_offload", None)
+    if ask is None:
+        return strategy  # type: ignore[return-value] # require_strategies saw that it is one of the core's
+    if kind is OffloadOverChars:  # quick, and no user's code
+        return ALWAYS if ask(tool_name, payload_of(result.result), state) else NEVER
+    return lambda _: bool(ask(tool_name=tool_name, result=payload_of(result.result), state=state))
+
+
+def _governing(tool_name: str, strategies: Strategies) -> OffloadPolicy | Policy | None:
+    """Return the strategy of a tool: by its name, then by a tuple that holds it, then ``"*"``."""
+    exact = strategies.get(tool_name)
+    if exact is not None:
+        return exact
+    for key, strategy in strategies.items():
+        if isinstance(key, tuple) and tool_name in key:
+            return strategy
+    return strategies.get("*")

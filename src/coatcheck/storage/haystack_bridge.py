@@ -1,0 +1,107 @@
+"""A storage over a store made for Haystack's own offloading: an object that writes text or bytes and reads them back.
+
+Only the translation belongs here, and no import of Haystack: any object with ``write(key=, content=) -> reference`` and
+``read(reference)`` will do. The store chooses the references, so that whoever reads them with a tool of their own still
+can. Beside its name a store keeps nothing, so a content's type is read off the name's ending.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Protocol, runtime_checkable
+
+from coatcheck.errors import InvalidRequest, StorageError
+from coatcheck.storage.protocol import Stored
+
+__all__ = ("ToolResultStoreBridge",)
+
+_ENDINGS = {
+    "text/plain": ".txt",
+    "application/json": ".json",
+    "application/pdf": ".pdf",
+    "audio/mpeg": ".mp3",
+    "audio/wav": ".wav",
+    "image/gif": ".gif",
+    "image/jpeg": ".jpg",
+    "image/png": ".png",
+    "image/webp": ".webp",
+    "video/mp4": ".mp4",
+}
+"""Not the ``mimetypes`` module: what it says depends on the files of the machine that it runs on."""
+
+_TYPES = {ending: content_type for content_type, ending in _ENDINGS.items()}
+_TEXTS = ("text/plain", "application/json")
+
+
+@runtime_checkable
+class _WritesAndReads(Protocol):
+    """Haystack's ``ToolResultStore``, as far as it is needed here."""
+
+    def write(self, *, key: str, content: str | bytes) -> str:
+        """Keep ``content`` under ``key``; return a reference to it."""
+        ...
+
+    def read(self, reference: str) -> str | bytes:
+        """Return what a reference stands for."""
+        ...
+
+
+class ToolResultStoreBridge:
+    """Lets a Haystack ``ToolResultStore`` serve as a storage.
+
+    A text goes to the store as text, with lone surrogates as they are; media go there as bytes, and only if it says
+    ``supports_binary_content``. What ``write`` got is never written over by another content: its key holds the digest.
+    A content of a type whose ending is not known comes back as ``application/octet-stream``, or as text if the store
+    returns text.
+    """
+
+    def __init__(self, store: object) -> None:
+        """Take a store.
+
+        Raises:
+            InvalidRequest: it lacks ``write`` or ``read``.
+
+        """
+        if isinstance(store, type) or not isinstance(store, _WritesAndReads):
+            msg = f"a ToolResultStore must have the methods write(key=, content=) and read(reference), not {store!r}"
+            raise InvalidRequest(msg)
+        self._store = store
+
+    @property
+    def store(self) -> object:
+        """The store, as it was given."""
+        return self._store
+
+    def __repr__(self) -> str:
+        return f"ToolResultStoreBridge({self._store!r})"
+
+    def save_named(self, name: str, content: bytes, *, content_type: str) -> str:
+        """Write a content, and return the reference that the store chose.
+
+        Raises:
+            StorageError: it is no text, and the store takes nothing else. What the store raises passes.
+
+        """
+        is_text = content_type in _TEXTS
+        if not is_text and not getattr(self._store, "supports_binary_content", False):
+            msg = f"{type(self._store).__name__} does not take {content_type}: it has no supports_binary_content = True"
+            raise StorageError(msg)
+        written = content.decode("utf-8", "surrogatepass") if is_text else content
+        return self._store.write(key=name + _ENDINGS.get(content_type, ".bin"), content=written)
+
+    def load(self, key: str) -> Stored | None:
+        """Return what the store reads for a reference, or None where it knows none.
+
+        A store says that with ``KeyError`` or ``FileNotFoundError``, and with ``ValueError`` where a reference is none
+        of its own; any other exception passes.
+        """
+        try:
+            found = self._store.read(key)
+        except UnicodeError:  # a ValueError too, and it means that the content is damaged
+            raise
+        except (LookupError, FileNotFoundError, ValueError):
+            return None
+        is_text = isinstance(found, str)
+        content = found.encode("utf-8", "surrogatepass") if isinstance(found, str) else bytes(found)
+        content_type = _TYPES.get(PurePath(key).suffix.lower(), "text/plain" if is_text else "application/octet-stream")
+        return Stored(content=content, content_type=content_type, metadata={}, size=len(content))

@@ -1,0 +1,252 @@
+"""Hooks, tools, agents and pipelines with them as dictionaries and YAML, also in a process that knows nothing of us."""
+
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import haystack.hooks.tool_result_offloading as upstream
+import pytest
+from haystack import Pipeline
+from haystack.components.agents import Agent
+from haystack.components.generators.chat import MockChatGenerator
+from haystack.core.errors import DeserializationError, SerializationError
+
+from coatcheck import ByteCounter, FileStorage, InMemoryStorage, Offloader, OverTokens
+from coatcheck_haystack import (
+    AlwaysOffload,
+    FileSystemToolResultStore,
+    NeverOffload,
+    OffloadOverChars,
+    OffloadOverTokens,
+    OffloadPolicy,
+    RetrievalTool,
+    ToolResultOffloadHook,
+    offloaded_references,
+)
+from tests.adapters.haystack.agents import LONG, OPENING, last, state_of, text_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OURS = "haystack_integrations.hooks.coatcheck."
+
+
+class Custom(OffloadPolicy):
+    """A policy without arguments, which serializes by what it inherits."""
+
+    def should_offload(self, tool_name: str, result: str, state: Any) -> bool:
+        return True
+
+
+STRATEGIES: dict[Any, Any] = {
+    "search": OffloadOverTokens(700),
+    ("a", "b"): OffloadOverChars(4_000),
+    "kept": NeverOffload(),
+    "*": AlwaysOffload(),
+}
+
+
+def hook_of(root: Path, **knobs: Any) -> ToolResultOffloadHook:
+    return ToolResultOffloadHook(FileSystemToolResultStore(root), STRATEGIES, **knobs)
+
+
+def test_a_hook_is_written_down_as_it_was_given(tmp_path: Path) -> None:
+    written = hook_of(tmp_path, preview_tokens=90, scope="tenant", max_step_tokens=9_000).to_dict()
+
+    assert written == {
+        "type": OURS + "ToolResultOffloadHook",
+        "init_parameters": {
+            "store": {"type": OURS + "FileSystemToolResultStore", "init_parameters": {"root": str(tmp_path)}},
+            "offload_strategies": {
+                "search": {"type": OURS + "OffloadOverTokens", "init_parameters": {"threshold": 700}},
+                '["a", "b"]': OffloadOverChars(4_000).to_dict(),
+                "kept": NeverOffload().to_dict(),
+                "*": AlwaysOffload().to_dict(),
+            },
+            "preview_tokens": 90,
+            "scope": "tenant",
+            "max_step_tokens": 9_000,
+        },
+    }
+    assert json.loads(json.dumps(written)) == written
+
+
+@pytest.mark.parametrize(
+    "knobs", [{}, {"preview_chars": 400}, {"preview_tokens": 90, "scope": "a", "offload_errors": True}]
+)
+def test_a_loaded_hook_is_written_down_the_same(tmp_path: Path, knobs: dict[str, Any]) -> None:
+    hook = hook_of(tmp_path, **knobs)
+
+    loaded = ToolResultOffloadHook.from_dict(json.loads(json.dumps(hook.to_dict())))
+
+    assert loaded.to_dict() == hook.to_dict()
+    assert {type(key) for key in loaded.offload_strategies or ()} == {str, tuple}
+    assert loaded.preview_chars == hook.preview_chars
+
+
+def test_loading_leaves_what_it_is_given_as_it_is(tmp_path: Path) -> None:
+    written = hook_of(tmp_path).to_dict()
+    copy = json.loads(json.dumps(written))
+
+    ToolResultOffloadHook.from_dict(written)
+
+    assert written == copy
+
+
+def test_a_loaded_hook_offloads_the_same(tmp_path: Path) -> None:
+    hook = hook_of(tmp_path, preview_chars=80)
+    loaded = ToolResultOffloadHook.from_dict(hook.to_dict())
+    here, there = state_of(LONG), state_of(LONG)
+
+    hook.run(here)
+    loaded.run(there)
+
+    assert text_of(last(here)) == text_of(last(there))
+    assert text_of(last(here)).startswith(OPENING)
+
+
+def test_what_haystacks_own_hook_wrote_down_loads_with_the_type_changed(tmp_path: Path) -> None:
+    theirs = upstream.ToolResultOffloadHook(
+        upstream.FileSystemToolResultStore(tmp_path), {("a", "search"): upstream.AlwaysOffload()}, preview_chars=40
+    )
+    state = state_of(LONG)
+
+    ToolResultOffloadHook.from_dict({**theirs.to_dict(), "type": OURS + "ToolResultOffloadHook"}).run(state)
+
+    assert text_of(last(state)).startswith(OPENING)
+
+
+def test_a_hook_over_files_of_our_own_is_written_down(tmp_path: Path) -> None:
+    hook = ToolResultOffloadHook(FileStorage(tmp_path, fsync=True), max_result_tokens=700)
+    state = state_of(LONG)
+
+    loaded = ToolResultOffloadHook.from_dict(hook.to_dict())
+    hook.run(state)
+
+    assert isinstance(loaded.store, FileStorage)
+    assert (loaded.store.root, loaded.store.fsync, loaded.offload_strategies) == (tmp_path, True, None)
+    (reference,) = offloaded_references(state.data["messages"][-1])
+    assert loaded.offloader.load(reference).text == LONG
+
+
+def test_a_retrieval_tool_is_written_down_with_its_hooks_store_and_scope(tmp_path: Path) -> None:
+    hook = hook_of(tmp_path, scope="tenant", max_retrieval_tokens=300)
+    state = state_of(LONG)
+    hook.run(state)
+    (reference,) = offloaded_references(state.data["messages"][-1])
+
+    loaded = RetrievalTool.from_dict(json.loads(json.dumps(RetrievalTool(hook, name="read_back").to_dict())))
+
+    assert (loaded.name, loaded.source.scope) == ("read_back", "tenant")
+    assert "row 1999:" in loaded.invoke(reference=reference, pattern="row 1999:")
+    assert len(loaded.invoke(reference=reference)) < 300 * 5
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ToolResultOffloadHook(Offloader()), "it has a ready Offloader. Pass the storage and the knobs"),
+        (lambda: ToolResultOffloadHook(InMemoryStorage()), "InMemoryStorage has no to_dict. Use FileStorage"),
+        (lambda: ToolResultOffloadHook(FileStorage("x"), scope=str), "scope is <class 'str'>. Leave it out"),
+        (lambda: ToolResultOffloadHook(FileStorage("x"), token_counter=ByteCounter()), "token_counter is"),
+        (lambda: ToolResultOffloadHook(FileStorage("x"), on_event=print), "on_event is <built-in"),
+        (lambda: ToolResultOffloadHook(FileStorage("x"), {"*": OverTokens(5)}), "Use a policy with to_dict"),
+        (lambda: RetrievalTool(ToolResultOffloadHook(Offloader())), "RetrievalTool cannot be serialized"),
+        (lambda: RetrievalTool(InMemoryStorage()), "RetrievalTool cannot be serialized: InMemoryStorage"),
+    ],
+    ids=["offloader", "memory", "callable scope", "counter", "on_event", "rule", "tool of an offloader", "tool"],
+)
+def test_what_cannot_be_written_down_is_named_with_what_to_do(make: Any, message: str) -> None:
+    with pytest.raises(SerializationError) as raised:
+        make().to_dict()
+
+    assert message in str(raised.value)
+
+
+def test_a_custom_policy_is_written_down_by_what_it_inherits(tmp_path: Path) -> None:
+    hook = ToolResultOffloadHook(FileSystemToolResultStore(tmp_path), {"*": Custom()})
+
+    written = hook.to_dict()["init_parameters"]["offload_strategies"]["*"]
+
+    assert written == {"type": f"{Custom.__module__}.Custom", "init_parameters": {}}
+    assert isinstance(Custom.from_dict(written), Custom)
+    with pytest.raises(DeserializationError, match="allow"):
+        ToolResultOffloadHook.from_dict(hook.to_dict())
+
+
+# Agents and pipelines.
+
+
+def agent_over(hook: ToolResultOffloadHook) -> Agent:
+    """Return an agent of which all but the hook and the tool is Haystack's own."""
+    return Agent(
+        chat_generator=MockChatGenerator(responses="done"), tools=[RetrievalTool(hook)], hooks={"after_tool": [hook]}
+    )
+
+
+def test_an_agent_with_hook_and_tool_comes_back(tmp_path: Path) -> None:
+    agent = agent_over(hook_of(tmp_path, scope="tenant"))
+
+    loaded = Agent.from_dict(json.loads(json.dumps(agent.to_dict())))
+
+    assert loaded.to_dict() == agent.to_dict()
+    assert [type(hook) for hook in loaded.hooks["after_tool"]] == [ToolResultOffloadHook]
+    assert [type(tool) for tool in loaded.tools] == [RetrievalTool]
+
+
+FRESH = """
+import sys
+from haystack import Pipeline
+
+assert not any(name.startswith(("coatcheck", "haystack_integrations")) for name in sys.modules)
+pipeline = Pipeline.loads(sys.stdin.read())
+assert "langchain_core" not in sys.modules
+agent = pipeline.get_component("agent")
+
+from haystack.components.agents.state import State
+from haystack.dataclasses import ChatMessage, ToolCall
+
+call = ToolCall("search", {}, id="1")
+state = State(schema={"messages": {"type": list[ChatMessage]}, "tools": {"type": list}})
+messages = [ChatMessage.from_assistant(tool_calls=[call]), ChatMessage.from_tool("word " * 9_000, origin=call)]
+state.set("messages", messages)
+state.set("tools", agent.tools)
+(hook,) = agent.hooks["after_tool"]
+hook.run(state)
+message = state.data["messages"][-1]
+(reference,) = message.meta["tool_result_offloaded"]
+print(type(hook).__name__, agent.tools[0].invoke(state=state, reference=reference, offset=-10))
+print(pipeline.dumps())
+"""
+
+
+@pytest.mark.parametrize("storage", ["store", "files"])
+def test_a_pipeline_loads_from_yaml_in_a_fresh_process_without_an_allowlist(tmp_path: Path, storage: str) -> None:
+    store = FileSystemToolResultStore(tmp_path) if storage == "store" else FileStorage(tmp_path)
+    pipeline = Pipeline()
+    pipeline.add_component("agent", agent_over(ToolResultOffloadHook(store, STRATEGIES, scope="tenant")))
+    written = pipeline.dumps()
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "COVERAGE_"))}
+    env = {**env, "HAYSTACK_TELEMETRY_ENABLED": "False"}
+
+    ran = subprocess.run(
+        [sys.executable, "-c", FRESH], input=written, capture_output=True, text=True, env=env, check=False
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("ToolResultOffloadHook [Characters 44,990-")
+    assert ran.stdout.partition("components:")[2].strip() == written.partition("components:")[2].strip()
+
+
+def test_a_hook_that_cannot_be_written_down_says_so_for_the_whole_pipeline() -> None:
+    pipeline = Pipeline()
+    pipeline.add_component("agent", agent_over(ToolResultOffloadHook(InMemoryStorage())))
+
+    with pytest.raises(SerializationError, match="InMemoryStorage has no to_dict"):
+        pipeline.dumps()

@@ -1,0 +1,182 @@
+"""The harness of the Haystack adapter: an ``Agent`` with the hook, and the real OpenAI client.
+
+It builds the agent and runs it, sync or async. What the fixture's blocks look like in Haystack stands here too. The
+client refuses media in a tool result; then what it was about to send is read off the framework's own messages.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from haystack.components.agents import Agent
+from haystack.components.generators.chat import OpenAIChatGenerator
+from haystack.dataclasses import ChatMessage, FileContent, ImageContent, TextContent
+from haystack.tools.errors import ToolInvocationError
+from haystack.tools.tool import Tool
+from haystack.utils import Secret
+
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.testing import Received, Transcript
+from coatcheck_haystack import RetrievalTool, ToolResultOffloadHook
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from haystack.components.agents.state import State
+    from haystack.dataclasses import ToolCallResult
+
+    from coatcheck.testing import Returned, Run
+    from tests.contract.server import Conversation, ScriptedServer
+
+__all__ = ("HaystackHarness",)
+
+MOST_STEPS = 2_000
+"""A model that reads page after page makes many steps."""
+
+REFUSED = "Unsupported tool result"
+"""How the client's refusal of media begins."""
+
+NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+
+Native = TextContent | ImageContent | FileContent
+
+
+class Listener:
+    """A ``before_llm`` hook that sees the messages that the client is about to get."""
+
+    def __init__(self) -> None:
+        self.messages: Sequence[ChatMessage] = ()
+
+    def run(self, state: State) -> None:
+        self.messages = state.data["messages"]
+
+
+class FixtureTool(Tool):
+    """Gives a result for each number; an error has the fixture's own words."""
+
+    def __init__(self, name: str, results: Mapping[int, Returned]) -> None:
+        self.results = results
+        super().__init__(
+            name=name,
+            description="Gives a result.",
+            parameters=NUMBER,
+            function=self.give,
+            outputs_to_string={"raw_result": True},
+        )
+
+    def give(self, number: int) -> str | list[Native]:
+        return native_result(self.results[number])
+
+    def invoke(self, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
+        self._raise_if_error(arguments["number"])
+        return super().invoke(**arguments)
+
+    async def invoke_async(self, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
+        self._raise_if_error(arguments["number"])
+        return await super().invoke_async(**arguments)
+
+    def _raise_if_error(self, number: int) -> None:
+        returned = self.results[number]
+        if returned.is_error:
+            text = "\n".join(block.text for block in returned.blocks if isinstance(block, TextBlock))
+            raise ToolInvocationError(text, tool_name=self.name)
+
+
+class HaystackHarness:
+    """Runs an ``Agent``, with ``run`` or ``run_async``."""
+
+    def __init__(self, server: ScriptedServer) -> None:
+        self._server = server
+
+    def run(self, case: Run) -> Transcript:
+        with self._server.conversation(case.model) as conversation:
+            listener = Listener()
+            agent = agent_of(case, conversation, listener)
+            try:
+                ended = agent.run(messages=[ChatMessage.from_user("Find out.")])
+            except ValueError as error:
+                return _seen_by(listener, conversation, error)
+            return replace(conversation.transcript(), answer=_answer(ended))
+
+    async def arun(self, case: Run) -> Transcript:
+        with self._server.conversation(case.model) as conversation:
+            listener = Listener()
+            agent = agent_of(case, conversation, listener)
+            try:
+                ended = await agent.run_async(messages=[ChatMessage.from_user("Find out.")])
+            except ValueError as error:
+                return _seen_by(listener, conversation, error)
+            return replace(conversation.transcript(), answer=_answer(ended))
+
+
+def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent:
+    """Return the agent of a run."""
+    tools: list[Tool] = [FixtureTool(name, results) for name, results in case.tools.items()]
+    hooks: dict[str, list[Any]] = {"before_llm": [listener]}
+    if case.offloader is not None:
+        hook = ToolResultOffloadHook(case.offloader, scope=case.scope)
+        tools.append(RetrievalTool(hook))
+        hooks["after_tool"] = [hook]
+    generator = OpenAIChatGenerator(
+        api_key=Secret.from_token("none"),
+        model="scripted",
+        api_base_url=conversation.base_url,
+        max_retries=0,
+        http_client_kwargs={"trust_env": False, "verify": False},  # no proxy, and no 70 ms for certificates
+    )
+    return Agent(
+        chat_generator=generator,
+        tools=tools,
+        hooks=hooks,  # type: ignore[arg-type] # a hook is any object with run
+        exit_conditions=["text", *case.final_tools],
+        max_agent_steps=MOST_STEPS,
+    )
+
+
+def native_result(result: Returned) -> str | list[Native]:
+    """Return what a tool of Haystack's would: a text, or a list of its content."""
+    if len(result.blocks) == 1 and isinstance(result.blocks[0], TextBlock):
+        return result.blocks[0].text
+    return [native_block(block) for block in result.blocks]
+
+
+def native_block(block: Block) -> Native:
+    """Return a content block as Haystack has it."""
+    match block:
+        case TextBlock():
+            return TextContent(block.text)
+        case JsonBlock():
+            return TextContent(json.dumps(block.value))
+        case MediaBlock():
+            encoded = base64.b64encode(block.data).decode()
+            if block.media_type.startswith("image/"):
+                return ImageContent(encoded, mime_type=block.media_type, validation=False)
+            return FileContent(encoded, mime_type=block.media_type, filename=block.name, validation=False)
+        case OpaqueBlock():
+            # A file without bytes that anybody could decode.
+            return FileContent(str(block.native), mime_type="application/x-unknown", validation=False)
+
+
+def _seen_by(listener: Listener, conversation: Conversation, error: ValueError) -> Transcript:
+    """Return what the client refused to send; any other error goes on."""
+    if conversation.error is not None or not str(error).startswith(REFUSED):
+        raise error
+    results = [message.tool_call_result for message in listener.messages]
+    received = tuple(_received(result) for result in results if result is not None)
+    return Transcript(received=received, offered=conversation.transcript().offered)
+
+
+def _answer(ended: Mapping[str, Any]) -> str | None:
+    """Return what a tool gave to the user."""
+    result = ended["last_message"].tool_call_result
+    return None if result is None else _received(result).text
+
+
+def _received(result: ToolCallResult) -> Received:
+    content = result.result
+    texts = [content] if isinstance(content, str) else [part.text for part in content if isinstance(part, TextContent)]
+    raw = content if isinstance(content, str) else [asdict(part) for part in content]
+    return Received(text="\n".join(texts), raw=json.dumps(raw, ensure_ascii=False))

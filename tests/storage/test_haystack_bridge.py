@@ -1,0 +1,200 @@
+"""``ToolResultStoreBridge``: who may read what, what is never written over, and what a failing store means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from coatcheck import (
+    Always,
+    ByteCounter,
+    InvalidRequest,
+    Kept,
+    MediaBlock,
+    Offloaded,
+    Offloader,
+    ReferenceExpired,
+    ReferenceNotFound,
+    StorageError,
+    TextBlock,
+    ToolResultStoreBridge,
+)
+from coatcheck.testing.samples import ODD_TEXT, noise, numbered_lines
+
+BIG = TextBlock(numbered_lines(400))
+IMAGE = MediaBlock(noise(1_000), "image/png")
+
+
+@dataclass
+class Store:
+    """A store as users write them: it gives its own kind of reference."""
+
+    supports_binary_content: bool = True
+    kept: dict[str, str | bytes] = field(default_factory=dict)
+    writes: list[str] = field(default_factory=list)
+
+    def write(self, *, key: str, content: str | bytes) -> str:
+        self.writes.append(key)
+        self.kept[f"store://{key}"] = content
+        return f"store://{key}"
+
+    def read(self, reference: str) -> str | bytes:
+        return self.kept[reference]
+
+
+class NumberingStore(Store):
+    """One that numbers its entries, so that no reference says whose it is."""
+
+    def write(self, *, key: str, content: str | bytes) -> str:
+        self.kept[f"entry {len(self.kept)}"] = content
+        return f"entry {len(self.kept) - 1}"
+
+
+def make_offloader(store: object, **knobs: object) -> Offloader:
+    return Offloader(
+        ToolResultStoreBridge(store),
+        max_result_tokens=600,
+        preview_tokens=100,
+        token_counter=ByteCounter(),
+        **knobs,  # type: ignore[arg-type]
+    )
+
+
+def reference_of(outcome: object) -> str:
+    assert isinstance(outcome, Offloaded)
+    return outcome.references[0].id
+
+
+def test_the_stores_own_reference_is_shown_and_accepted_verbatim() -> None:
+    store = Store()
+    offloader = make_offloader(store)
+
+    outcome = offloader.offload([BIG], tool_name="fetch", scope="a")
+
+    reference = reference_of(outcome)
+    assert store.kept == {reference: BIG.text}
+    assert reference.endswith(".txt")
+    assert any(reference in block.text for block in outcome.blocks if isinstance(block, TextBlock))
+    assert offloader.load(reference, scope="a").text == BIG.text
+    assert "line 7 of 400" in offloader.retrieve(reference, scope="a", line_range="7-7").text
+
+
+@pytest.mark.parametrize("text", [ODD_TEXT, '{"a": 1}\r\n' * 500], ids=["odd characters", "JSON"])
+def test_texts_come_back_byte_for_byte(text: str) -> None:
+    offloader = make_offloader(Store(supports_binary_content=False), policies={"*": Always()})
+
+    reference = reference_of(offloader.offload([TextBlock(text)], tool_name="fetch", scope="a"))
+
+    content = offloader.load(reference, scope="a")
+    assert (content.data, content.content_type) == (text.encode("utf-8", "surrogatepass"), "text/plain")
+
+
+def test_media_are_written_as_bytes_and_keep_their_type() -> None:
+    store = Store()
+    offloader = make_offloader(store, policies={"*": Always()})
+    known, unknown = IMAGE, MediaBlock(b"\xff\xfe odd", "application/x-odd")
+
+    outcome = offloader.offload([known, unknown], tool_name="fetch", scope="a")
+
+    first, second = (offloader.load(reference.id, scope="a") for reference in outcome.references)
+    assert sorted(map(str, store.kept.values())) == sorted(map(str, (known.data, unknown.data)))
+    assert (first.data, first.content_type) == (known.data, "image/png")
+    assert (second.data, second.content_type) == (unknown.data, "application/octet-stream")
+
+
+def test_a_store_for_texts_is_given_texts_only(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(supports_binary_content=False)
+
+    outcome = make_offloader(store).offload([IMAGE], tool_name="fetch", policy=Always())
+
+    assert isinstance(outcome, Kept)
+    assert store.kept == {}
+    assert "Store does not take image/png" in caplog.text
+
+
+def test_another_scopes_reference_is_unknown() -> None:
+    offloader = make_offloader(Store())
+    reference = reference_of(offloader.offload([BIG], tool_name="fetch", scope="a"))
+
+    with pytest.raises(ReferenceNotFound):
+        offloader.retrieve(reference, scope="b")
+
+
+def test_what_is_gone_is_expired_and_what_never_was_is_unknown() -> None:
+    store = Store()
+    offloader = make_offloader(store)
+    reference = reference_of(offloader.offload([BIG], tool_name="fetch", scope="a"))
+    store.kept.clear()
+
+    with pytest.raises(ReferenceExpired):
+        offloader.load(reference, scope="a")
+    with pytest.raises(ReferenceNotFound) as unknown:
+        offloader.load("store://never", scope="a")
+    assert not isinstance(unknown.value, ReferenceExpired)
+
+
+def test_a_reference_without_a_scope_in_it_is_readable_everywhere() -> None:
+    offloader = make_offloader(NumberingStore())
+
+    reference = reference_of(offloader.offload([BIG], tool_name="fetch", scope="a"))
+
+    assert reference == "entry 0"
+    assert offloader.load(reference, scope="b").text == BIG.text
+
+
+def test_another_content_never_takes_the_same_key() -> None:
+    store = Store()
+    offloader = make_offloader(store)
+
+    for text in (numbered_lines(400), numbered_lines(401), numbered_lines(400)):
+        offloader.offload([TextBlock(text)], tool_name="f" * 1_400, scope="a")
+
+    assert len(store.kept) == 2
+    assert len(store.writes) == 3
+    assert max(map(len, store.writes)) < 200
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (KeyError("gone"), ReferenceNotFound),
+        (FileNotFoundError("gone"), ReferenceNotFound),
+        (ValueError("resolves outside the root"), ReferenceNotFound),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "damaged"), StorageError),
+        (PermissionError("not for you"), StorageError),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_what_a_store_raises_means(error: Exception, expected: type[Exception]) -> None:
+    class Raising(Store):
+        def read(self, reference: str) -> str | bytes:
+            raise error
+
+    with pytest.raises(expected):
+        make_offloader(Raising()).load("store://x", scope="a")
+
+
+def test_a_store_that_fails_to_write_keeps_the_result(caplog: pytest.LogCaptureFixture) -> None:
+    class Full(Store):
+        def write(self, *, key: str, content: str | bytes) -> str:
+            message = "No space left on device"
+            raise OSError(message)
+
+    outcome = make_offloader(Full()).offload([BIG], tool_name="fetch")
+
+    assert isinstance(outcome, Kept)
+    assert "No space left on device" in caplog.text
+
+
+@pytest.mark.parametrize("store", [None, object(), {}, Store], ids=["None", "object", "dict", "class"])
+def test_what_is_no_store_is_refused(store: object) -> None:
+    with pytest.raises(InvalidRequest, match="ToolResultStore must have the methods write"):
+        ToolResultStoreBridge(store)
+
+
+def test_the_store_can_be_asked_for() -> None:
+    store = Store()
+
+    assert ToolResultStoreBridge(store).store is store
+    assert repr(ToolResultStoreBridge(store)).startswith("ToolResultStoreBridge(Store(")
