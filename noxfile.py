@@ -164,6 +164,13 @@ def lowest(session: nox.Session, part: str) -> None:
 
 
 @nox.session
+def faults(session: nox.Session) -> None:
+    """Kill writers, fill disks, break networks and damage files, for some minutes, and print what was lost."""
+    session.install("-e.[s3]", *groups("test", "test-s3"))
+    session.run("python", "-m", "pytest", "tests/faults", *session.posargs, env=OFFLINE)
+
+
+@nox.session
 @nox.parametrize("benchmark", BENCHMARKS, ids=BENCHMARKS)
 def bench(session: nox.Session, benchmark: str) -> None:
     """Measure what one thing costs; `-- --help` lists what it takes."""
