@@ -7,6 +7,7 @@ nothing of agents, scopes or previews.
 from __future__ import annotations
 
 from coatcheck.storage.file import FileStorage
+from coatcheck.storage.langgraph_bridge import LangGraphStoreBridge
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import (
     Deletes,
@@ -25,6 +26,7 @@ __all__ = (
     "Deletes",
     "FileStorage",
     "InMemoryStorage",
+    "LangGraphStoreBridge",
     "Listed",
     "Lists",
     "LocalPath",
