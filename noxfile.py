@@ -90,7 +90,8 @@ def types(session: nox.Session) -> None:
 def core(session: nox.Session) -> None:
     """Test the core with no extra installed, and measure its branch coverage."""
     session.install("-e.", *groups("test"))
-    with_extras = ["*/coatcheck/cli/*", *map(module_of, STORAGES)]
+    # What needs an extra, or the framework that a bridge leads to, is tested where that is installed.
+    with_extras = ["*/coatcheck/cli/*", "*/coatcheck/storage/langgraph_bridge.py", *map(module_of, STORAGES)]
     test_with_coverage(session, *CORE_TESTS, "tests/meta", only=f"--omit={','.join(with_extras)}")
 
 
@@ -165,6 +166,13 @@ def lowest(session: nox.Session, part: str) -> None:
     session.install(*groups("test"))
     # An old framework warns about today's Python and today's other libraries; that is not what this job proves.
     test_part(session, part, "-Wdefault")
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Kill writers, fill disks, break networks and damage files, for some minutes, and print what was lost."""
+    session.install("-e.[s3]", *groups("test", "test-s3"))
+    session.run("python", "-m", "pytest", "tests/faults", *session.posargs, env=OFFLINE)
 
 
 @nox.session

@@ -5,11 +5,17 @@ A program of its own.
 
 from __future__ import annotations
 
+import itertools
 import sys
+from typing import TYPE_CHECKING
 
 from coatcheck import FileStorage
 from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
 
 SCOPES = 3
 
@@ -19,15 +25,23 @@ def entry_of(number: int, *, size: int) -> Entry:
     return make_entry(noise(size, seed=number), scope=f"scope {number % SCOPES}")
 
 
-def write_for_ever(root: str, *, size: int, fsync: bool) -> None:
-    """Save one entry after the other, and say so after each."""
+def write_for_ever(root: str, acknowledge: Callable[[int], object], *, size: int, fsync: bool = False) -> None:
+    """Save one entry after the other, and acknowledge each once it is saved."""
     storage = FileStorage(root, fsync=fsync)
-    number = 0
-    while True:
+    for number in itertools.count():
         save(storage, entry_of(number, size=size))
-        sys.stdout.write(f"{number}\n")
-        sys.stdout.flush()
-        number += 1
+        acknowledge(number)
+
+
+def write_into(root: str, pipe: Connection, *, size: int, fsync: bool) -> None:
+    """Do that as a process that was started by another, which reads from ``pipe``."""
+    write_for_ever(root, pipe.send, size=size, fsync=fsync)
+
+
+def say(number: int) -> None:
+    """Acknowledge by a line of its own."""
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
 
 
 def write_and_read(root: str, count: int) -> int:
@@ -41,4 +55,4 @@ def write_and_read(root: str, count: int) -> int:
 
 
 if __name__ == "__main__":
-    write_for_ever(sys.argv[1], size=int(sys.argv[2]), fsync="fsync" in sys.argv[3:])
+    write_for_ever(sys.argv[1], say, size=int(sys.argv[2]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from coatcheck.storage.file import FileStorage
 from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
+from coatcheck.storage.langgraph_bridge import LangGraphStoreBridge
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import (
     Deletes,
@@ -26,6 +27,7 @@ __all__ = (
     "Deletes",
     "FileStorage",
     "InMemoryStorage",
+    "LangGraphStoreBridge",
     "Listed",
     "Lists",
     "LocalPath",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -371,3 +372,13 @@ def test_sixty_four_offloads_at_once_are_all_there(storage: S3Storage) -> None:
     references = asyncio.run(offload_all())
 
     assert [offloader.load(reference).text for reference in references] == texts
+
+
+def test_the_documented_lifecycle_rules_are_rules(server: Server) -> None:
+    text = (REPOSITORY / "docs/storages.md").read_text(encoding="utf-8")
+    rules = json.loads(text.partition("```json\n")[2].partition("```")[0])
+    storage = S3Storage("my-bucket", "agents/support", **server.settings())
+
+    server.client().put_bucket_lifecycle_configuration(Bucket=BUCKET, LifecycleConfiguration=rules)
+
+    assert {rule["Filter"]["Prefix"] for rule in rules["Rules"]} == {storage._folder}

