@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from coatcheck.blocks import Block
     from coatcheck.outcomes import Content, Kept, Outcome, Retrieved
     from coatcheck.policy import Policy
-    from coatcheck.storage.protocol import NamesReferences, Storage
+    from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
     from coatcheck.tokens import TokenCounter
 
 __all__ = ("Offloader",)
@@ -115,7 +115,8 @@ class Offloader:
         scope: str | None = None,
         identity: str | None = None,
         is_error: bool = False,
-        measured_tokens: int | None = None,
+        measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None,
+        confirm: Callable[[int], MaybeAwaitable[bool]] | None = None,
         policy: Policy | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Outcome:
@@ -130,7 +131,10 @@ class Offloader:
             scope: who may read it back; else the ambient scope, else ``identity``, else ``"default"``.
             identity: the framework's own stable identity of the conversation, such as a thread id.
             is_error: whether the framework marked the result as an error.
-            measured_tokens: the framework's own count of the whole result, if it has one.
+            measured_tokens: the framework's own count of the whole result, if it has one; or what gives it, sync or
+                async, asked only where the result is not certainly within the threshold.
+            confirm: asked, sync or async, with the tokens of a result that is about to leave; if it answers false the
+                result stays, whatever its size. Where it or ``measured_tokens`` fails, it is as if not given.
             policy: governs this one call instead of the configured policies.
             retrieval_tool: the name under which the agent has the retrieval tool, or None if it has none. The results
                 of that tool itself always stay.
@@ -148,6 +152,7 @@ class Offloader:
             policy=self._policy(tool_name, policy),
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,
+            confirm=confirm,
         )
         kept = self._kept_at_once(call)
         return kept if kept is not None else run(self._engine.offload(call))
@@ -161,7 +166,8 @@ class Offloader:
         scope: str | None = None,
         identity: str | None = None,
         is_error: bool = False,
-        measured_tokens: int | None = None,
+        measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None,
+        confirm: Callable[[int], MaybeAwaitable[bool]] | None = None,
         policy: Policy | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Outcome:
@@ -172,6 +178,7 @@ class Offloader:
             policy=self._policy(tool_name, policy),
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,
+            confirm=confirm,
         )
         kept = self._kept_at_once(call)
         return kept if kept is not None else await arun(self._engine.offload(call))
@@ -415,7 +422,7 @@ class Offloader:
         else:
             return None
         bytewise = self._configuration.counter.bytewise
-        if call.measured_tokens is not None or not bytewise or not certainly_within(result.blocks, limit):
+        if isinstance(call.measured_tokens, int) or not bytewise or not certainly_within(result.blocks, limit):
             return None
         return self._engine.keep(call, keep)
 
