@@ -14,7 +14,7 @@ BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
 SMALL = TextBlock("x" * LIMIT)
 
 
-def offloader(**knobs: Any) -> Offloader:
+def offloader(**knobs: Any) -> Offloader:  # noqa: ANN401 - those of Offloader
     return Offloader(max_result_tokens=LIMIT, preview_tokens=200, token_counter=ByteCounter(), **knobs)
 
 
@@ -26,7 +26,7 @@ class Asked:
         self.is_async = is_async
         self.calls: list[tuple[object, ...]] = []
 
-    def __call__(self, *arguments: object) -> Any:
+    def __call__(self, *arguments: object) -> Any:  # noqa: ANN401 - whatever it was given
         self.calls.append(arguments)
         return self._later() if self.is_async else self._now()
 
@@ -108,7 +108,7 @@ def test_the_last_word_is_asked_with_the_tokens_of_the_result() -> None:
 
 
 @pytest.mark.parametrize("policy", [None, Never()])
-def test_the_last_word_is_not_asked_about_what_stays(policy: Any) -> None:
+def test_the_last_word_is_not_asked_about_what_stays(policy: Any) -> None:  # noqa: ANN401 - a policy or None
     confirm = Asked(answer=True, is_async=False)
     block = BIG if policy is not None else TextBlock("é" * LIMIT)
 
