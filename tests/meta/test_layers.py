@@ -42,6 +42,7 @@ LEAST = 8
 
 FRAMEWORKS = {
     "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
+    "coatcheck_strands": {"strands"},
 }
 """Each adapter's own framework: what it may import beside the standard library and coatcheck's public names."""
 
