@@ -6,7 +6,7 @@
 
     python examples/strands_agent.py
 
-Offline, a scripted model plays its part. With OPENAI_API_KEY set and `strands-agents[openai]` installed, a real one does.
+Offline, a scripted model plays its part. With OPENAI_API_KEY set and strands-agents[openai] installed, a real one does.
 """
 
 import json

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ("S3Storage",)
 
 _OLD_NAME = re.compile(r"\d{10,}_\d+_[\w.-]+")
-"""How Strands' own offloader names an object: by time, counter and call. Nothing else behind the prefix can be named."""
+"""How Strands' own offloader names an object: by time, counter and call. Nothing else can be named."""
 
 
 class S3Storage(StoresAndRetrieves, CoreStorage):
-    """Keeps content as objects of one bucket. References look like ``s3://bucket/prefix/...``; old ones are read too."""
+    """Keeps content as objects of one bucket, with references such as ``s3://bucket/...``. Reads old ones too."""
 
     def __init__(
         self,

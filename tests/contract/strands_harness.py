@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from strands import Agent, tool
 from strands.agent.conversation_manager import NullConversationManager
 from strands.models.openai import OpenAIModel
-from strands.plugins import Plugin
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_strands import ContextOffloader
@@ -20,6 +19,7 @@ from coatcheck_strands import ContextOffloader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from strands.plugins import Plugin
     from strands.types.tools import AgentTool
 
     from coatcheck.testing import Received, Returned, Run, Transcript

@@ -29,6 +29,7 @@ from coatcheck.testing.suite import settle
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+KEY = make_entry(b"content").key
 BIG = TextBlock("".join(f"line {number}\n" for number in range(5_000)))
 
 
@@ -104,9 +105,9 @@ def test_keys_stand_behind_the_prefix() -> None:
 
 def test_what_strands_own_offloader_wrote_can_be_loaded() -> None:
     storage = Unified()
-    storage.write("offloader/aa/bb", b"\x00\x0atext/plainhello")
+    storage.write(f"offloader/{KEY}", b"\x00\x0atext/plainhello")
 
-    found = settle(StrandsStorageBridge(storage).load("aa/bb"))
+    found = settle(StrandsStorageBridge(storage).load(KEY))
 
     assert found is not None
     assert (found.content, found.content_type, found.metadata) == (b"hello", "text/plain", {})
@@ -115,7 +116,7 @@ def test_what_strands_own_offloader_wrote_can_be_loaded() -> None:
 def test_what_others_wrote_is_not_listed() -> None:
     storage = Unified()
     storage.write("offloader/tooluse_1_0", b"\x00\x0atext/plainhello")
-    storage.write("session/aa/bb", b"theirs")
+    storage.write(f"session/{KEY}", b"theirs")
 
     assert settle(StrandsStorageBridge(storage).entries("")) == []
 
@@ -125,10 +126,10 @@ def test_what_others_wrote_is_not_listed() -> None:
 )
 def test_what_is_no_frame_is_corrupt(frame: bytes) -> None:
     storage = Unified()
-    storage.write("offloader/aa/bb", frame)
+    storage.write(f"offloader/{KEY}", frame)
 
-    with pytest.raises(CorruptContent, match="offloader/aa/bb"):
-        settle(StrandsStorageBridge(storage).load("aa/bb"))
+    with pytest.raises(CorruptContent, match=f"offloader/{KEY}"):
+        settle(StrandsStorageBridge(storage).load(KEY))
 
 
 def test_more_metadata_than_a_frame_holds_is_refused() -> None:
