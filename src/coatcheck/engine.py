@@ -111,7 +111,7 @@ class Engine:
         """Decide what becomes of a result; store it first if it leaves."""
         measure, decision = yield from self._decide(call)
         if isinstance(decision, Leave) and call.confirm is not None:
-            ask = partial(call.confirm, decision.tokens.tokens)
+            ask = partial(call.confirm, measure.estimate(exact_up_to=decision.exact_up_to).tokens)
             answer = yield from self._asked(call, ask, what="confirm", instead="the result leaves")
             decision = decision if answer or isinstance(answer, CoatcheckError) else Keep(reason="policy")
         return (yield from self._carry_out(call, measure, decision))
