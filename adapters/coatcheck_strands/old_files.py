@@ -43,10 +43,9 @@ def bare_name(reference: str, folders: Collection[PurePath]) -> str:
 
 def old_name(name: str, types: Mapping[str, str]) -> str | None:
     """Return the name of the old file that ``name``, with or without its extension, stands for."""
-    if name in types or _OLD_NAME.fullmatch(name):
+    found = [name] if name in types else [known for known in types if PurePath(known).stem == name]
+    if not found and _OLD_NAME.fullmatch(name):
         found = [name]
-    else:
-        found = [known for known in types if PurePath(known).stem == name]
     return found[0] if len(found) == 1 and PurePath(found[0]).name == found[0] else None
 
 
