@@ -1,13 +1,15 @@
 """File storage inside a sandbox of Strands, through its file operations.
 
 Only what goes through a sandbox belongs here. The files are those that ``coatcheck.FileStorage`` writes, so a folder
-that a sandbox shares with its host reads the same on both sides. Writing is as atomic as the sandbox makes it: an entry
-counts once its description, which is written last, is there and tells its size.
+that a sandbox shares with its host reads the same on both sides. A sandbox cannot rename: an entry counts once its
+description, which is written last, is there and tells its size, and this process writes each entry once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+from concurrent.futures import Future
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +36,8 @@ class SandboxFileStorage(StoresAndRetrieves):
         """Choose the folder in the sandbox; it is made at the first save."""
         self._folder = PurePosixPath(artifact_dir)
         self._sandbox = sandbox
+        # Futures of threads, not of a loop: agents run on a new loop each time.
+        self._saving: dict[str, Future[None]] = {}
 
     def __repr__(self) -> str:
         return f"SandboxFileStorage({str(self._folder)!r})"
@@ -50,14 +54,18 @@ class SandboxFileStorage(StoresAndRetrieves):
             StorageError: the key is malformed, or another content has it.
 
         """
-        described = await self._described(key)
-        sha256 = metadata.get("sha256")
-        if described is not None and described["metadata"].get("sha256") != sha256 and await self.load(key) is not None:
-            msg = f"another content is already stored under {key!r}; the new one was not saved"
-            raise StorageError(msg)
-        await self._sandbox.write_file(self._path(key, content_type), bytes(content))
-        description = {"content_type": content_type, "size": len(content), "metadata": dict(metadata)}
-        await self._sandbox.write_file(self._description(key), json.dumps(description).encode())
+        content, metadata = bytes(content), dict(metadata)
+        while (running := self._running(key)) is not None:
+            await asyncio.shield(asyncio.wrap_future(running))  # another's: if we are cancelled, it goes on
+        try:
+            existing = await self.load(key)
+            if existing is None:
+                await self._write(key, content, content_type=content_type, metadata=metadata)
+            elif existing.metadata.get("sha256") != metadata.get("sha256"):
+                msg = f"another content is already stored under {key!r}; the new one was not saved"
+                raise StorageError(msg)
+        finally:
+            self._saving.pop(key).set_result(None)
 
     async def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None.
@@ -92,6 +100,17 @@ class SandboxFileStorage(StoresAndRetrieves):
             if name is None or content is None:
                 raise missing(reference) from None
             return content, types.get(name, UNTYPED)
+
+    def _running(self, key: str) -> Future[None] | None:
+        """Return the save of this key that is running, or None and begin one."""
+        mine: Future[None] = Future()
+        first = self._saving.setdefault(key, mine)  # atomic
+        return None if first is mine else first
+
+    async def _write(self, key: str, content: bytes, *, content_type: str, metadata: dict[str, str]) -> None:
+        await self._sandbox.write_file(self._path(key, content_type), content)
+        description = {"content_type": content_type, "size": len(content), "metadata": metadata}
+        await self._sandbox.write_file(self._description(key), json.dumps(description).encode())
 
     def _shown(self, name: str, *, content_type: str) -> str:
         return name + PurePosixPath(self._path(f"{FOLDER}/{FOLDER}", content_type)).suffix
