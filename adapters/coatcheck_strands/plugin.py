@@ -131,8 +131,9 @@ class ContextOffloader(Plugin):
     async def offload_result(self, event: AfterToolCallEvent) -> None:
         """Replace a result that is too large, before it enters the conversation."""
         # A direct call hands its result to Python code; only the event loop of an agent gives its calls a cycle.
-        by_model = "event_loop_cycle_id" in event.invocation_state
-        if not by_model or event.cancel_message is not None or getattr(event.selected_tool, "delegate", False):
+        if "event_loop_cycle_id" not in event.invocation_state or event.cancel_message is not None:
+            return
+        if event.selected_tool is self.retrieve_offloaded_content or getattr(event.selected_tool, "delegate", False):
             return
         try:
             await self._offload(event)
