@@ -18,6 +18,7 @@ from coatcheck.testing import (
     ReadsRangesContract,
     SavesUnnamedContract,
     StorageContract,
+    SweepsContract,
 )
 from coatcheck.testing.samples import make_entry
 from coatcheck.testing.storage import save
@@ -31,14 +32,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class TestInMemoryStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class TestInMemoryStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, SweepsContract):
     @pytest.fixture
     def storage(self) -> InMemoryStorage:
         return InMemoryStorage()
 
 
 class TestFileStorage(
-    StorageContract, ReadsRangesContract, SavesUnnamedContract, DeletesContract, ListsContract, LocalPathContract
+    StorageContract,
+    ReadsRangesContract,
+    SavesUnnamedContract,
+    DeletesContract,
+    ListsContract,
+    SweepsContract,
+    LocalPathContract,
 ):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> FileStorage:
