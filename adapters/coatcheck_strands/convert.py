@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Outcome
 
-__all__ = ("blocks_of", "content_of", "offloaded_references", "rewritten")
+__all__ = ("blocks_of", "content_of", "offloaded_references", "rewritten", "texts_of")
 
 MARK = "coatcheck"
 """The key in a rewritten tool result. Sessions keep it; Strands' models send content, id and status only."""
@@ -29,7 +29,13 @@ _TYPES = {"image": "image", "document": "application", "audio": "audio", "video"
 
 def blocks_of(content: Sequence[ToolResultContent]) -> tuple[Block, ...]:
     """Return the content of a tool result as content blocks, in order."""
-    return tuple(_block_of(native) for native in content)
+    return tuple([_block_of(native) for native in content])
+
+
+def texts_of(content: Sequence[ToolResultContent]) -> list[str] | None:
+    """Return the texts of a tool result that is nothing but texts, as most are; None for any other."""
+    texts = [native.get("text") if isinstance(native, dict) else None for native in content]
+    return texts if all(isinstance(text, str) for text in texts) else None  # type: ignore[return-value]
 
 
 def content_of(blocks: Sequence[Block], *, name: str = "document") -> list[ToolResultContent]:

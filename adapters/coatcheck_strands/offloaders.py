@@ -72,13 +72,16 @@ class Offloaders:
 
     def of(self, agent: Agent | None) -> Served:
         """Return what serves ``agent``; with None, what serves whoever has no storage of his own."""
-        with self._lock:
-            if agent is None:
+        if agent is None:
+            with self._lock:
                 return self._sharing(self._fallback if self._storage is None else self._storage)
-            found = self._by_agent.get(agent)
-            if found is None:
-                found = self._by_agent[agent] = self._made(agent)
-            return found
+        found = self._by_agent.get(agent)
+        if found is None:
+            with self._lock:
+                found = self._by_agent.get(agent)
+                if found is None:
+                    found = self._by_agent[agent] = self._made(agent)
+        return found
 
     def _made(self, agent: Agent) -> Served:
         storage: Any = self._storage

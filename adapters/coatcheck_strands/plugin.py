@@ -15,7 +15,7 @@ from strands.hooks import AfterToolCallEvent, BeforeModelCallEvent  # noqa: TC00
 from strands.plugins import Plugin, hook
 
 from coatcheck import RETRIEVAL_TOOL, Kept, Offloader
-from coatcheck_strands.convert import blocks_of, rewritten
+from coatcheck_strands.convert import blocks_of, rewritten, texts_of
 from coatcheck_strands.eviction import used_by
 from coatcheck_strands.offloaders import Offloaders
 from coatcheck_strands.options import (
@@ -150,20 +150,25 @@ class ContextOffloader(Plugin):
 
     async def _offload(self, event: AfterToolCallEvent) -> None:
         agent, tool_use, result = event.agent, event.tool_use, event.result
-        name, arguments = str(tool_use.get("name", "")), tool_use.get("input")
+        name, is_error = tool_use["name"], result["status"] == "error"
+        offloader = self.offloader_of(agent)
+        texts = texts_of(result["content"])
+        if texts is not None and offloader.keeps(texts, tool_name=name, is_error=is_error):
+            return
+        arguments = tool_use.get("input")
 
         async def measured() -> int:
             return await agent.model.count_tokens([{"role": "user", "content": [{"toolResult": result}]}])
 
         call = Call(agent=agent, tool_use=tool_use, invocation_state=event.invocation_state)
         with used_by(agent):
-            outcome = await self.offloader_of(agent).aoffload(
+            outcome = await offloader.aoffload(
                 blocks_of(result["content"]),
                 tool_name=name,
                 tool_args=arguments if isinstance(arguments, Mapping) else None,
                 scope=resolved(self._scope, call),
                 identity=identity_of(agent),
-                is_error=result["status"] == "error",
+                is_error=is_error,
                 measured_tokens=measured if self._asks_the_model else None,
                 confirm=None if self._should_offload is None else partial(self._should_offload, name),
                 retrieval_tool=self._retrieval_tool_of(agent),

@@ -22,6 +22,7 @@ from coatcheck.reading import DEFAULT_CONTEXT_LINES, parse_request
 from coatcheck.scopes import choose_scope
 from coatcheck.storage.access import StorageAccess
 from coatcheck.storage.memory import InMemoryStorage
+from coatcheck.tokens import utf8_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -182,6 +183,25 @@ class Offloader:
         )
         kept = self._kept_at_once(call)
         return kept if kept is not None else await arun(self._engine.offload(call))
+
+    def keeps(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
+        """Return whether a result that is nothing but ``texts`` certainly stays; then it is counted, and all is done.
+
+        For adapters: most results are small, and this costs next to nothing. False says nothing: pass the result on to
+        ``offload``. Neither a scope nor ``measured_tokens`` is asked for, and where somebody listens to events, nothing
+        is certain.
+        """
+        if self._recorder.listening:
+            return False
+        left, _ = self._certain_limit(self._configuration.policies.of(tool_name), is_error=is_error)
+        for text in texts:
+            if len(text) > left:
+                return False
+            left -= utf8_length(text)
+        if left < 0:
+            return False
+        self._recorder.count_kept()
+        return True
 
     def offload_step(
         self,
@@ -412,19 +432,23 @@ class Offloader:
         result = call.result
         if call.retrieval_tool is not None and result.tool_name == call.retrieval_tool:
             return self._engine.keep(call, _EXEMPT)
-        rule, limits = call.policy, self._configuration.limits
-        if result.is_error and not limits.offload_errors:
-            limit, keep = limits.max_inline_tokens, _ERROR
-        elif isinstance(rule, OverTokens | OverShare):
-            limit, keep = min(rule.threshold, limits.max_inline_tokens), _WITHIN
-        elif isinstance(rule, Never):
-            limit, keep = limits.max_inline_tokens, _POLICY
-        else:
-            return None
-        bytewise = self._configuration.counter.bytewise
-        if isinstance(call.measured_tokens, int) or not bytewise or not certainly_within(result.blocks, limit):
+        limit, keep = self._certain_limit(call.policy, is_error=result.is_error)
+        if isinstance(call.measured_tokens, int) or not certainly_within(result.blocks, limit):
             return None
         return self._engine.keep(call, keep)
+
+    def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
+        """Return up to how many UTF-8 bytes a text certainly stays, and why; below zero where that takes a look."""
+        limits = self._configuration.limits
+        if not self._configuration.counter.bytewise:
+            return -1, _WITHIN
+        if is_error and not limits.offload_errors:
+            return limits.max_inline_tokens, _ERROR
+        if isinstance(policy, OverTokens | OverShare):
+            return min(policy.threshold, limits.max_inline_tokens), _WITHIN
+        if isinstance(policy, Never):
+            return limits.max_inline_tokens, _POLICY
+        return -1, _WITHIN
 
 
 def _result(

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from coatcheck import Always, ByteCounter, Kept, MediaBlock, Never, Offloaded, Offloader, TextBlock
+from coatcheck import (
+    Always,
+    ByteCounter,
+    Kept,
+    MediaBlock,
+    Never,
+    Offloaded,
+    Offloader,
+    OverChars,
+    OverTokens,
+    TextBlock,
+)
 
 LIMIT = 600
 BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
@@ -120,6 +131,41 @@ def test_the_last_word_is_asked_whatever_the_policy_that_fired() -> None:
     outcome = offloader().offload([SMALL], tool_name="t", policy=Always(), confirm=Asked(answer=False, is_async=False))
 
     assert isinstance(outcome, Kept)
+
+
+# What is certain at next to no cost.
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [None, OverTokens(300), OverChars(100), Never(), Always(), lambda _: True],
+    ids=["none", "tokens", "characters", "never", "always", "function"],
+)
+@pytest.mark.parametrize("is_error", [False, True])
+@pytest.mark.parametrize("length", [0, 1, 299, 300, 301, 600, 601, 50_000, 50_001, 300_000])
+@pytest.mark.parametrize("character", ["x", "é", "漢", "\ud800"], ids=ascii)
+def test_what_keeps_at_once_is_what_stays(*, policy: Any, is_error: bool, length: int, character: str) -> None:  # noqa: ANN401
+    subject = offloader(policies={} if policy is None else {"t": policy})
+    texts = [character * (length // 2), character * (length - length // 2)]
+
+    if subject.keeps(texts, tool_name="t", is_error=is_error):
+        assert isinstance(subject.offload([*map(TextBlock, texts)], tool_name="t", is_error=is_error), Kept)
+        assert subject.stats().results == 2
+
+
+def test_what_is_small_keeps_at_once_and_is_counted() -> None:
+    subject = offloader()
+
+    assert subject.keeps(["x" * 300, "x" * 300], tool_name="t")
+    assert not subject.keeps(["x" * 300, "x" * 301], tool_name="t")
+    assert subject.keeps(["x" * 5_000], tool_name="t", is_error=True)
+    assert subject.stats().results == 2
+
+
+def test_nothing_is_certain_where_somebody_listens_or_policies_are_asked() -> None:
+    assert not offloader(on_event=print).keeps(["x"], tool_name="t")
+    assert not offloader(policies={"*": lambda _: False}).keeps(["x"], tool_name="t")
+    assert not offloader(policies={"*": Always()}).keeps(["x"], tool_name="t")
 
 
 def test_a_last_word_that_fails_is_none() -> None:

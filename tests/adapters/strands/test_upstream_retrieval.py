@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from importlib.metadata import version
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from strands import Agent
 
+STRANDS = tuple(int(part) for part in version("strands-agents").split(".")[:2])
 PNG = b"\x89PNG" * 26
 BLOCKS = (
     {"text": BIG},
@@ -216,6 +218,7 @@ def test_ours_bounds_what_is_read_whole_and_says_how_to_go_on() -> None:
     assert "offset=" in bounded.splitlines()[-1]
 
 
+@pytest.mark.skipif(STRANDS < (1, 56), reason="Strands' own offloader ran them then, in exponential time")
 def test_ours_runs_nested_repeats_as_the_regular_expression_that_they_are() -> None:
     blocks = ("aaaa\n" * 4_000,)
     ours_found = text_of(results(conversation(ours, reading(pattern="(a+)+$"), blocks=blocks))[-1])
