@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Sweeps,
     )
     from coatcheck.storage.s3 import S3Storage
+    from coatcheck.storage.strands_bridge import StrandsOffloaderStorageBridge, StrandsStorageBridge
     from coatcheck.tokens import ByteCounter, TiktokenCounter, TokenCounter
 
 __all__ = (
@@ -84,6 +85,8 @@ __all__ = (
     "Storage",
     "StorageError",
     "Stored",
+    "StrandsOffloaderStorageBridge",
+    "StrandsStorageBridge",
     "Sweeps",
     "TextBlock",
     "TiktokenCounter",
@@ -127,6 +130,7 @@ _MODULES = {
         "Sweeps",
     ),
     "storage.s3": ("S3Storage",),
+    "storage.strands_bridge": ("StrandsOffloaderStorageBridge", "StrandsStorageBridge"),
     "tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

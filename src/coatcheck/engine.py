@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from coatcheck.configuration import Configuration
     from coatcheck.references import Reference
     from coatcheck.storage.access import StorageAccess
+    from coatcheck.storage.protocol import MaybeAwaitable
     from coatcheck.tokens import Estimate
 
 __all__ = ("Call", "Engine")
@@ -57,7 +58,8 @@ class Call:
     scope: str
     policy: Policy
     retrieval_tool: str | None
-    measured_tokens: int | None = None
+    measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None
+    confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
     started: float = field(default_factory=time.perf_counter)
 
     @property
@@ -108,6 +110,10 @@ class Engine:
     def offload(self, call: Call) -> Steps[Outcome]:
         """Decide what becomes of a result; store it first if it leaves."""
         measure, decision = yield from self._decide(call)
+        if isinstance(decision, Leave) and call.confirm is not None:
+            ask = partial(call.confirm, measure.estimate(exact_up_to=decision.exact_up_to).tokens)
+            answer = yield from self._asked(call, ask, what="confirm", instead="the result leaves")
+            decision = decision if answer or isinstance(answer, CoatcheckError) else Keep(reason="policy")
         return (yield from self._carry_out(call, measure, decision))
 
     def offload_step(self, calls: Sequence[Call]) -> Steps[tuple[Outcome, ...]]:
@@ -133,7 +139,8 @@ class Engine:
         return Kept(blocks=call.result.blocks, reason=decision.reason)
 
     def _decide(self, call: Call) -> Steps[tuple[Measure, Decision]]:
-        measure = Measure(call.result.blocks, self._counter, measured_tokens=call.measured_tokens)
+        measured = yield from self._measured(call)
+        measure = Measure(call.result.blocks, self._counter, measured_tokens=measured)
         rule = yield from self._rule(call)
         decision = decide(measure, rule, limits=self._configuration.limits, is_error=call.result.is_error)
         is_retrieval = call.retrieval_tool is not None and call.result.tool_name == call.retrieval_tool
@@ -146,17 +153,32 @@ class Engine:
         if isinstance(call.policy, Rule):
             return call.policy
         ask = partial(call.policy, call.result)
+        answer = yield from self._asked(call, ask, what="the policy", instead="the default threshold decides")
+        if isinstance(answer, CoatcheckError):
+            return self._configuration.policies.default
+        return self._configuration.policies.rule_for(cast("Verdict", answer))
+
+    def _measured(self, call: Call) -> Steps[int | None]:
+        """Return the framework's own count, asking a callable one; None where there is none or it fails."""
+        if not callable(call.measured_tokens):
+            return call.measured_tokens
+        answer = yield from self._asked(
+            call, call.measured_tokens, what="measured_tokens", instead="the token counter decides"
+        )
+        return answer if isinstance(answer, int) else None
+
+    def _asked(self, call: Call, ask: Callable[[], object], *, what: str, instead: str) -> Steps[object]:
+        """Return what a callable of the host answers, sync or async, or its error, after telling the host."""
         answer = yield Effect(
             call=ask,
             local=False,
-            is_async=inspect.iscoroutinefunction(call.policy),
-            what=f"the policy of {call.result.tool_name!r}",
+            is_async=inspect.iscoroutinefunction(ask),
+            what=f"{what} of {call.result.tool_name!r}",
             failure=CoatcheckError,
         )
         if isinstance(answer, CoatcheckError):
-            self._failed(call, answer, f"{answer}; the default threshold decides")
-            return self._configuration.policies.default
-        return self._configuration.policies.rule_for(cast("Verdict", answer))
+            self._failed(call, answer, f"{answer}; {instead}")
+        return answer
 
     def _is_own_placeholder(self, call: Call, measure: Measure) -> bool:
         """Return whether a result is a placeholder of this scope that came back, not merely content that opens so."""

@@ -122,6 +122,11 @@ class Recorder:
             for name, number in added.items():
                 self._counts[name] += number
 
+    def count_kept(self) -> None:
+        """Count a result that stays."""
+        with self._lock:
+            self._counts["results"] += 1
+
     def emit(self, event: Event) -> None:
         """Tell the host; a callback that raises is logged and counted, and nothing else happens."""
         if self._on_event is None:

@@ -22,6 +22,7 @@ from coatcheck.reading import DEFAULT_CONTEXT_LINES, parse_request
 from coatcheck.scopes import choose_scope
 from coatcheck.storage.access import StorageAccess
 from coatcheck.storage.memory import InMemoryStorage
+from coatcheck.tokens import utf8_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from coatcheck.blocks import Block
     from coatcheck.outcomes import Content, Kept, Outcome, Retrieved
     from coatcheck.policy import Policy
-    from coatcheck.storage.protocol import NamesReferences, Storage
+    from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
     from coatcheck.tokens import TokenCounter
 
 __all__ = ("Offloader",)
@@ -115,7 +116,8 @@ class Offloader:
         scope: str | None = None,
         identity: str | None = None,
         is_error: bool = False,
-        measured_tokens: int | None = None,
+        measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None,
+        confirm: Callable[[int], MaybeAwaitable[bool]] | None = None,
         policy: Policy | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Outcome:
@@ -130,7 +132,10 @@ class Offloader:
             scope: who may read it back; else the ambient scope, else ``identity``, else ``"default"``.
             identity: the framework's own stable identity of the conversation, such as a thread id.
             is_error: whether the framework marked the result as an error.
-            measured_tokens: the framework's own count of the whole result, if it has one.
+            measured_tokens: the framework's own count of the whole result, if it has one; or what gives it, sync or
+                async, asked only where the result is not certainly within the threshold.
+            confirm: asked, sync or async, with the tokens of a result that is about to leave; if it answers false the
+                result stays, whatever its size. Where it or ``measured_tokens`` fails, it is as if not given.
             policy: governs this one call instead of the configured policies.
             retrieval_tool: the name under which the agent has the retrieval tool, or None if it has none. The results
                 of that tool itself always stay.
@@ -148,6 +153,7 @@ class Offloader:
             policy=self._policy(tool_name, policy),
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,
+            confirm=confirm,
         )
         kept = self._kept_at_once(call)
         return kept if kept is not None else run(self._engine.offload(call))
@@ -161,7 +167,8 @@ class Offloader:
         scope: str | None = None,
         identity: str | None = None,
         is_error: bool = False,
-        measured_tokens: int | None = None,
+        measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None,
+        confirm: Callable[[int], MaybeAwaitable[bool]] | None = None,
         policy: Policy | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Outcome:
@@ -172,9 +179,29 @@ class Offloader:
             policy=self._policy(tool_name, policy),
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,
+            confirm=confirm,
         )
         kept = self._kept_at_once(call)
         return kept if kept is not None else await arun(self._engine.offload(call))
+
+    def keeps(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
+        """Return whether a result that is nothing but ``texts`` certainly stays; then it is counted, and all is done.
+
+        For adapters: most results are small, and this costs next to nothing. False says nothing: pass the result on to
+        ``offload``. Neither a scope nor ``measured_tokens`` is asked for, and where somebody listens to events, nothing
+        is certain.
+        """
+        if self._recorder.listening:
+            return False
+        left, _ = self._certain_limit(self._configuration.policies.of(tool_name), is_error=is_error)
+        for text in texts:
+            if len(text) > left:
+                return False
+            left -= utf8_length(text)
+        if left < 0:
+            return False
+        self._recorder.count_kept()
+        return True
 
     def offload_step(
         self,
@@ -426,19 +453,23 @@ class Offloader:
         result = call.result
         if call.retrieval_tool is not None and result.tool_name == call.retrieval_tool:
             return self._engine.keep(call, _EXEMPT)
-        rule, limits = call.policy, self._configuration.limits
-        if result.is_error and not limits.offload_errors:
-            limit, keep = limits.max_inline_tokens, _ERROR
-        elif isinstance(rule, OverTokens | OverShare):
-            limit, keep = min(rule.threshold, limits.max_inline_tokens), _WITHIN
-        elif isinstance(rule, Never):
-            limit, keep = limits.max_inline_tokens, _POLICY
-        else:
-            return None
-        bytewise = self._configuration.counter.bytewise
-        if call.measured_tokens is not None or not bytewise or not certainly_within(result.blocks, limit):
+        limit, keep = self._certain_limit(call.policy, is_error=result.is_error)
+        if isinstance(call.measured_tokens, int) or not certainly_within(result.blocks, limit):
             return None
         return self._engine.keep(call, keep)
+
+    def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
+        """Return up to how many UTF-8 bytes a text certainly stays, and why; below zero where that takes a look."""
+        limits = self._configuration.limits
+        if not self._configuration.counter.bytewise:
+            return -1, _WITHIN
+        if is_error and not limits.offload_errors:
+            return limits.max_inline_tokens, _ERROR
+        if isinstance(policy, OverTokens | OverShare):
+            return min(policy.threshold, limits.max_inline_tokens), _WITHIN
+        if isinstance(policy, Never):
+            return limits.max_inline_tokens, _POLICY
+        return -1, _WITHIN
 
 
 def _result(

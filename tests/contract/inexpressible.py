@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL")
+__all__ = ("HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL", "STRANDS")
 
 _BY_CALL = "it sees one call at a time, and a budget for the step needs the whole step"
 
@@ -28,4 +28,13 @@ HAYSTACK: Mapping[str, str] = {
     "mixed media": f"one of the blocks is JSON. {_NO_JSON}",
     "read a field": _NO_JSON,
     "read JSON page after page": _NO_JSON,
+}
+
+_NAME = "Strands answers a call by such a name itself, before any tool runs: names match [a-zA-Z0-9_-]{1,64}"
+
+STRANDS: Mapping[str, str] = {
+    "hostile tool name with dots and slashes": _NAME,
+    "hostile tool name of 1,400 characters": _NAME,
+    "hostile tool name that breaks lines": _NAME,
+    "hostile call id that is empty": "Strands takes a call without an id for an incomplete one, and drops it",
 }

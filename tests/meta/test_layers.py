@@ -43,6 +43,7 @@ LEAST = 8
 FRAMEWORKS = {
     "coatcheck_haystack": {"haystack"},
     "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
+    "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage takes
 }
 """Each adapter's own framework: what it may import beside the standard library and coatcheck's public names."""
 

@@ -1,0 +1,59 @@
+"""The in-memory storage: the core's, with the constructor and the shape that Strands' own offloader has.
+
+Only what differs from ``coatcheck.InMemoryStorage`` belongs here: when entries leave, and ``store`` and ``retrieve``.
+Several agents may share one; what they may read of it is decided by their scopes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck import InMemoryStorage as CoreStorage
+from coatcheck_strands.eviction import Cycles
+from coatcheck_strands.options import checked_cycles
+from coatcheck_strands.storing import StoresAndRetrieves
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coatcheck import Stored
+
+__all__ = ("InMemoryStorage",)
+
+
+class InMemoryStorage(StoresAndRetrieves, CoreStorage):
+    """Keeps content in this process: at most 256 MB, the least recently used leaving first.
+
+    What an agent has not used for ``evict_after_turns`` of its cycles leaves too, as far as no other agent uses it.
+    """
+
+    def __init__(self, evict_after_turns: int | None = 20) -> None:
+        """Set after how many cycles an unused entry leaves; None for never.
+
+        Raises:
+            InvalidRequest: it is neither a whole number above 0 nor None.
+
+        """
+        super().__init__()
+        self.evict_after_turns = checked_cycles("evict_after_turns", evict_after_turns)
+        self.cycles = Cycles()
+
+    def __repr__(self) -> str:
+        return f"InMemoryStorage(evict_after_turns={self.evict_after_turns})"
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        """Save an entry, and note the agent that uses it.
+
+        Raises:
+            StorageError: it is larger than the storage, or another content has this key.
+
+        """
+        super().save(key, content, content_type=content_type, metadata=metadata)
+        self.cycles.note(key)
+
+    def load(self, key: str) -> Stored | None:
+        """Return the entry, or None, and note the agent that uses it."""
+        found: Stored | None = super().load(key)
+        if found is not None:
+            self.cycles.note(key)
+        return found

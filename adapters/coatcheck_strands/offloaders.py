@@ -1,0 +1,133 @@
+"""Which offloader serves which agent: the ready one, or one around the storage that is given or that the agent has.
+
+Only finding it belongs here, and what shapes of storages there are. A storage that is bound to sandboxes is bound to
+each agent's own.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from coatcheck import Deletes, InvalidRequest, NamesReferences, Offloader, StrandsOffloaderStorageBridge
+from coatcheck import Storage as CoreStorage
+from coatcheck_strands.eviction import Cycles, EvictingBridge, evict
+from coatcheck_strands.memory import InMemoryStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from strands import Agent
+
+__all__ = ("Offloaders", "Served")
+
+_NAMESPACE = "offloader/"
+"""As Strands' own offloader has it: a storage that is shared with sessions and the like keeps ours apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What serves one agent."""
+
+    offloader: Offloader
+    """Saves and reads."""
+
+    old: Offloader | None = None
+    """Reads what Strands' own offloader stored in the same place, by the references that it gave."""
+
+    storage: Deletes | None = None
+    """From which entries leave that were not used for ``limit`` cycles, as ``cycles`` tells."""
+
+    cycles: Cycles | None = None
+    limit: int | None = None
+
+    async def evict(self, agent: Agent) -> None:
+        """Delete what was not used for too long."""
+        if self.storage is not None and self.cycles is not None and self.limit is not None:
+            await evict(self.storage, self.cycles, agent=agent, limit=self.limit)
+
+
+class Offloaders:
+    """Finds the offloader for an agent, and makes it the first time. Safe for many threads."""
+
+    def __init__(self, storage: object, *, knobs: Mapping[str, Any], evict_after_cycles: int | None) -> None:
+        """Take a ready offloader, a storage of any shape, or None for the agent's own.
+
+        Raises:
+            InvalidRequest: it is none of these.
+
+        """
+        self._storage = storage
+        self._knobs = knobs
+        self._limit = evict_after_cycles
+        self._cycles = Cycles()
+        self._fallback = InMemoryStorage()
+        self._by_agent: WeakKeyDictionary[Agent, Served] = WeakKeyDictionary()
+        self._shared: dict[int, Served] = {}
+        self._lock = threading.RLock()
+        if storage is not None:
+            self._shared[id(storage)] = self._serving(storage)
+
+    def of(self, agent: Agent | None) -> Served:
+        """Return what serves ``agent``; with None, what serves whoever has no storage of his own."""
+        if agent is None:
+            with self._lock:
+                return self._sharing(self._fallback if self._storage is None else self._storage)
+        found = self._by_agent.get(agent)
+        if found is None:
+            with self._lock:
+                found = self._by_agent.get(agent)
+                if found is None:
+                    found = self._by_agent[agent] = self._made(agent)
+        return found
+
+    def _made(self, agent: Agent) -> Served:
+        storage: Any = self._storage
+        if storage is None:
+            storage = agent.storage
+        if storage is None:
+            return self._sharing(self._fallback)
+        bound = storage.for_sandbox(agent.sandbox) if hasattr(storage, "for_sandbox") else storage
+        return self._sharing(bound) if bound is self._storage else self._serving(bound)
+
+    def _sharing(self, storage: object) -> Served:
+        """Return the one that every user of ``storage``, which lives as long as we do, is served by."""
+        if id(storage) not in self._shared:
+            self._shared[id(storage)] = self._serving(storage)
+        return self._shared[id(storage)]
+
+    def _serving(self, storage: Any) -> Served:  # noqa: ANN401 - known by its methods
+        if isinstance(storage, Offloader):
+            return Served(offloader=storage)
+        if isinstance(storage, InMemoryStorage):
+            return Served(
+                offloader=Offloader(storage, **self._knobs),
+                storage=storage,
+                cycles=storage.cycles,
+                limit=storage.evict_after_turns,
+            )
+        old = _is_offloader_storage(storage)
+        if isinstance(storage, CoreStorage | NamesReferences):
+            return Served(offloader=Offloader(storage, **self._knobs), old=self._naming(storage) if old else None)
+        if old:
+            return Served(offloader=self._naming(storage))
+        if hasattr(storage, "write") and hasattr(storage, "read"):
+            prefix = "" if getattr(storage, "_namespaced", None) else _NAMESPACE
+            bridge = EvictingBridge(storage, prefix=prefix, cycles=self._cycles)
+            return Served(
+                offloader=Offloader(bridge, **self._knobs), storage=bridge, cycles=self._cycles, limit=self._limit
+            )
+        msg = (
+            "storage must be an Offloader, a storage of coatcheck (save, load), of strands.storage (write, read, list,"
+            f" delete) or of Strands' own offloader (store, retrieve), not {storage!r}"
+        )
+        raise InvalidRequest(msg)
+
+    def _naming(self, storage: Any) -> Offloader:  # noqa: ANN401 - known by its methods
+        return Offloader(StrandsOffloaderStorageBridge(storage), **self._knobs)
+
+
+def _is_offloader_storage(storage: object) -> bool:
+    return hasattr(storage, "store") and hasattr(storage, "retrieve")

@@ -1,0 +1,58 @@
+"""References to files: those that ``store`` gives, and those of sessions that Strands' own offloader stored.
+
+Only reading such references belongs here: values in, a file's name out. That offloader names a file by time, counter
+and call, and keeps the types of all files in one beside them. Its references were full paths once, bare names later;
+a name without its extension is accepted too. No other file in the folder can be named.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from coatcheck_strands.storing import FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = ("SIDECAR", "UNTYPED", "bare_name", "old_name", "types_in", "within")
+
+SIDECAR = ".metadata.json"
+"""The file that holds the types of all files of Strands' own offloader, by name."""
+
+UNTYPED = "application/octet-stream"
+"""The type of a file that the sidecar does not know, because it was lost."""
+
+_OLD_NAME = re.compile(r"\d{10,}_\d+_[\w.-]+")
+
+
+def within(folder: PurePath) -> tuple[PurePath, PurePath]:
+    """Return where files are that a reference may name: in the folder itself the old ones, below it ours."""
+    return folder, folder / "v1" / FOLDER
+
+
+def bare_name(reference: str, folders: Collection[PurePath]) -> str:
+    """Return the name of the file that a bare name or a path names; an empty one if that lies elsewhere."""
+    path = PurePath(reference)
+    if ".." in path.parts or "\0" in reference:
+        return ""
+    return path.name if len(path.parts) == 1 or path.parent in folders else ""
+
+
+def old_name(name: str, types: Mapping[str, str]) -> str | None:
+    """Return the name of the old file that ``name``, with or without its extension, stands for."""
+    found = [name] if name in types else [known for known in types if PurePath(known).stem == name]
+    if not found and _OLD_NAME.fullmatch(name):
+        found = [name]
+    return found[0] if len(found) == 1 and PurePath(found[0]).name == found[0] else None
+
+
+def types_in(sidecar: bytes) -> dict[str, str]:
+    """Return the types in a sidecar; none where it is damaged."""
+    try:
+        found = json.loads(sidecar)
+    except ValueError:
+        return {}
+    return {str(name): str(kind) for name, kind in found.items()} if isinstance(found, dict) else {}

@@ -1,0 +1,188 @@
+"""The plugin: it offloads every tool's result, brings the retrieval tool, and lets go of what is not used any more.
+
+Only what Strands asks of a plugin belongs here. Our own work runs inside a guard, and nothing of Strands does: a
+failing rewrite leaves the raw result, and the agent goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from strands.hooks import AfterToolCallEvent, BeforeModelCallEvent  # noqa: TC002 - Strands reads the annotations
+from strands.plugins import Plugin, hook
+
+from coatcheck import RETRIEVAL_TOOL, Kept, Offloader
+from coatcheck_strands.convert import blocks_of, rewritten, texts_of
+from coatcheck_strands.eviction import used_by
+from coatcheck_strands.offloaders import Offloaders
+from coatcheck_strands.options import (
+    Call,
+    Scope,
+    checked_cycles,
+    checked_scope,
+    identity_of,
+    knobs_of,
+    resolved,
+)
+from coatcheck_strands.retrieval import RetrievalTool
+
+if TYPE_CHECKING:
+    from strands import Agent
+
+    from coatcheck_strands.protocols import ShouldOffload
+
+__all__ = ("ContextOffloader",)
+
+logger = logging.getLogger("coatcheck_strands")
+
+_DEFAULTS = (2_500, 1_000)
+
+_REPLACED = "The agent's own tool %r is replaced by coatcheck's: rename it, or pass include_retrieval_tool=False"
+_TAKEN = (
+    "The name %r is taken by another tool, so placeholders do not name it, and its results are treated like any other"
+)
+
+
+class ContextOffloader(Plugin):
+    """Takes oversized tool results out of an agent's conversation; the model reads them back with one tool.
+
+    Takes the place of ``strands.vended_plugins.context_offloader.ContextOffloader``. Results of cancelled calls, of
+    delegating agents, of the retrieval tool itself, and of direct calls (``agent.tool.search(...)``) stay. A tool's own
+    result is never changed: a new one takes its place.
+    """
+
+    name = "context_offloader"
+
+    def __init__(
+        self,
+        storage: object = None,
+        max_result_tokens: int = _DEFAULTS[0],
+        preview_tokens: int = _DEFAULTS[1],
+        *,
+        include_retrieval_tool: bool = True,
+        should_offload: ShouldOffload | None = None,
+        evict_after_cycles: int | None = 20,
+        scope: Scope = None,
+        native_media: bool = True,
+        **knobs: Any,  # noqa: ANN401 - those of Offloader
+    ) -> None:
+        """Configure.
+
+        Args:
+            storage: where content goes: a storage of coatcheck, of ``strands.storage`` or of Strands' own offloader, or
+                a ready ``Offloader``; None means ``agent.storage``, else this process's memory.
+            max_result_tokens: the threshold; a result above it leaves the conversation, one at it stays.
+            preview_tokens: tokens that stay in view.
+            include_retrieval_tool: give the agent the tool to read back with.
+            should_offload: has the last word on a result above the threshold.
+            evict_after_cycles: in a storage of ``strands.storage``, what the agent has not used for so many of its
+                cycles is deleted; None for never. ``InMemoryStorage`` has a number of its own; other storages evict
+                nothing.
+            scope: who may read back: a text, or a callable on the ``Call``, which has ``agent``, ``tool_use`` and
+                ``invocation_state``. Else the ambient scope, else the session manager's session id, else
+                ``"default"``, which all agents without a session manager share.
+            native_media: the retrieval tool returns images and documents themselves instead of a description.
+            **knobs: those of ``Offloader``. ``offload_errors`` is True here. With a ``token_counter`` results are
+                measured by it, else by the agent's ``model.count_tokens``, which does not count images and documents.
+                ``max_retrieval_tokens=None`` returns the whole content where the model selects nothing.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs. It is a
+                ``ValueError``.
+
+        """
+        super().__init__()
+        checked_cycles("evict_after_cycles", evict_after_cycles)
+        offloader_knobs = knobs_of(
+            storage, max_result_tokens=max_result_tokens, preview_tokens=preview_tokens, more=knobs, defaults=_DEFAULTS
+        )
+        self._offloaders = Offloaders(storage, knobs=offloader_knobs, evict_after_cycles=evict_after_cycles)
+        self._scope = checked_scope(scope)
+        self._should_offload = should_offload
+        self._include_retrieval_tool = include_retrieval_tool
+        self._asks_the_model = not isinstance(storage, Offloader) and offloader_knobs.get("token_counter") is None
+        self._warned = False
+        self.retrieve_offloaded_content = RetrievalTool(
+            self._offloaders,
+            scope=self._scope,
+            native_media=native_media,
+            whole=knobs.get("max_retrieval_tokens", 0) is None,
+        )
+
+    @property
+    def tools(self) -> list[Any]:
+        """The retrieval tool, if it is included."""
+        return [self.retrieve_offloaded_content] if self._include_retrieval_tool else []
+
+    def offloader_of(self, agent: Agent | None = None) -> Offloader:
+        """Return what serves an agent, for the host: to ``load`` a content whole, to ``delete_scope``, to ``sweep``."""
+        return self._offloaders.of(agent).offloader
+
+    def init_agent(self, agent: Agent) -> None:
+        """Find the agent's storage, and warn where a tool of its own has the retrieval tool's name."""
+        self._offloaders.of(agent)
+        if self._include_retrieval_tool and RETRIEVAL_TOOL in agent.tool_registry.registry:
+            logger.warning(_REPLACED, RETRIEVAL_TOOL)  # as Strands' own offloader replaces it, without a word
+
+    @hook  # type: ignore[call-overload] # its types know no methods
+    async def offload_result(self, event: AfterToolCallEvent) -> None:
+        """Replace a result that is too large, before it enters the conversation."""
+        # A direct call hands its result to Python code; only the event loop of an agent gives its calls a cycle.
+        if "event_loop_cycle_id" not in event.invocation_state or event.cancel_message is not None:
+            return
+        if event.selected_tool is self.retrieve_offloaded_content or getattr(event.selected_tool, "delegate", False):
+            return
+        try:
+            await self._offload(event)
+        except Exception:  # whatever goes wrong here must not end the agent
+            logger.warning("coatcheck could not offload a tool result; it stays as it is", exc_info=True)
+
+    @hook  # type: ignore[call-overload] # its types know no methods
+    async def evict_unused(self, event: BeforeModelCallEvent) -> None:
+        """Let go of what the agent has not used for too long."""
+        try:
+            await self._offloaders.of(event.agent).evict(event.agent)
+        except Exception:  # it stays a little longer
+            logger.warning("coatcheck could not evict what is not used any more", exc_info=True)
+
+    async def _offload(self, event: AfterToolCallEvent) -> None:
+        agent, tool_use, result = event.agent, event.tool_use, event.result
+        name, is_error = tool_use["name"], result["status"] == "error"
+        offloader = self.offloader_of(agent)
+        texts = texts_of(result["content"])
+        if texts is not None and offloader.keeps(texts, tool_name=name, is_error=is_error):
+            return
+        arguments = tool_use.get("input")
+
+        async def measured() -> int:
+            return await agent.model.count_tokens([{"role": "user", "content": [{"toolResult": result}]}])
+
+        call = Call(agent=agent, tool_use=tool_use, invocation_state=event.invocation_state)
+        with used_by(agent):
+            outcome = await offloader.aoffload(
+                blocks_of(result["content"]),
+                tool_name=name,
+                tool_args=arguments if isinstance(arguments, Mapping) else None,
+                scope=resolved(self._scope, call),
+                identity=identity_of(agent),
+                is_error=is_error,
+                measured_tokens=measured if self._asks_the_model else None,
+                confirm=None if self._should_offload is None else partial(self._should_offload, name),
+                retrieval_tool=self._retrieval_tool_of(agent),
+            )
+        if not isinstance(outcome, Kept):
+            event.result = rewritten(result, outcome)
+
+    def _retrieval_tool_of(self, agent: Agent) -> str | None:
+        """Return the name of the retrieval tool; None where there is none, or another tool took its name later."""
+        if not self._include_retrieval_tool:
+            return None
+        if agent.tool_registry.registry.get(RETRIEVAL_TOOL) is self.retrieve_offloaded_content:
+            return RETRIEVAL_TOOL
+        if not self._warned:
+            self._warned = True
+            logger.warning(_TAKEN, RETRIEVAL_TOOL)
+        return None

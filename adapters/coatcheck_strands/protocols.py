@@ -1,0 +1,34 @@
+"""What users write for Strands' own offloader and for this one alike: the shapes of a storage and of a callback.
+
+Only these shapes belong here. Both are known by their methods; nobody needs to inherit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+__all__ = ("ShouldOffload", "Storage")
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """Keeps content and names its reference itself. ``store`` and ``retrieve`` may be plain or ``async``."""
+
+    def store(self, key: str, content: bytes, content_type: str = "text/plain") -> Awaitable[str] | str:
+        """Store content of a MIME type; return the reference that the model will see."""
+        ...
+
+    def retrieve(self, reference: str) -> Awaitable[tuple[bytes, str]] | tuple[bytes, str]:
+        """Return content and MIME type, or raise ``KeyError``."""
+        ...
+
+
+class ShouldOffload(Protocol):
+    """Has the last word on a result that is about to leave."""
+
+    def __call__(self, tool_name: str, token_count: int, **kwargs: Any) -> bool | Awaitable[bool]:  # noqa: ANN401
+        """Return whether the result leaves the conversation; may be ``async``. More keywords may come."""
+        ...

@@ -1,0 +1,176 @@
+"""The tool that a model reads offloaded content back with.
+
+Only the tool belongs here: its schema, its scope, and how an answer or an error becomes what Strands expects. The
+arguments go to the core as the model sent them, because the core validates them and words what was wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from strands.tools import PythonAgentTool
+
+from coatcheck import (
+    RETRIEVAL_ARGUMENTS,
+    RETRIEVAL_DESCRIPTION,
+    RETRIEVAL_TOOL,
+    CoatcheckError,
+    InvalidRequest,
+    JsonBlock,
+    MediaBlock,
+    ReferenceExpired,
+    ReferenceNotFound,
+    StorageError,
+    TextBlock,
+)
+from coatcheck_strands.convert import content_of
+from coatcheck_strands.eviction import used_by
+from coatcheck_strands.options import Call, Scope, identity_of, resolved
+
+if TYPE_CHECKING:
+    from strands import Agent
+    from strands.types.tools import ToolResult, ToolResultContent, ToolSpec, ToolUse
+
+    from coatcheck import Block, Content, Offloader
+    from coatcheck_strands.offloaders import Offloaders
+
+__all__ = ("RetrievalTool",)
+
+logger = logging.getLogger("coatcheck_strands")
+
+_SHAPES: dict[str, dict[str, Any]] = {
+    "reference": {"type": "string"},
+    "pattern": {"type": "string"},
+    "line_range": {
+        "type": "object",
+        "properties": {
+            "start": {"type": "integer", "description": "First line, counted from 1."},
+            "end": {"type": "integer", "description": "Last line, included."},
+        },
+    },
+    "context_lines": {"type": "integer"},
+    "query": {"type": "string"},
+    "offset": {"type": "integer"},
+}
+_SELECTORS = _SHAPES.keys() - {"reference"}
+
+
+class Context(Protocol):
+    """The members used of Strands' ``ToolContext``."""
+
+    agent: Agent
+    tool_use: ToolUse
+    invocation_state: dict[str, Any]
+
+
+class RetrievalTool(PythonAgentTool):
+    """The retrieval tool of one plugin: a tool for the model, and an async method for the host."""
+
+    def __init__(self, offloaders: Offloaders, *, scope: Scope, native_media: bool, whole: bool) -> None:
+        """Read from ``offloaders``; with ``whole``, give the whole of a content where nothing is selected."""
+        super().__init__(RETRIEVAL_TOOL, _spec(), self._answer)
+        self._offloaders = offloaders
+        self._scope = scope
+        self._native_media = native_media
+        self._whole = whole
+
+    async def __call__(
+        self,
+        reference: str,
+        tool_context: Context | None = None,
+        *,
+        pattern: str | None = None,
+        line_range: Mapping[str, int] | None = None,
+        context_lines: int | None = None,
+        query: str | None = None,
+        offset: int | None = None,
+    ) -> str | dict[str, Any]:
+        """Answer a host as it would a model: a text, or a tool result with a native block where it is no text.
+
+        Without a context the storage is the plugin's own, and the scope has no agent to come from.
+
+        Raises:
+            ValueError: there is no such content, or the selection is wrong or does not fit it.
+
+        """
+        given = {"pattern": pattern, "line_range": line_range, "context_lines": context_lines}
+        call = Call(agent=None)
+        if tool_context is not None:
+            state = tool_context.invocation_state
+            call = Call(agent=tool_context.agent, tool_use=tool_context.tool_use, invocation_state=state)
+        try:
+            content = await self._read(call, {"reference": reference, **given, "query": query, "offset": offset})
+        except Exception as error:
+            raise ValueError(_told(error)) from error
+        only = content[0].get("text") if len(content) == 1 else None
+        return only if only is not None else {"status": "success", "content": content}
+
+    async def _answer(self, tool_use: ToolUse, /, **state: Any) -> ToolResult:  # noqa: ANN401 - the invocation's state
+        call = Call(agent=state.get("agent"), tool_use=tool_use, invocation_state=state)
+        arguments = tool_use["input"]
+        try:
+            content = await self._read(call, arguments if isinstance(arguments, Mapping) else {"reference": arguments})
+        except Exception as error:  # noqa: BLE001 - whatever it is, the model is told, and the agent goes on
+            return {"toolUseId": tool_use["toolUseId"], "status": "error", "content": [{"text": _told(error)}]}
+        return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": content}
+
+    async def _read(self, call: Call, arguments: Mapping[str, Any]) -> list[ToolResultContent]:
+        """Return what the arguments select, as content of a tool result."""
+        if unknown := arguments.keys() - _SHAPES.keys():
+            msg = f"unknown arguments: {', '.join(sorted(unknown))}; accepted are {', '.join(RETRIEVAL_ARGUMENTS)}"
+            raise InvalidRequest(msg)
+        reference = arguments.get("reference")
+        selected = {name: value for name, value in arguments.items() if name in _SELECTORS and value is not None}
+        if selected.keys() == {"context_lines"}:  # Strands' way to ask for the first lines
+            selected = {"line_range": {"start": 1, "end": selected["context_lines"]}}
+        whose = {"scope": resolved(self._scope, call), "identity": identity_of(call.agent)}
+        served = self._offloaders.of(call.agent)
+        with used_by(call.agent):
+            try:
+                blocks = await self._blocks(served.offloader, reference, selected=selected, whose=whose)
+            except ReferenceExpired:
+                raise
+            except ReferenceNotFound:
+                if served.old is None:
+                    raise
+                blocks = await self._blocks(served.old, reference, selected=selected, whose=whose)
+        return content_of(blocks, name=str(reference))
+
+    async def _blocks(
+        self,
+        offloader: Offloader,
+        reference: Any,  # noqa: ANN401 - whatever a model sends
+        *,
+        selected: dict[str, Any],
+        whose: dict[str, Any],
+    ) -> tuple[Block, ...]:
+        if self._whole and not selected:
+            return (_block_of(await offloader.aload(reference, **whose)),)
+        found = await offloader.aretrieve(reference, **whose, **selected, native_media=self._native_media)
+        return found.blocks
+
+
+def _spec() -> ToolSpec:
+    properties = {name: {**shape, "description": RETRIEVAL_ARGUMENTS[name]} for name, shape in _SHAPES.items()}
+    schema = {"type": "object", "properties": properties, "required": ["reference"]}
+    return {"name": RETRIEVAL_TOOL, "description": RETRIEVAL_DESCRIPTION, "inputSchema": {"json": schema}}
+
+
+def _block_of(content: Content) -> Block:
+    """Return a whole content in the block that it came from."""
+    if content.content_type == "application/json":
+        return JsonBlock(json.loads(content.data))
+    if content.content_type.startswith("text/"):
+        return TextBlock(content.text)
+    return MediaBlock(content.data, content.content_type)
+
+
+def _told(error: Exception) -> str:
+    """Return what is said about an error: always text that every client accepts."""
+    if not isinstance(error, CoatcheckError):
+        logger.warning("coatcheck could not read back a tool result", exc_info=error)
+        error = StorageError(str(error))
+    return error.for_model

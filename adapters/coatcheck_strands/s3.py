@@ -1,0 +1,100 @@
+"""S3 storage: the core's, with the constructor and the shape that Strands' own offloader has, and its old objects.
+
+Only what differs from ``coatcheck.S3Storage`` belongs here: ``store`` and ``retrieve``, and reading what Strands' own
+offloader wrote behind the same prefix. New content goes to ``v1`` behind it. boto3 comes with Strands.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from coatcheck import S3Storage as CoreStorage
+from coatcheck import StorageError
+from coatcheck_strands.storing import FOLDER, StoresAndRetrieves, missing, off_loop
+
+if TYPE_CHECKING:
+    from boto3.session import Session
+    from botocore.config import Config
+
+__all__ = ("S3Storage",)
+
+_OLD_NAME = re.compile(r"\d{10,}_\d+_[\w.-]+")
+"""How Strands' own offloader names an object: by time, counter and call. Nothing else can be named."""
+
+
+class S3Storage(StoresAndRetrieves, CoreStorage):
+    """Keeps content as objects of one bucket, with references such as ``s3://bucket/...``. Reads old ones too."""
+
+    def __init__(
+        self,
+        bucket: str,
+        prefix: str = "",
+        boto_session: Session | None = None,
+        boto_client_config: Config | None = None,
+        region_name: str | None = None,
+    ) -> None:
+        """Choose the bucket. It must exist; nothing is sent before the first save or load.
+
+        Raises:
+            InvalidRequest: ``bucket`` or ``prefix`` is no text, or ``bucket`` is empty.
+
+        """
+        super().__init__(
+            bucket, prefix, boto_session=boto_session, boto_client_config=boto_client_config, region_name=region_name
+        )
+
+    async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+        """Store content; return its reference, the same for the same arguments.
+
+        Raises:
+            botocore.exceptions.ClientError: S3 refused.
+            StorageError: S3 could not be reached.
+
+        """
+        try:
+            return await super().store(key, content, content_type)
+        except StorageError as error:
+            raise _as_s3_said(error) from error
+
+    async def retrieve(self, reference: str) -> tuple[bytes, str]:
+        """Return content and MIME type, also of what Strands' own offloader stored.
+
+        Raises:
+            KeyError: there is none, or it is in another bucket or behind another prefix.
+            botocore.exceptions.ClientError: S3 refused.
+            StorageError: S3 could not be reached.
+
+        """
+        try:
+            return await super().retrieve(reference)
+        except StorageError as error:
+            raise _as_s3_said(error) from error
+        except KeyError:
+            return await off_loop(lambda: self._old(reference))
+
+    def _shown(self, name: str, *, content_type: str) -> str:
+        del content_type
+        return f"s3://{self._bucket}/{self._folder}{FOLDER}/{name.rpartition('_')[2]}"
+
+    def _file_in(self, reference: str) -> str:
+        head = f"s3://{self._bucket}/{self._folder}{FOLDER}/"
+        return reference.removeprefix(head) if reference.startswith(head) else ""
+
+    def _old(self, reference: str) -> tuple[bytes, str]:
+        behind = f"{self._prefix}/".lstrip("/")
+        key = reference.removeprefix(f"s3://{self._bucket}/")
+        if not key.startswith(behind) or not _OLD_NAME.fullmatch(key.removeprefix(behind)):
+            raise missing(reference)
+        client = self._client()
+        try:
+            found = client.get_object(Bucket=self._bucket, Key=key)
+        except client.exceptions.NoSuchKey:
+            raise missing(reference) from None
+        return found["Body"].read(), found["ContentType"]
+
+
+def _as_s3_said(error: StorageError) -> BaseException:
+    """Return S3's own refusal, which is what users of Strands' storage catch; else the error."""
+    cause = error.__cause__
+    return cause if cause is not None and hasattr(cause, "response") else error

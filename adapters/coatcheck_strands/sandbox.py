@@ -1,0 +1,148 @@
+"""File storage inside a sandbox of Strands, through its file operations.
+
+Only what goes through a sandbox belongs here. The files are those that ``coatcheck.FileStorage`` writes, so a folder
+that a sandbox shares with its host reads the same on both sides. A sandbox cannot rename: an entry counts once its
+description, which is written last, is there and tells its size, and this process writes each entry once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import Future
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from coatcheck import CorruptContent, FileStorage, StorageError, Stored
+from coatcheck_strands.old_files import SIDECAR, UNTYPED, bare_name, old_name, types_in, within
+from coatcheck_strands.storing import FOLDER, StoresAndRetrieves, missing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from strands.sandbox import Sandbox
+
+__all__ = ("SandboxFileStorage",)
+
+_ANYWHERE = Path("/").absolute()
+_LAYOUT = FileStorage(_ANYWHERE)
+"""Asked for the names of files; it stores nothing."""
+
+
+class SandboxFileStorage(StoresAndRetrieves):
+    """Keeps content as raw files in a sandbox. Reads references of old sessions."""
+
+    def __init__(self, artifact_dir: str, *, sandbox: Sandbox) -> None:
+        """Choose the folder in the sandbox; it is made at the first save."""
+        self._folder = PurePosixPath(artifact_dir)
+        self._sandbox = sandbox
+        # Futures of threads, not of a loop: agents run on a new loop each time.
+        self._saving: dict[str, Future[None]] = {}
+
+    def __repr__(self) -> str:
+        return f"SandboxFileStorage({str(self._folder)!r})"
+
+    def for_sandbox(self, sandbox: Sandbox) -> SandboxFileStorage:
+        """Return itself: it is bound already."""
+        del sandbox
+        return self
+
+    async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        """Save an entry.
+
+        Raises:
+            StorageError: the key is malformed, or another content has it.
+
+        """
+        content, metadata = bytes(content), dict(metadata)
+        while (running := self._running(key)) is not None:
+            await asyncio.shield(asyncio.wrap_future(running))  # another's: if we are cancelled, it goes on
+        try:
+            existing = await self.load(key)
+            if existing is None:
+                await self._write(key, content, content_type=content_type, metadata=metadata)
+            elif existing.metadata.get("sha256") != metadata.get("sha256"):
+                msg = f"another content is already stored under {key!r}; the new one was not saved"
+                raise StorageError(msg)
+        finally:
+            self._saving.pop(key).set_result(None)
+
+    async def load(self, key: str) -> Stored | None:
+        """Return the whole entry, or None.
+
+        Raises:
+            StorageError: the key is malformed, or the description is damaged.
+
+        """
+        described = await self._described(key)
+        if described is None:
+            return None
+        content_type, size = described["content_type"], described["size"]
+        content = await self._read(self._path(key, content_type))
+        if content is None or len(content) != size:
+            return None
+        return Stored(content=content, content_type=content_type, metadata=described["metadata"], size=size)
+
+    async def retrieve(self, reference: str) -> tuple[bytes, str]:
+        """Return content and MIME type, also of what Strands' own offloader stored.
+
+        Raises:
+            KeyError: there is none.
+            StorageError: the description is damaged.
+
+        """
+        try:
+            return await super().retrieve(reference)
+        except KeyError:
+            types = types_in(await self._read(str(self._folder / SIDECAR)) or b"")
+            name = old_name(self._file_in(reference), types)
+            content = None if name is None else await self._read(str(self._folder / name))
+            if name is None or content is None:
+                raise missing(reference) from None
+            return content, types.get(name, UNTYPED)
+
+    def _running(self, key: str) -> Future[None] | None:
+        """Return the save of this key that is running, or None and begin one."""
+        mine: Future[None] = Future()
+        first = self._saving.setdefault(key, mine)  # atomic
+        return None if first is mine else first
+
+    async def _write(self, key: str, content: bytes, *, content_type: str, metadata: dict[str, str]) -> None:
+        await self._sandbox.write_file(self._path(key, content_type), content)
+        description = {"content_type": content_type, "size": len(content), "metadata": metadata}
+        await self._sandbox.write_file(self._description(key), json.dumps(description).encode())
+
+    def _shown(self, name: str, *, content_type: str) -> str:
+        return name + PurePosixPath(self._path(f"{FOLDER}/{FOLDER}", content_type)).suffix
+
+    def _file_in(self, reference: str) -> str:
+        return bare_name(reference, within(self._folder))
+
+    async def _described(self, key: str) -> dict[str, Any] | None:
+        path = self._description(key)
+        found = await self._read(path)
+        if found is None:
+            return None
+        try:
+            description = json.loads(found)
+            return {
+                "content_type": str(description["content_type"]),
+                "size": int(description["size"]),
+                "metadata": dict(description["metadata"]),
+            }
+        except (ValueError, TypeError, KeyError) as error:
+            msg = f"{path!r} is damaged: {error}"
+            raise CorruptContent(msg) from error
+
+    async def _read(self, path: str) -> bytes | None:
+        try:
+            return await self._sandbox.read_file(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _path(self, key: str, content_type: str) -> str:
+        path = _LAYOUT.local_path(key, content_type=content_type)  # refuses a malformed key
+        return str(self._folder / path.relative_to(_ANYWHERE).as_posix())
+
+    def _description(self, key: str) -> str:
+        return str(PurePosixPath(self._path(key, "text/plain")).with_suffix(".entry.json"))

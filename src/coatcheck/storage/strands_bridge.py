@@ -1,0 +1,230 @@
+"""Bridges to the storages of Strands Agents: the unified one, and the older one of its own offloader.
+
+Both are known by their methods alone, sync or async; no framework is imported here. A unified storage keeps bytes under
+keys, so type and metadata stand in a frame around the content: two bytes with the length of a head, the head, the
+content. The head is JSON, or a bare MIME type where Strands' own offloader wrote the entry. An async method is awaited
+where the caller is, so one that does blocking work inside ``async def`` blocks there.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Awaitable, Generator
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
+
+import orjson
+
+from coatcheck.errors import CorruptContent, StorageError
+from coatcheck.references import is_storage_key, require_storage_key
+from coatcheck.storage.memory import refuse_other_content
+from coatcheck.storage.protocol import Listed, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from coatcheck.storage.protocol import MaybeAwaitable
+
+__all__ = ("StrandsOffloaderStorageBridge", "StrandsStorageBridge")
+
+Result = TypeVar("Result")
+Calls: TypeAlias = Generator[object, Any, Result]
+"""Calls of a foreign storage, written once: each answer goes back in, awaited where it must be."""
+
+_LENGTH_BYTES = 2
+_LONGEST_HEAD = 256**_LENGTH_BYTES - 1
+
+
+class UnifiedStorage(Protocol):
+    """The members used of ``strands.storage.Storage``."""
+
+    def write(self, key: str, data: bytes) -> MaybeAwaitable[None]:
+        """Store bytes, replacing what is there."""
+        ...
+
+    def read(self, key: str) -> MaybeAwaitable[bytes | None]:
+        """Return the bytes, or None."""
+        ...
+
+    def delete(self, key: str) -> MaybeAwaitable[None]:
+        """Remove the entry, if it is there."""
+        ...
+
+    def list(self, query: str) -> MaybeAwaitable[Iterable[str]]:
+        """Return the keys that start with ``query``."""
+        ...
+
+
+class OffloaderStorage(Protocol):
+    """The members used of the storages of Strands' own offloader."""
+
+    def store(self, key: str, content: bytes, content_type: str) -> MaybeAwaitable[str]:
+        """Store content and return its reference."""
+        ...
+
+    def retrieve(self, reference: str) -> MaybeAwaitable[tuple[bytes, str]]:
+        """Return content and type, or raise ``KeyError``."""
+        ...
+
+
+class StrandsStorageBridge:
+    """A unified storage of Strands as a ``coatcheck.Storage``. Listing it reads every entry."""
+
+    def __init__(
+        self, storage: UnifiedStorage, *, prefix: str = "offloader/", clock: Callable[[], float] = time.time
+    ) -> None:
+        """Put every key behind ``prefix``, which is that of Strands' own offloader; an empty one for none.
+
+        ``clock`` gives the time of a save, in seconds since the epoch.
+        """
+        self._storage = storage
+        self._prefix = prefix
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"StrandsStorageBridge({self._storage!r}, prefix={self._prefix!r})"
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> MaybeAwaitable[None]:
+        """Save an entry.
+
+        Raises:
+            StorageError: the key is malformed, or another content has it.
+
+        """
+        return _driven(self._save(key, content, content_type=content_type, metadata=metadata))
+
+    def load(self, key: str) -> MaybeAwaitable[Stored | None]:
+        """Return the whole entry, or None.
+
+        Raises:
+            StorageError: the key is malformed, or the entry is no frame.
+
+        """
+        return _driven(self._load(key))
+
+    def delete(self, key: str) -> MaybeAwaitable[None]:
+        """Remove the entry, if it is there.
+
+        Raises:
+            StorageError: the key is malformed.
+
+        """
+        return self._storage.delete(self._name(key))
+
+    def entries(self, prefix: str) -> MaybeAwaitable[Iterable[Listed]]:
+        """Return the entries whose key starts with ``prefix``; what others wrote beside them is no entry."""
+        return _driven(self._entries(prefix))
+
+    def _save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Calls[None]:
+        name = self._name(key)
+        frame = _framed(content, content_type=content_type, metadata=metadata, saved=self._clock())
+        existing = yield self._storage.read(name)
+        if existing is not None:
+            refuse_other_content(key, _unframed(existing, name)[0].metadata, metadata)
+        yield self._storage.write(name, frame)
+
+    def _load(self, key: str) -> Calls[Stored | None]:
+        name = self._name(key)
+        frame = yield self._storage.read(name)
+        return None if frame is None else _unframed(frame, name)[0]
+
+    def _entries(self, prefix: str) -> Calls[list[Listed]]:
+        found: list[Listed] = []
+        names = yield self._storage.list(self._prefix + prefix)
+        for name in names:
+            key = name.removeprefix(self._prefix)
+            frame = (yield self._storage.read(name)) if is_storage_key(key) else None
+            if frame is not None:
+                entry, saved = _unframed(frame, name)
+                found.append(Listed(key=key, size=entry.size, modified=saved))
+        return found
+
+    def _name(self, key: str) -> str:
+        return self._prefix + require_storage_key(key)
+
+
+class StrandsOffloaderStorageBridge:
+    """A storage of Strands' own offloader as a ``coatcheck.NamesReferences``: the model sees what it returns."""
+
+    def __init__(self, storage: OffloaderStorage) -> None:
+        self._storage = storage
+
+    def __repr__(self) -> str:
+        return f"StrandsOffloaderStorageBridge({self._storage!r})"
+
+    def save_named(self, name: str, content: bytes, *, content_type: str) -> MaybeAwaitable[str]:
+        """Save an entry and return the reference that the storage gave it."""
+        return self._storage.store(name, content, content_type)
+
+    def load(self, key: str) -> MaybeAwaitable[Stored | None]:
+        """Return the entry with this reference, or None."""
+        return _driven(self._load(key))
+
+    def _load(self, key: str) -> Calls[Stored | None]:
+        try:
+            content, content_type = yield self._storage.retrieve(key)
+        except KeyError:
+            return None
+        return Stored(content=content, content_type=content_type, metadata={}, size=len(content))
+
+
+def _driven(calls: Calls[Result]) -> MaybeAwaitable[Result]:
+    """Run ``calls`` to their end, or up to the first answer that must be awaited."""
+    answer: object = None
+    try:
+        while True:
+            answer = calls.send(answer)
+            if inspect.isawaitable(answer):
+                return _adriven(calls, answer)
+    except StopIteration as stop:
+        return cast("Result", stop.value)
+
+
+async def _adriven(calls: Calls[Result], first: Awaitable[object]) -> Result:
+    answer: object = first
+    try:
+        while True:
+            try:
+                answer = await answer if inspect.isawaitable(answer) else answer
+            except Exception as error:  # noqa: BLE001, PERF203 - it belongs to whoever made the call
+                answer = calls.throw(error)
+            else:
+                answer = calls.send(answer)
+    except StopIteration as stop:
+        return cast("Result", stop.value)
+
+
+def _framed(content: bytes, *, content_type: str, metadata: Mapping[str, str], saved: float) -> bytes:
+    head = orjson.dumps({"content_type": content_type, "metadata": dict(metadata), "saved": saved})
+    if len(head) > _LONGEST_HEAD:
+        msg = f"type and metadata take {len(head):,} bytes, more than {_LONGEST_HEAD:,}"
+        raise StorageError(msg)
+    return b"".join((len(head).to_bytes(_LENGTH_BYTES, "big"), head, content))
+
+
+def _unframed(frame: bytes, name: str) -> tuple[Stored, float]:
+    """Return the entry in a frame, and when it was saved.
+
+    Raises:
+        CorruptContent: it is no frame.
+
+    """
+    start = _LENGTH_BYTES + int.from_bytes(frame[:_LENGTH_BYTES], "big")
+    head = frame[_LENGTH_BYTES:start]
+    try:
+        if not head or len(frame) < start:
+            raise ValueError(len(frame))  # noqa: TRY301 - told below, like every other damage
+        found: dict[str, Any] = (
+            orjson.loads(head) if head.startswith(b"{") else {"content_type": head.decode(), "metadata": {}}
+        )
+        content = frame[start:]
+        entry = Stored(
+            content=content,
+            content_type=str(found["content_type"]),
+            metadata=dict(found["metadata"]),
+            size=len(content),
+        )
+        return entry, float(found.get("saved", 0.0))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        msg = f"{name!r} holds no frame of type and content: {error}"
+        raise CorruptContent(msg) from error

@@ -1,0 +1,165 @@
+"""Loops and threads: nothing blocks the loop, loops may change between calls, and parallel tools do not mix."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from strands import tool
+
+from coatcheck import ByteCounter, FileStorage, Offloader
+from coatcheck import InMemoryStorage as CoreStorage
+from coatcheck_strands import ContextOffloader, InMemoryStorage
+from coatcheck_strands import FileStorage as StrandsFileStorage
+from tests.adapters.strands.agents import BIG, MIDDLE, agent, call, reading, references, results, run, text_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOUND = ">  7| line 7 of"
+
+
+@pytest.mark.parametrize("kind", [FileStorage, StrandsFileStorage], ids=["core", "strands"])
+async def test_nothing_blocks_the_loop(kind: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    subject = agent(ContextOffloader(kind(str(tmp_path))), turns=(call(), reading(pattern="^line 7 of")))
+
+    with blockbuster_ctx():
+        await subject.invoke_async("go")
+
+    assert FOUND in text_of(results(subject)[-1])
+
+
+async def test_direct_use_of_a_storage_does_not_block_the_loop(tmp_path: Path) -> None:
+    storage = StrandsFileStorage(str(tmp_path))
+
+    with blockbuster_ctx():
+        reference = await storage.store("key", b"x" * 3_000_000)
+        content, _ = await storage.retrieve(reference)
+        with pytest.raises(KeyError):
+            await storage.retrieve("1700000000000_1_old.txt")
+
+    assert content == b"x" * 3_000_000
+
+
+async def test_it_works_while_the_agent_streams() -> None:
+    subject = agent(ContextOffloader(), turns=(call(), reading(pattern="^line 7 of")))
+
+    events = [event async for event in subject.stream_async("go")]
+
+    assert events[-1]["result"].stop_reason == "end_turn"
+    assert FOUND in text_of(results(subject)[-1])
+    messages = [event["message"] for event in events if "message" in event]
+    assert messages
+    assert MIDDLE not in str(messages)
+
+
+def test_each_call_may_have_another_loop(tmp_path: Path) -> None:
+    plugin = ContextOffloader(FileStorage(tmp_path))
+    subject = agent(plugin, turns=(call(), "first", reading(pattern="^line 7 of"), "second", call(), "third"))
+
+    subject("sync, which makes a loop on a thread")
+    asyncio.run(subject.invoke_async("async"))
+    asyncio.run(subject.invoke_async("async, on another loop"))
+
+    assert FOUND in text_of(results(subject)[1])
+    assert text_of(results(subject)[2]) == text_of(results(subject)[0])
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_parallel_calls_are_answered_each_by_its_own(*, is_async: bool) -> None:
+    @tool
+    def fetch(number: int) -> str:
+        """Give a result."""
+        return BIG.replace("line", f"row{number}")
+
+    turns = ([("fetch", {"number": number}) for number in range(8)],)
+    subject = agent(ContextOffloader(InMemoryStorage()), tools=[fetch], turns=turns)
+
+    asyncio.run(subject.invoke_async("go")) if is_async else subject("go")
+
+    found = results(subject)
+    assert [f"row{number} 1 of" in text_of(result) for number, result in enumerate(found)] == [True] * 8
+    assert len({references(result)[0] for result in found}) == 8
+
+
+def test_one_plugin_serves_agents_on_many_threads() -> None:
+    plugin = ContextOffloader(InMemoryStorage())
+    answers: list[str] = []
+
+    def converse() -> None:
+        subject = agent(plugin, turns=(call(), reading(pattern="^line 7 of")))
+        subject("go")
+        answers.append(text_of(results(subject)[-1]))
+
+    threads = [threading.Thread(target=converse) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(answers) == 6
+    assert all(FOUND in answer for answer in answers)
+
+
+# Our knobs.
+
+
+def test_a_token_counter_measures_instead_of_the_model() -> None:
+    subject = agent(ContextOffloader(token_counter=ByteCounter(), max_result_tokens=30_000))
+
+    subject("go")
+
+    assert text_of(results(subject)[0]) == BIG
+    assert subject.model.counted == []  # type: ignore[attr-defined]
+
+
+def test_a_ready_offloader_decides_by_its_own_knobs() -> None:
+    offloader = Offloader(CoreStorage(), max_result_tokens=30_000, token_counter=ByteCounter())
+
+    assert text_of(run(ContextOffloader(offloader))) == BIG
+    assert ContextOffloader(offloader).offloader_of() is offloader
+    assert offloader.stats().results == 1
+
+
+@pytest.mark.parametrize("knobs", [{"max_result_tokens": 9}, {"preview_tokens": 9}, {"offload_errors": True}], ids=str)
+def test_a_ready_offloader_takes_no_knobs(knobs: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="a ready Offloader has its own knobs"):
+        ContextOffloader(Offloader(), **knobs)
+
+
+def test_a_wrong_knob_is_named() -> None:
+    with pytest.raises(TypeError, match="max_tokens"):
+        ContextOffloader(max_tokens=5)
+    with pytest.raises(ValueError, match="scope must be"):
+        ContextOffloader(scope=7)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_inline_tokens"):
+        ContextOffloader(max_inline_tokens=5)
+
+
+def test_keywords_of_versions_to_come_are_noticed_and_harmless(caplog: pytest.LogCaptureFixture) -> None:
+    result = run(ContextOffloader(preview_strategy="head", reranker=None))
+
+    assert references(result)
+    assert "coatcheck does not need preview_strategy, reranker" in caplog.text
+
+
+def test_errors_may_stay() -> None:
+    @tool
+    def fetch() -> str:
+        """Fail with a long story."""
+        raise RuntimeError(BIG)
+
+    assert MIDDLE in text_of(run(ContextOffloader(offload_errors=False), tools=[fetch]))
+
+
+async def test_the_host_loads_what_a_reference_names() -> None:
+    plugin = ContextOffloader()
+    subject = agent(plugin)
+    await subject.invoke_async("go")
+
+    content = await plugin.offloader_of(subject).aload(references(results(subject)[0])[0])
+
+    assert content.text == BIG

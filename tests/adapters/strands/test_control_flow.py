@@ -1,0 +1,359 @@
+"""What must pass us by: direct calls, final answers, cancelled and interrupted calls, retries; and our own failures."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from strands import Agent, tool
+from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
+from strands.types._events import ToolResultEvent
+from strands.types.tools import AgentTool
+
+from coatcheck import Offloader
+from coatcheck_strands import ContextOffloader, InMemoryStorage
+from coatcheck_strands.convert import MARK
+from tests.adapters.strands.agents import (
+    BIG,
+    MIDDLE,
+    RETRIEVE,
+    ScriptedModel,
+    agent,
+    call,
+    reading,
+    references,
+    results,
+    returning,
+    run,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from strands.types.tools import ToolGenerator, ToolSpec, ToolUse
+
+
+class Broken:
+    """A storage that fails in a way that no storage should."""
+
+    def save(self, *_: object, **__: object) -> None:
+        raise RuntimeError
+
+    def load(self, key: str) -> None:
+        raise RuntimeError(key)
+
+
+# Direct calls.
+
+
+def test_a_direct_call_gets_the_real_result() -> None:
+    storage = InMemoryStorage()
+    subject = agent(ContextOffloader(storage))
+
+    result = subject.tool.fetch()
+
+    assert result["content"] == [{"text": BIG}]
+    assert storage.entries("") == []
+
+
+def test_a_direct_call_inside_a_tool_gets_the_real_result() -> None:
+    seen: list[str] = []
+
+    @tool(context=True)
+    def summarize(tool_context: Any) -> str:  # noqa: ANN401
+        """Summarize what another tool gives."""
+        result = tool_context.agent.tool.fetch(record_direct_tool_call=False)
+        seen.append(result["content"][0]["text"])
+        return "short"
+
+    agent(ContextOffloader(), tools=[summarize, returning(BIG)], turns=(call("summarize"),))("go")
+
+    assert seen == [BIG]
+
+
+def test_the_retrieval_tool_can_be_called_directly() -> None:
+    subject = agent(ContextOffloader())
+    subject("go")
+
+    result = subject.tool.retrieve_offloaded_content(
+        reference=references(results(subject)[0])[0], pattern="^line 7 of", record_direct_tool_call=False
+    )
+
+    assert result["status"] == "success"
+    assert ">  7| line 7 of" in result["content"][0]["text"]
+
+
+# Final answers.
+
+
+def test_what_a_delegating_agent_answers_stays() -> None:
+    expert = Agent(ScriptedModel(BIG), name="expert", callback_handler=None)
+    subject = agent(ContextOffloader(), tools=[expert.as_tool(delegate=True)], turns=(call("expert", input="go"),))
+
+    result = subject("go")
+
+    assert str(result).strip() == BIG.strip()
+
+
+def test_what_an_agent_as_a_tool_answers_leaves() -> None:
+    expert = Agent(ScriptedModel(BIG), name="expert", callback_handler=None)
+    subject = agent(
+        ContextOffloader(), tools=[expert.as_tool()], turns=(call("expert", input="go"), reading(pattern="^line 7 of"))
+    )
+
+    subject("go")
+
+    assert MIDDLE not in text_of(results(subject)[0])
+    assert ">  7| line 7 of" in text_of(results(subject)[-1])
+
+
+# Cancelled, interrupted and repeated calls.
+
+
+def test_a_cancelled_call_stays() -> None:
+    subject = agent(ContextOffloader(max_result_tokens=100, preview_tokens=10))
+
+    def cancel(event: BeforeToolCallEvent) -> None:
+        event.cancel_tool = BIG
+
+    subject.add_hook(cancel, BeforeToolCallEvent)
+    subject("go")
+
+    assert text_of(results(subject)[0]) == BIG
+
+
+def test_an_interrupt_passes_and_what_is_finished_is_offloaded_once() -> None:
+    runs: list[str] = []
+
+    @tool
+    def finished() -> str:
+        """Give a large result."""
+        runs.append("finished")
+        return BIG
+
+    @tool(context=True)
+    def asking(tool_context: Any) -> str:  # noqa: ANN401
+        """Ask the user first."""
+        return f"{tool_context.interrupt('allowed', reason='may I?')}: {BIG}"
+
+    subject = agent(ContextOffloader(), tools=[finished, asking], turns=([("finished", {}), ("asking", {})],))
+
+    stopped = subject("go")
+    assert stopped.stop_reason == "interrupt"
+    (interrupt,) = stopped.interrupts or ()
+    answer: Any = [{"interruptResponse": {"interruptId": interrupt.id, "response": "yes"}}]
+    subject(answer)
+
+    assert runs == ["finished"]
+    assert all(MIDDLE not in text_of(result) and references(result) for result in results(subject))
+    assert "yes: line 1 of" in text_of(results(subject)[1])
+
+
+def test_a_cancelled_task_stays_cancelled() -> None:
+    started = asyncio.Event()
+
+    class Slow(Broken):
+        async def save(self, *_: object, **__: object) -> None:  # type: ignore[override]
+            started.set()
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        running = asyncio.create_task(agent(ContextOffloader(Slow())).invoke_async("go"))
+        await started.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(main())
+
+
+def test_a_retry_after_us_offloads_what_the_last_try_gave() -> None:
+    given = iter([BIG, BIG.replace("line", "row")])
+
+    @tool
+    def fetch() -> str:
+        """Give another result each time."""
+        return next(given)
+
+    subject = agent(ContextOffloader(), tools=[fetch])
+
+    def again(event: AfterToolCallEvent) -> None:
+        event.retry = "row 1 of" not in text_of(event.result)
+
+    subject.add_hook(again, AfterToolCallEvent)
+    subject("go")
+
+    assert "row 1 of 2,000" in text_of(results(subject)[0])
+    assert MIDDLE.replace("line", "row") not in text_of(results(subject)[0])
+
+
+def test_an_unknown_tool_does_no_harm() -> None:
+    subject = agent(ContextOffloader(), turns=(call("unheard_of"),))
+
+    subject("go")
+
+    assert results(subject)[0]["status"] == "error"
+
+
+def test_a_tool_that_raises_does_no_harm() -> None:
+    @tool
+    def fetch() -> str:
+        """Fail with a long story."""
+        raise RuntimeError(BIG)
+
+    result = run(ContextOffloader(), tools=[fetch])
+
+    assert result["status"] == "error"
+    assert MIDDLE not in text_of(result)
+
+
+# Our own failures.
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"scope": lambda _: 1 / 0},
+        {"scope": lambda _: 7},
+        {"scope": lambda _: ""},
+        {"require_scope": True},
+    ],
+    ids=["scope raises", "scope is a number", "scope is empty", "no scope"],
+)
+def test_a_rewrite_that_fails_leaves_the_raw_result(knobs: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    subject = agent(ContextOffloader(**knobs))
+
+    result = subject("go")
+
+    assert result.stop_reason == "end_turn"
+    assert text_of(results(subject)[0]) == BIG
+    assert "it stays as it is" in caplog.text
+
+
+def test_a_storage_that_fails_leaves_the_raw_result(caplog: pytest.LogCaptureFixture) -> None:
+    assert text_of(run(ContextOffloader(Broken()))) == BIG
+    assert "RuntimeError" in caplog.text
+
+
+def test_a_count_that_fails_is_made_by_us() -> None:
+    subject = agent(ContextOffloader())
+    subject.model.tokens = ConnectionError("no network")  # type: ignore[attr-defined]
+
+    subject("go")
+
+    assert MIDDLE not in text_of(results(subject)[0])
+
+
+def test_a_result_without_content_passes(caplog: pytest.LogCaptureFixture) -> None:
+    subject = agent(ContextOffloader())
+    subject.add_hook(lambda event: setattr(event, "result", {"toolUseId": "x"}), AfterToolCallEvent)
+
+    subject("go")
+
+    assert "it stays as it is" in caplog.text
+
+
+def test_an_eviction_that_fails_does_no_harm(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    storage = InMemoryStorage(1)
+    monkeypatch.setattr(storage, "delete", lambda _: 1 / 0)
+    tools = [returning(BIG), returning("small", name="small")]
+
+    agent(ContextOffloader(storage), tools=tools, turns=(call(), *[call("small")] * 3))("go")
+
+    assert "could not evict" in caplog.text
+
+
+# The tool's own objects, and what else stands in a result.
+
+
+def test_the_tools_own_result_is_never_changed() -> None:
+    block = {"text": BIG}
+    before = copy.deepcopy(block)
+    tools = [returning(block)]
+
+    for _ in range(2):
+        assert MIDDLE not in text_of(run(ContextOffloader(), tools=tools))
+    assert block == before
+
+
+class Server(AgentTool):
+    """Returns what a tool of an MCP server does: the data beside the content once more."""
+
+    @property
+    def tool_name(self) -> str:
+        return "fetch"
+
+    @property
+    def tool_spec(self) -> ToolSpec:
+        return {"name": "fetch", "description": "Gives a result.", "inputSchema": {"json": {"type": "object"}}}
+
+    @property
+    def tool_type(self) -> str:
+        return "python"
+
+    async def stream(self, tool_use: ToolUse, invocation_state: dict[str, Any], **_: object) -> ToolGenerator:
+        result: Any = {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": BIG}]}
+        result.update(structuredContent={"data": BIG}, metadata={"data": BIG}, isError=False)
+        yield ToolResultEvent(result)
+
+
+def test_the_structured_content_of_a_server_leaves_too() -> None:
+    subject = agent(ContextOffloader(), tools=[Server()])
+
+    subject("go")
+
+    assert MIDDLE not in str(subject.messages)
+    assert results(subject)[0].keys() == {"toolUseId", "status", "content", MARK}
+
+
+def test_the_structured_content_of_a_small_result_stays() -> None:
+    subject = agent(ContextOffloader(max_result_tokens=1_000_000), tools=[Server()])
+
+    subject("go")
+
+    assert results(subject)[0]["structuredContent"] == {"data": BIG}  # type: ignore[typeddict-item]
+
+
+# A tool with the retrieval tool's name.
+
+
+def test_a_tool_with_the_name_of_ours_is_replaced_and_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    subject = agent(ContextOffloader(), tools=[returning(BIG), returning("theirs", name=RETRIEVE)])
+
+    assert "is replaced by coatcheck's" in caplog.text
+    assert subject.tool.retrieve_offloaded_content(reference="x")["status"] == "error"
+
+
+def test_without_our_tool_the_name_is_free(caplog: pytest.LogCaptureFixture) -> None:
+    plugin = ContextOffloader(include_retrieval_tool=False)
+    subject = agent(plugin, tools=[returning(BIG, name=RETRIEVE)], turns=(call(RETRIEVE),))
+
+    subject("go")
+
+    assert caplog.text == ""
+    assert references(results(subject)[0]), "its results are treated like any other"
+
+
+def test_a_tool_that_takes_the_name_later_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    subject = agent(ContextOffloader(), turns=(call(RETRIEVE), call()))
+    subject.tool_registry.register_tool(returning(BIG, name=RETRIEVE))
+
+    subject("go")
+
+    assert caplog.text.count("is taken by another tool") == 1
+    assert all("To read more: use your available tools" in text_of(result) for result in results(subject))
+
+
+# Once.
+
+
+def test_a_placeholder_from_another_agent_is_not_offloaded_again() -> None:
+    storage = InMemoryStorage()
+    inner = agent(ContextOffloader(storage))
+    inner("go")
+    placeholder = text_of(results(inner)[0])
+
+    assert text_of(
+        run(ContextOffloader(Offloader(storage, max_result_tokens=600)), tools=[returning(placeholder)])
+    ) == (placeholder)

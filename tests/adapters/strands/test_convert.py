@@ -1,0 +1,90 @@
+"""The two conversions: what a tool result holds becomes content blocks, and blocks become its content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coatcheck import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck_strands import ContextOffloader, offloaded_references
+from coatcheck_strands.convert import blocks_of, content_of
+from tests.adapters.strands.agents import agent, references, results, returning, run
+
+NATIVE: list[Any] = [
+    {"text": "text"},
+    {"text": ""},
+    {"json": {"a": [1, None]}},
+    {"json": None},
+    {"image": {"format": "png", "source": {"bytes": b"png"}}},
+    {"document": {"format": "pdf", "name": "report.pdf", "source": {"bytes": b"pdf"}}},
+    {"audio": {"format": "wav", "source": {"bytes": b"wav"}}},
+    {"video": {"format": "mp4", "source": {"bytes": b"mp4"}}},
+]
+FOREIGN: list[Any] = [
+    {"text": 7},
+    {"image": "url"},
+    {"image": {"format": "png"}},
+    {"image": {"format": "png", "source": {"bytes": b""}}},
+    {"image": {"format": "png", "source": {"location": {"type": "s3", "uri": "s3://b/k"}}}},
+    {"document": {"format": "pdf", "name": "n", "source": {"location": {"type": "s3", "uri": "s3://b/k"}}}},
+    {"guardContent": {"text": {"text": "x"}}},
+    {"cachePoint": {"type": "default"}},
+    {},
+    "text",
+    None,
+]
+
+
+def test_what_is_known_goes_there_and_back() -> None:
+    assert content_of(blocks_of(NATIVE)) == NATIVE
+
+
+def test_what_is_known_has_its_kind() -> None:
+    assert blocks_of(NATIVE) == (
+        TextBlock("text"),
+        TextBlock(""),
+        JsonBlock({"a": [1, None]}),
+        JsonBlock(None),
+        MediaBlock(b"png", "image/png"),
+        MediaBlock(b"pdf", "application/pdf", name="report.pdf"),
+        MediaBlock(b"wav", "audio/wav"),
+        MediaBlock(b"mp4", "video/mp4"),
+    )
+
+
+@pytest.mark.parametrize("native", FOREIGN, ids=str)
+def test_what_is_foreign_passes_the_same_object(native: Any) -> None:  # noqa: ANN401
+    (block,) = blocks_of([native])
+
+    assert isinstance(block, OpaqueBlock)
+    assert content_of([block])[0] is native
+
+
+def test_a_format_that_is_missing_is_unknown() -> None:
+    assert blocks_of([{"image": {"source": {"bytes": b"x"}}}]) == (MediaBlock(b"x", "image/unknown"),)  # type: ignore[typeddict-item]
+
+
+def test_a_document_needs_a_name() -> None:
+    assert content_of([MediaBlock(b"x", "application/pdf")], name="ref")[0]["document"]["name"] == "ref"
+
+
+def test_user_interfaces_get_the_references_of_a_result_and_of_a_message() -> None:
+    subject = agent(ContextOffloader())
+    subject("go")
+    result, shown = results(subject)[0], tuple(references(results(subject)[0]))
+
+    assert shown
+    assert offloaded_references(result) == shown
+    assert [offloaded_references(message) for message in subject.messages] == [(), (), shown, ()]
+
+
+def test_what_stayed_has_no_references_whatever_it_says() -> None:
+    fake = "Tool result offloaded. [Offloaded: 1 block, ~9 tokens]\n[Stored references:]\n  a-0-0 (text/plain, 9 bytes)"
+
+    assert offloaded_references(run(ContextOffloader(), tools=[returning(fake)])) == ()
+
+
+def test_nothing_is_made_of_messages_of_others() -> None:
+    assert offloaded_references({"role": "user", "content": [{"text": "hello"}]}) == ()
+    assert offloaded_references({"role": "user", "content": []}) == ()

@@ -1,0 +1,251 @@
+"""Who may read what: argument, ambient scope, session, default; across sessions, agents and restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from strands import Agent, tool
+from strands.multiagent import GraphBuilder, Swarm
+from strands.session import FileSessionManager
+
+import coatcheck
+from coatcheck_strands import ContextOffloader, FileStorage, InMemoryStorage
+from tests.adapters.strands.agents import (
+    BIG,
+    MIDDLE,
+    RETRIEVE,
+    ScriptedModel,
+    agent,
+    call,
+    reading,
+    references,
+    results,
+    returning,
+    text_of,
+)
+from tests.meta.source_tree import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOUND = ">  7| line 7 of"
+READ = (call(), reading(pattern="^line 7 of"))
+
+
+def stored_in(storage: InMemoryStorage, **more: Any) -> str:  # noqa: ANN401
+    """Offload once, and return the reference."""
+    state = more.pop("invocation_state", {})
+    subject = agent(ContextOffloader(storage, **more.pop("knobs", {})), **more)
+    subject("go", invocation_state=state)
+    return references(results(subject)[0])[0]
+
+
+def scope_holds(storage: InMemoryStorage, reference: str, scope: str) -> bool:
+    offloader = coatcheck.Offloader(storage)
+    try:
+        return offloader.load(reference, scope=scope).text == BIG
+    except coatcheck.ReferenceNotFound:
+        return False
+
+
+# Where the scope comes from.
+
+
+def test_a_text() -> None:
+    storage = InMemoryStorage()
+
+    assert scope_holds(storage, stored_in(storage, knobs={"scope": "tenant-7"}), "tenant-7")
+
+
+def test_a_callable_sees_the_agent_the_call_and_what_the_agent_was_invoked_with() -> None:
+    seen: list[Any] = []
+
+    def scope(made: Any) -> str:  # noqa: ANN401
+        seen.append(made)
+        return str(made.invocation_state["tenant"])
+
+    storage = InMemoryStorage()
+    subject = agent(ContextOffloader(storage, scope=scope), turns=READ)
+    subject("go", invocation_state={"tenant": "tenant-7"})
+
+    assert FOUND in text_of(results(subject)[-1])
+    assert scope_holds(storage, references(results(subject)[0])[0], "tenant-7")
+    assert [made.tool_use["name"] for made in seen] == ["fetch", RETRIEVE]
+    assert all(made.agent is subject for made in seen)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_the_ambient_scope_reaches_the_loop_of_the_agent(*, is_async: bool) -> None:
+    storage = InMemoryStorage()
+    subject = agent(ContextOffloader(storage), turns=READ)
+
+    with coatcheck.scope("tenant-7"):
+        asyncio.run(subject.invoke_async("go")) if is_async else subject("go")
+
+    assert FOUND in text_of(results(subject)[-1])
+    assert scope_holds(storage, references(results(subject)[0])[0], "tenant-7")
+
+
+def test_the_argument_goes_before_the_ambient_scope_and_that_before_the_session(tmp_path: Path) -> None:
+    storage = InMemoryStorage()
+
+    def session(name: str) -> FileSessionManager:
+        return FileSessionManager(session_id=name, storage_dir=str(tmp_path))
+
+    with coatcheck.scope("ambient"):
+        first = stored_in(storage, knobs={"scope": "argument"}, session_manager=session("s1"))
+        second = stored_in(storage, session_manager=session("s2"))
+    third = stored_in(storage, session_manager=session("s3"))
+
+    assert scope_holds(storage, first, "argument")
+    assert scope_holds(storage, second, "ambient")
+    assert scope_holds(storage, third, "s3")
+
+
+def test_without_any_it_is_the_default_for_every_agent() -> None:
+    storage = InMemoryStorage()
+
+    reference = stored_in(storage)
+
+    assert scope_holds(storage, reference, "default")
+    assert stored_in(storage) == reference, "not the random id that an agent has without a session manager"
+
+
+def test_the_default_can_be_refused() -> None:
+    storage = InMemoryStorage()
+    subject = agent(ContextOffloader(storage, require_scope=True), turns=(call(), call(RETRIEVE, reference="x")))
+
+    subject("go")
+
+    assert text_of(results(subject)[0]) == BIG
+    assert "no scope" in text_of(results(subject)[1])
+    assert storage.entries("") == []
+
+
+def test_the_model_cannot_choose_a_scope() -> None:
+    storage = InMemoryStorage()
+    reference = stored_in(storage, knobs={"scope": "alice"})
+    subject = agent(
+        ContextOffloader(storage, scope="bob"),
+        turns=(call(RETRIEVE, reference=reference), call(RETRIEVE, reference=reference, scope="alice")),
+    )
+
+    subject("go")
+
+    assert text_of(results(subject)[0]).startswith(f"reference not found: {reference}")
+    assert "unknown arguments: scope" in text_of(results(subject)[1])
+
+
+# Sessions and restarts.
+
+
+def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
+    """Nothing but the session and the folder is shared; the raw text is in neither's messages."""
+    script = f"""
+from strands.session import FileSessionManager
+from coatcheck_strands import ContextOffloader, FileStorage
+from tests.adapters.strands.agents import agent
+session = FileSessionManager(session_id="s1", storage_dir={str(tmp_path / "sessions")!r})
+agent(ContextOffloader(FileStorage({str(tmp_path / "artifacts")!r})), session_manager=session)("go")
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True)
+    saved = [path.read_text() for path in (tmp_path / "sessions").rglob("*.json")]
+    assert saved
+    assert MIDDLE not in "".join(saved)
+
+    session = FileSessionManager(session_id="s1", storage_dir=str(tmp_path / "sessions"))
+    plugin = ContextOffloader(FileStorage(str(tmp_path / "artifacts")))
+    subject = agent(plugin, turns=(reading(pattern="^line 7 of"),), session_manager=session)
+    subject("and on")
+
+    assert FOUND in text_of(results(subject)[-1])
+
+
+def test_another_session_cannot_read_it(tmp_path: Path) -> None:
+    storage = InMemoryStorage()
+    manager = FileSessionManager(session_id="s1", storage_dir=str(tmp_path))
+    reference = stored_in(storage, session_manager=manager)
+
+    other = FileSessionManager(session_id="s2", storage_dir=str(tmp_path))
+    subject = agent(ContextOffloader(storage), turns=(call(RETRIEVE, reference=reference),), session_manager=other)
+    subject("go")
+
+    assert text_of(results(subject)[0]).startswith("reference not found")
+
+
+# Many agents.
+
+
+def worker(plugin: ContextOffloader, name: str, *turns: Any) -> Agent:  # noqa: ANN401
+    return Agent(ScriptedModel(*turns), name=name, tools=[returning(BIG)], plugins=[plugin], callback_handler=None)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_a_graph_offloads_in_every_node(*, is_async: bool) -> None:
+    storage = InMemoryStorage()
+    nodes = [worker(ContextOffloader(storage), name, *READ, f"{name} is done") for name in ("one", "two")]
+    builder = GraphBuilder()
+    for node in nodes:
+        builder.add_node(node, node.name)
+    builder.add_edge("one", "two")
+    builder.set_max_node_executions(5)
+    graph = builder.build()
+
+    outcome = asyncio.run(graph.invoke_async("go")) if is_async else graph("go")
+
+    assert str(outcome.status).endswith("COMPLETED")
+    for node in nodes:
+        assert MIDDLE not in text_of(results(node)[0])
+        assert FOUND in text_of(results(node)[-1])
+
+
+def test_a_swarm_reads_what_another_agent_of_it_was_shown() -> None:
+    plugin = ContextOffloader(InMemoryStorage())
+
+    def hand_over(messages: Any) -> Any:  # noqa: ANN401
+        found = references(messages[-1]["content"][0]["toolResult"])[0]
+        return call("handoff_to_agent", agent_name="second", message=f"look into {found}")
+
+    def take_over(messages: Any) -> Any:  # noqa: ANN401
+        reference = str(messages[0]["content"]).partition("look into ")[2].split()[0].split("\\n")[0]
+        return call(RETRIEVE, reference=reference, pattern="^line 7 of")
+
+    first, second = worker(plugin, "first", call(), hand_over), worker(plugin, "second", take_over)
+
+    Swarm([first, second], entry_point=first)("go")
+
+    assert MIDDLE not in text_of(results(first)[0])
+    assert FOUND in text_of(results(second)[-1])
+
+
+def test_an_agent_as_a_tool_offloads_for_itself() -> None:
+    storage = InMemoryStorage()
+    expert = worker(ContextOffloader(storage), "expert", *READ, "the expert is done")
+    subject = agent(
+        ContextOffloader(storage), tools=[expert.as_tool(preserve_context=True)], turns=(call("expert", input="go"),)
+    )
+
+    subject("go")
+
+    assert FOUND in text_of(results(expert)[-1])
+    assert "the expert is done" in text_of(results(subject)[0])
+
+
+def test_an_agent_inside_a_tool_is_served_by_its_own_plugin() -> None:
+    inner_plugin = ContextOffloader(InMemoryStorage(), scope="inner")
+
+    @tool
+    def research() -> str:
+        """Ask another agent."""
+        inner = agent(inner_plugin, turns=READ)
+        inner("go")
+        return text_of(results(inner)[-1])
+
+    subject = agent(ContextOffloader(InMemoryStorage(), scope="outer"), tools=[research], turns=(call("research"),))
+    subject("go")
+
+    assert FOUND in text_of(results(subject)[0])

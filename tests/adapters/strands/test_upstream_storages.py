@@ -1,0 +1,310 @@
+"""Where content goes and when it leaves: by Strands' own offloader and by ours, one test for both where they agree."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from strands import storage as unified
+from strands.vended_plugins import context_offloader as theirs
+
+import coatcheck
+import coatcheck_strands as ours
+from tests.adapters.strands.agents import (
+    BIG,
+    RETRIEVE,
+    agent,
+    call,
+    reading,
+    references,
+    results,
+    returning,
+    run,
+    text_of,
+)
+from tests.adapters.strands.sandboxes import FolderSandbox
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+    from strands import Agent
+
+
+@pytest.fixture(params=[theirs, ours], ids=["theirs", "ours"])
+def package(request: pytest.FixtureRequest) -> ModuleType:
+    module: ModuleType = request.param
+    return module
+
+
+class Custom:
+    """A unified storage of a user: the four methods, and no more."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, bytes] = {}
+
+    async def write(self, key: str, data: bytes) -> None:
+        self.held[key] = data
+
+    async def read(self, key: str) -> bytes | None:
+        return self.held.get(key)
+
+    async def delete(self, key: str) -> None:
+        self.held.pop(key, None)
+
+    async def list(self, query: str) -> list[str]:
+        return sorted(key for key in self.held if key.startswith(query))
+
+    async def search(self, query: str) -> Any:  # noqa: ANN401 - never called
+        raise NotImplementedError
+
+
+def read_after(
+    package: ModuleType,
+    cycles: int,
+    *,
+    storage: Any = None,  # noqa: ANN401
+    reads: tuple[int, ...] = (),
+    **knobs: Any,  # noqa: ANN401
+) -> Agent:
+    """Run an agent that offloads, makes so many more cycles, and then reads back; some cycles read too."""
+    plugin = package.ContextOffloader(storage, **knobs)
+    between = [reading(pattern="^line 5 of") if number in reads else call("small") for number in range(1, cycles)]
+    turns = (call(), *between, reading(pattern="^line 7 of"), "done")
+    subject = agent(plugin, turns=turns, tools=[returning(BIG), returning("small", name="small")])
+    subject("go")
+    return subject
+
+
+# A2, A15: which storage.
+
+
+def test_without_a_storage_it_is_the_agents(package: ModuleType) -> None:
+    storage = Custom()
+
+    run(package.ContextOffloader(), storage=storage)
+
+    assert storage.held
+    assert all(key.startswith("offloader/") for key in storage.held)
+
+
+def test_without_any_storage_it_is_memory(package: ModuleType) -> None:
+    subject = agent(package.ContextOffloader(), turns=(call(), reading(pattern="^line 7 of")))
+
+    subject("go")
+
+    assert ">  7| line 7 of" in text_of(results(subject)[-1])
+
+
+def test_a_storage_that_is_given_goes_before_the_agents(package: ModuleType) -> None:
+    given, agents = Custom(), Custom()
+
+    run(package.ContextOffloader(given), storage=agents)
+
+    assert given.held
+    assert not agents.held
+
+
+@pytest.mark.parametrize("make", [Custom, unified.InMemoryStorage], ids=["users", "strands"])
+def test_a_unified_storage_keeps_ours_apart_from_others(package: ModuleType, make: Any) -> None:  # noqa: ANN401
+    storage = make()
+    subject = agent(package.ContextOffloader(storage), turns=(call(), reading(pattern="^line 7 of")))
+
+    subject("go")
+
+    assert ">  7| line 7 of" in text_of(results(subject)[-1])
+    keys = storage.held if isinstance(storage, Custom) else storage._store
+    assert keys
+    assert all(key.startswith("offloader/") for key in keys)
+
+
+def test_a_storage_with_a_namespace_gets_no_other(package: ModuleType) -> None:
+    storage = unified.InMemoryStorage()
+
+    run(package.ContextOffloader(storage.namespace("mine")))
+
+    assert all(key.startswith("mine/") and "offloader" not in key for key in storage._store)
+
+
+def test_a_file_storage_is_bound_to_the_agents_sandbox(package: ModuleType, tmp_path: Path) -> None:
+    plugin = package.ContextOffloader(unified.LocalFileStorage("stored"))
+    for name in ("one", "two"):
+        sandbox = FolderSandbox(tmp_path / name)
+        subject = agent(plugin, turns=(call(), reading(pattern="^line 7 of")), sandbox=sandbox)
+        subject("go")
+
+        assert ">  7| line 7 of" in text_of(results(subject)[-1])
+        assert sandbox.files()
+        assert all(file.startswith("stored/offloader/") for file in sandbox.files())
+
+
+def test_a_folder_outlives_the_agent(package: ModuleType, tmp_path: Path) -> None:
+    storage = unified.LocalFileStorage(str(tmp_path))
+    first = agent(package.ContextOffloader(storage))
+    first("go")
+
+    again = package.ContextOffloader(unified.LocalFileStorage(str(tmp_path)))
+    second = agent(again, turns=(reading(pattern="^line 7 of"),), messages=first.messages)
+    second("and on")
+
+    assert ">  7| line 7 of" in text_of(results(second)[-1])
+
+
+# A13: what is not used any more.
+
+
+def memory(package: ModuleType) -> Any:  # noqa: ANN401
+    return package.InMemoryStorage(3)
+
+
+@pytest.mark.parametrize("kind", ["memory", "unified"])
+@pytest.mark.parametrize(("cycles", "there"), [(2, True), (3, True), (4, False)])
+def test_what_was_not_used_for_too_many_cycles_leaves(
+    package: ModuleType, kind: str, cycles: int, *, there: bool
+) -> None:
+    storage = memory(package) if kind == "memory" else Custom()
+
+    subject = read_after(package, cycles, storage=storage, evict_after_cycles=3)
+
+    assert (results(subject)[-1]["status"] == "success") is there
+
+
+@pytest.mark.parametrize("kind", ["memory", "unified"])
+def test_reading_refreshes(package: ModuleType, kind: str) -> None:
+    storage = memory(package) if kind == "memory" else Custom()
+
+    subject = read_after(package, 7, storage=storage, evict_after_cycles=3, reads=(3, 5))
+
+    assert results(subject)[-1]["status"] == "success"
+
+
+@pytest.mark.parametrize("kind", ["memory", "unified"])
+def test_none_means_never(package: ModuleType, kind: str) -> None:
+    storage = package.InMemoryStorage(None) if kind == "memory" else Custom()
+
+    subject = read_after(package, 25, storage=storage, evict_after_cycles=None)
+
+    assert results(subject)[-1]["status"] == "success"
+
+
+def test_by_default_it_is_twenty_cycles(package: ModuleType) -> None:
+    there, gone = read_after(package, 20), read_after(package, 21)
+
+    assert results(there)[-1]["status"] == "success"
+    assert results(gone)[-1]["status"] == "error"
+
+
+def test_files_are_never_evicted(package: ModuleType, tmp_path: Path) -> None:
+    subject = read_after(package, 6, storage=package.FileStorage(str(tmp_path)), evict_after_cycles=2)
+
+    assert results(subject)[-1]["status"] == "success"
+
+
+# Deviations.
+
+
+def test_ours_says_which_call_to_repeat_when_it_is_gone() -> None:
+    subject = read_after(ours, 5, storage=ours.InMemoryStorage(3))
+
+    answer = text_of(results(subject)[-1])
+    assert answer.startswith(f"reference expired: {references(results(subject)[0])[0]}")
+    assert "call again the tool whose result it replaced" in answer
+
+
+def test_what_ours_evicts_is_gone_from_the_storage_with_its_index() -> None:
+    storage = Custom()
+    tools = [returning("x" * 3_000_000), returning("small", name="small")]
+    subject = agent(
+        ours.ContextOffloader(storage, evict_after_cycles=2), turns=(call(), *[call("small")] * 5), tools=tools
+    )
+
+    subject("go")
+
+    assert storage.held == {}
+
+
+def test_ours_evicts_nothing_that_another_agent_uses() -> None:
+    storage = ours.InMemoryStorage(2)
+    tools = [returning(BIG), returning("small", name="small")]
+    busy = agent(ours.ContextOffloader(storage), turns=(call(), "x", reading(pattern="^line 7 of")), tools=tools)
+    idle = agent(ours.ContextOffloader(storage), turns=(call(), *[call("small")] * 6), tools=tools)
+
+    busy("go")
+    idle("go")
+    busy("and on")
+
+    assert ">  7| line 7 of" in text_of(results(busy)[-1])
+
+
+def test_ours_lets_go_of_agents_that_are_gone() -> None:
+    storage = ours.InMemoryStorage(2)
+    run(ours.ContextOffloader(storage))
+
+    gc.collect()
+
+    assert len(storage.cycles._last) == 0
+
+
+def test_theirs_refuses_one_memory_for_two_agents_and_ours_takes_it() -> None:
+    shared: Any = theirs.InMemoryStorage()
+    agent(theirs.ContextOffloader(shared))
+    with pytest.raises(ValueError, match="cannot be shared"):
+        agent(theirs.ContextOffloader(shared))
+
+    storage = ours.InMemoryStorage()
+    for scope in ("one", "two"):
+        subject = agent(ours.ContextOffloader(storage, scope=scope), turns=(call(), reading(pattern="^line 7 of")))
+        subject("go")
+        assert ">  7| line 7 of" in text_of(results(subject)[-1])
+
+
+def test_two_conversations_with_one_call_id_do_not_mix_in_ours_as_they_do_in_theirs() -> None:
+    def second_reads(package: ModuleType, **scopes: str) -> str:
+        storage = Custom()
+        knobs = ({"scope": scopes["first"]}, {"scope": scopes["second"]}) if scopes else ({}, {})
+        mine = agent(package.ContextOffloader(storage, **knobs[0]), tools=[returning(BIG)])
+        mine("go")
+        other = agent(package.ContextOffloader(storage, **knobs[1]), tools=[returning(BIG.replace("line", "row"))])
+        other("go")
+        asking = agent(
+            package.ContextOffloader(storage, **knobs[0]),
+            turns=(call(RETRIEVE, reference=references(results(mine)[0])[0], pattern="^(line|row) 7 of"),),
+        )
+        asking("go")
+        return text_of(results(asking)[-1])
+
+    assert ">  7| line 7 of" in second_reads(ours)
+    assert ">  7| line 7 of" in second_reads(ours, first="one", second="two")
+    assert ">  7| row 7 of" in second_reads(theirs)
+
+
+def test_ours_names_no_call_in_a_key() -> None:
+    storage = Custom()
+
+    run(ours.ContextOffloader(storage))
+
+    assert "call_1" not in str(list(storage.held))
+
+
+def test_ours_takes_storages_of_the_core(tmp_path: Path) -> None:
+    for storage in (coatcheck.InMemoryStorage(), coatcheck.FileStorage(tmp_path)):
+        subject = agent(ours.ContextOffloader(storage), turns=(call(), reading(pattern="^line 7 of")))
+        subject("go")
+        assert ">  7| line 7 of" in text_of(results(subject)[-1])
+
+
+@pytest.mark.parametrize("name", ["InMemoryStorage", "FileStorage"])
+def test_ours_takes_the_storages_of_theirs(name: str, tmp_path: Path) -> None:
+    storage = theirs.InMemoryStorage() if name == "InMemoryStorage" else theirs.FileStorage(str(tmp_path))
+    subject = agent(ours.ContextOffloader(storage), turns=(call(), reading(pattern="^line 7 of")))
+
+    subject("go")
+
+    assert ">  7| line 7 of" in text_of(results(subject)[-1])
+
+
+@pytest.mark.parametrize("wrong", ["./artifacts", 7, object(), dict], ids=["path", "number", "object", "class"])
+def test_ours_says_what_a_storage_is(wrong: object) -> None:
+    with pytest.raises(ValueError, match="storage must be an Offloader, a storage of coatcheck"):
+        ours.ContextOffloader(wrong)

@@ -1,0 +1,109 @@
+"""The harness of the Strands adapter: a real agent with the plugin, and Strands' OpenAI model on the scripted server.
+
+A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in Strands stands here too.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from strands import Agent, tool
+from strands.agent.conversation_manager import NullConversationManager
+from strands.models.openai import OpenAIModel
+
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck_strands import ContextOffloader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from strands.plugins import Plugin
+    from strands.types.tools import AgentTool
+
+    from coatcheck.testing import Received, Returned, Run, Transcript
+    from tests.contract.server import Conversation, ScriptedServer
+
+__all__ = ("StrandsHarness", "agent_of", "native_block")
+
+QUESTION = "Find out."
+SENT = {"text", "json", "image", "document"}
+"""Kinds of blocks that Strands' OpenAI model sends; it leaves out the others, without a word."""
+
+
+class StrandsHarness:
+    """Runs an agent with the plugin."""
+
+    def __init__(self, server: ScriptedServer) -> None:
+        self._server = server
+
+    def run(self, case: Run) -> Transcript:
+        with self._server.conversation(case.model) as conversation:
+            agent = agent_of(case, self._model(conversation))
+            agent(QUESTION)
+            return with_what_is_not_sent(conversation.transcript(), agent)
+
+    async def arun(self, case: Run) -> Transcript:
+        with self._server.conversation(case.model) as conversation:
+            agent = agent_of(case, self._model(conversation))
+            await agent.invoke_async(QUESTION)
+            return with_what_is_not_sent(conversation.transcript(), agent)
+
+    def _model(self, conversation: Conversation) -> OpenAIModel:
+        arguments = {"base_url": conversation.base_url, "api_key": "none", "max_retries": 0}
+        return OpenAIModel(client_args=arguments, model_id="scripted")
+
+
+def agent_of(case: Run, model: OpenAIModel) -> Agent:
+    """Return the agent of a run."""
+    plugins: list[Plugin] = []
+    if case.offloader is not None:
+        plugins = [ContextOffloader(case.offloader, scope=case.scope, native_media=False)]
+    tools: list[Any] = [tool_of(name, results) for name, results in case.tools.items()]
+    # Strands' default would drop the first messages of a conversation with many pages.
+    keeping_all = NullConversationManager()
+    return Agent(model, tools=tools, plugins=plugins, callback_handler=None, conversation_manager=keeping_all)
+
+
+def tool_of(name: str, results: Mapping[int, Returned]) -> AgentTool:
+    """Return a tool that gives a result for each number."""
+
+    @tool(name=name, description="Gives a result.")
+    def give(number: int) -> dict[str, Any]:
+        result = results[number]
+        status = "error" if result.is_error else "success"
+        return {"status": status, "content": [native_block(block) for block in result.blocks]}
+
+    return give
+
+
+def native_block(block: Block) -> dict[str, Any]:
+    """Return a content block as Strands has it."""
+    match block:
+        case TextBlock():
+            return {"text": block.text}
+        case JsonBlock():
+            return {"json": block.value}
+        case MediaBlock():
+            kind, _, form = block.media_type.partition("/")
+            kind = kind if kind in {"image", "audio", "video"} else "document"
+            named = {"name": block.name or "unnamed"} if kind == "document" else {}
+            return {kind: {"format": form, **named, "source": {"bytes": block.data}}}
+        case OpaqueBlock():
+            return {"guardContent": {"text": {"text": block.native}}}
+
+
+def with_what_is_not_sent(transcript: Transcript, agent: Agent) -> Transcript:
+    """Return the transcript with the blocks that the client does not send, as they stand in the conversation."""
+    results = [
+        block["toolResult"] for message in agent.messages for block in message["content"] if "toolResult" in block
+    ]
+    assert len(results) == len(transcript.received)
+    received = [whole(one, result["content"]) for one, result in zip(transcript.received, results, strict=True)]
+    return replace(transcript, received=tuple(received))
+
+
+def whole(received: Received, content: list[Any]) -> Received:
+    unsent = [block for block in content if not SENT & block.keys()]
+    return replace(received, raw=received.raw + json.dumps(unsent, default=repr)) if unsent else received

@@ -1,0 +1,174 @@
+"""What a framework says about a result before it leaves: its own count, and its last word."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from coatcheck import (
+    Always,
+    ByteCounter,
+    Kept,
+    MediaBlock,
+    Never,
+    Offloaded,
+    Offloader,
+    OverChars,
+    OverTokens,
+    TextBlock,
+)
+
+LIMIT = 600
+BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
+SMALL = TextBlock("x" * LIMIT)
+
+
+def offloader(**knobs: Any) -> Offloader:  # noqa: ANN401 - those of Offloader
+    return Offloader(max_result_tokens=LIMIT, preview_tokens=200, token_counter=ByteCounter(), **knobs)
+
+
+class Asked:
+    """A callable that answers the same each time, sync or async, and keeps what it was asked with."""
+
+    def __init__(self, answer: object, *, is_async: bool) -> None:
+        self.answer = answer
+        self.is_async = is_async
+        self.calls: list[tuple[object, ...]] = []
+
+    def __call__(self, *arguments: object) -> Any:  # noqa: ANN401 - whatever it was given
+        self.calls.append(arguments)
+        return self._later() if self.is_async else self._now()
+
+    async def _later(self) -> object:
+        return self._now()
+
+    def _now(self) -> object:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+both_colours = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+
+
+@both_colours
+@pytest.mark.parametrize(("count", "outcome"), [(LIMIT, Kept), (LIMIT + 1, Offloaded)])
+def test_the_frameworks_own_count_decides(*, is_async: bool, count: int, outcome: type) -> None:
+    measure = Asked(count, is_async=is_async)
+
+    assert isinstance(offloader().offload([BIG], tool_name="t", measured_tokens=measure), outcome)
+    assert isinstance(asyncio.run(offloader().aoffload([BIG], tool_name="t", measured_tokens=measure)), outcome)
+    assert measure.calls == [(), ()]
+
+
+def test_a_result_that_certainly_fits_is_not_counted_by_anybody() -> None:
+    measure = Asked(1_000_000, is_async=False)
+
+    outcome = offloader().offload([SMALL], tool_name="t", measured_tokens=measure)
+
+    assert isinstance(outcome, Kept)
+    assert measure.calls == []
+
+
+def test_what_is_not_certain_is_asked() -> None:
+    measure = Asked(1, is_async=False)
+
+    outcome = offloader().offload([MediaBlock(b"x" * 10, "image/png")], tool_name="t", measured_tokens=measure)
+
+    assert isinstance(outcome, Kept)
+    assert measure.calls == [()]
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("no network"), "many", None])
+def test_a_count_that_fails_leaves_the_decision_to_the_counter(answer: object) -> None:
+    measure = Asked(answer, is_async=False)
+
+    assert isinstance(offloader().offload([BIG], tool_name="t", measured_tokens=measure), Offloaded)
+
+
+def test_a_count_that_fails_is_reported() -> None:
+    events: list[Any] = []
+    measure = Asked(RuntimeError("no network"), is_async=False)
+
+    offloader(on_event=events.append).offload([BIG], tool_name="t", measured_tokens=measure)
+
+    assert [event.kind for event in events] == ["failed", "offloaded"]
+    assert "measured_tokens of 't'" in events[0].reason
+
+
+@both_colours
+async def test_the_last_word_keeps_a_result_of_any_size(*, is_async: bool) -> None:
+    confirm = Asked(answer=False, is_async=is_async)
+
+    outcome = await offloader(max_inline_tokens=LIMIT).aoffload([BIG], tool_name="t", confirm=confirm)
+
+    assert isinstance(outcome, Kept)
+    assert outcome.reason == "policy"
+    assert len(confirm.calls) == 1
+
+
+def test_the_last_word_is_asked_with_the_tokens_of_the_result() -> None:
+    confirm = Asked(answer=True, is_async=False)
+
+    outcome = offloader().offload([BIG], tool_name="t", measured_tokens=4_321, confirm=confirm)
+
+    assert isinstance(outcome, Offloaded)
+    assert confirm.calls == [(4_321,)]
+
+
+@pytest.mark.parametrize("policy", [None, Never()])
+def test_the_last_word_is_not_asked_about_what_stays(policy: Any) -> None:  # noqa: ANN401 - a policy or None
+    confirm = Asked(answer=True, is_async=False)
+    block = BIG if policy is not None else TextBlock("é" * LIMIT)
+
+    assert isinstance(offloader().offload([block], tool_name="t", policy=policy, confirm=confirm), Kept)
+    assert confirm.calls == []
+
+
+def test_the_last_word_is_asked_whatever_the_policy_that_fired() -> None:
+    outcome = offloader().offload([SMALL], tool_name="t", policy=Always(), confirm=Asked(answer=False, is_async=False))
+
+    assert isinstance(outcome, Kept)
+
+
+# What is certain at next to no cost.
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [None, OverTokens(300), OverChars(100), Never(), Always(), lambda _: True],
+    ids=["none", "tokens", "characters", "never", "always", "function"],
+)
+@pytest.mark.parametrize("is_error", [False, True])
+@pytest.mark.parametrize("length", [0, 1, 299, 300, 301, 600, 601, 50_000, 50_001, 300_000])
+@pytest.mark.parametrize("character", ["x", "é", "漢", "\ud800"], ids=ascii)
+def test_what_keeps_at_once_is_what_stays(*, policy: Any, is_error: bool, length: int, character: str) -> None:  # noqa: ANN401
+    subject = offloader(policies={} if policy is None else {"t": policy})
+    texts = [character * (length // 2), character * (length - length // 2)]
+
+    if subject.keeps(texts, tool_name="t", is_error=is_error):
+        assert isinstance(subject.offload([*map(TextBlock, texts)], tool_name="t", is_error=is_error), Kept)
+        assert subject.stats().results == 2
+
+
+def test_what_is_small_keeps_at_once_and_is_counted() -> None:
+    subject = offloader()
+
+    assert subject.keeps(["x" * 300, "x" * 300], tool_name="t")
+    assert not subject.keeps(["x" * 300, "x" * 301], tool_name="t")
+    assert subject.keeps(["x" * 5_000], tool_name="t", is_error=True)
+    assert subject.stats().results == 2
+
+
+def test_nothing_is_certain_where_somebody_listens_or_policies_are_asked() -> None:
+    assert not offloader(on_event=print).keeps(["x"], tool_name="t")
+    assert not offloader(policies={"*": lambda _: False}).keeps(["x"], tool_name="t")
+    assert not offloader(policies={"*": Always()}).keeps(["x"], tool_name="t")
+
+
+def test_a_last_word_that_fails_is_none() -> None:
+    confirm = Asked(RuntimeError("broken"), is_async=False)
+
+    assert isinstance(offloader().offload([BIG], tool_name="t", confirm=confirm), Offloaded)

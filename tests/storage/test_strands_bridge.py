@@ -1,0 +1,221 @@
+"""The bridges to Strands' storages: the contract over a unified one, and the older ones that name references."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import (
+    ByteCounter,
+    CorruptContent,
+    NamesReferences,
+    Offloaded,
+    Offloader,
+    ReferenceExpired,
+    Storage,
+    StorageError,
+    StrandsOffloaderStorageBridge,
+    StrandsStorageBridge,
+    TextBlock,
+)
+from coatcheck.testing import DeletesContract, ListsContract, StorageContract
+from coatcheck.testing.samples import make_entry
+from coatcheck.testing.storage import save
+from coatcheck.testing.suite import settle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+KEY = make_entry(b"content").key
+BIG = TextBlock("".join(f"line {number}\n" for number in range(5_000)))
+
+
+class Unified:
+    """Strands' unified storage, sync."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, bytes] = {}
+        self.threads: set[str] = set()
+
+    def write(self, key: str, data: bytes) -> None:
+        self.threads.add(threading.current_thread().name)
+        self.held[key] = data
+
+    def read(self, key: str) -> bytes | None:
+        return self.held.get(key)
+
+    def delete(self, key: str) -> None:
+        self.held.pop(key, None)
+
+    def list(self, query: str) -> Iterable[str]:
+        return sorted(key for key in self.held if key.startswith(query))
+
+
+class AsyncUnified:
+    """The same, async, as Strands ships it."""
+
+    def __init__(self) -> None:
+        self.sync = Unified()
+
+    async def write(self, key: str, data: bytes) -> None:
+        self.sync.write(key, data)
+
+    async def read(self, key: str) -> bytes | None:
+        return self.sync.read(key)
+
+    async def delete(self, key: str) -> None:
+        self.sync.delete(key)
+
+    async def list(self, query: str) -> Iterable[str]:
+        return self.sync.list(query)
+
+
+class UnifiedContract(StorageContract, DeletesContract, ListsContract):
+    now = 1_000.0
+
+    def make_older(self, storage: Storage, key: str) -> bool:
+        self.now += 60
+        return True
+
+
+class TestOverASyncStorage(UnifiedContract):
+    @pytest.fixture
+    def storage(self) -> StrandsStorageBridge:
+        return StrandsStorageBridge(Unified(), clock=lambda: self.now)
+
+
+class TestOverAnAsyncStorage(UnifiedContract):
+    @pytest.fixture
+    def storage(self) -> StrandsStorageBridge:
+        return StrandsStorageBridge(AsyncUnified(), clock=lambda: self.now)
+
+
+def test_keys_stand_behind_the_prefix() -> None:
+    storage = Unified()
+    entry = make_entry(b"content")
+
+    save(StrandsStorageBridge(storage), entry)
+    save(StrandsStorageBridge(storage, prefix=""), entry)
+
+    assert sorted(storage.held) == sorted([entry.key, f"offloader/{entry.key}"])
+
+
+def test_what_strands_own_offloader_wrote_can_be_loaded() -> None:
+    storage = Unified()
+    storage.write(f"offloader/{KEY}", b"\x00\x0atext/plainhello")
+
+    found = settle(StrandsStorageBridge(storage).load(KEY))
+
+    assert found is not None
+    assert (found.content, found.content_type, found.metadata) == (b"hello", "text/plain", {})
+
+
+def test_what_others_wrote_is_not_listed() -> None:
+    storage = Unified()
+    storage.write("offloader/tooluse_1_0", b"\x00\x0atext/plainhello")
+    storage.write(f"session/{KEY}", b"theirs")
+
+    assert settle(StrandsStorageBridge(storage).entries("")) == []
+
+
+@pytest.mark.parametrize(
+    "frame", [b"", b"\x00", b"\x00\x00x", b"\x00\x09text", b"\x00\x02{}x", b"\x00\x02{[x", b"\x00\x01\xff"]
+)
+def test_what_is_no_frame_is_corrupt(frame: bytes) -> None:
+    storage = Unified()
+    storage.write(f"offloader/{KEY}", frame)
+
+    with pytest.raises(CorruptContent, match=f"offloader/{KEY}"):
+        settle(StrandsStorageBridge(storage).load(KEY))
+
+
+def test_more_metadata_than_a_frame_holds_is_refused() -> None:
+    with pytest.raises(StorageError, match="65,535"):
+        save(StrandsStorageBridge(Unified()), make_entry(b"content", long="x" * 70_000))
+
+
+async def test_a_sync_storage_is_called_off_the_loop() -> None:
+    storage = Unified()
+    offloader = Offloader(StrandsStorageBridge(storage), max_result_tokens=600, token_counter=ByteCounter())
+
+    assert isinstance(await offloader.aoffload([BIG], tool_name="t"), Offloaded)
+    assert threading.current_thread().name not in storage.threads
+
+
+# The older storages, which name their references.
+
+
+class Shelf:
+    """A storage of Strands' offloader, as a user may write one: `store` sync."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[bytes, str]] = {}
+        self.threads: set[str] = set()
+
+    def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+        self.threads.add(threading.current_thread().name)
+        reference = f"shelf_{len(self.held)}_{key}"
+        self.held[reference] = (content, content_type)
+        return reference
+
+    def retrieve(self, reference: str) -> tuple[bytes, str]:
+        return self.held[reference]
+
+
+class AsyncShelf:
+    def __init__(self) -> None:
+        self.sync = Shelf()
+
+    async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+        return self.sync.store(key, content, content_type)
+
+    async def retrieve(self, reference: str) -> tuple[bytes, str]:
+        return self.sync.retrieve(reference)
+
+
+@pytest.fixture(params=[Shelf, AsyncShelf])
+def shelf(request: pytest.FixtureRequest) -> Shelf | AsyncShelf:
+    made: Shelf | AsyncShelf = request.param()
+    return made
+
+
+def test_it_is_a_storage_that_names_its_references(shelf: Shelf | AsyncShelf) -> None:
+    bridge = StrandsOffloaderStorageBridge(shelf)
+
+    assert isinstance(bridge, NamesReferences)
+    assert not isinstance(bridge, Storage)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_an_offloader_stores_and_reads_back(shelf: Shelf | AsyncShelf, *, is_async: bool) -> None:
+    offloader = Offloader(StrandsOffloaderStorageBridge(shelf), max_result_tokens=600, token_counter=ByteCounter())
+
+    if is_async:
+        outcome = asyncio.run(offloader.aoffload([BIG], tool_name="search", scope="one"))
+        content = asyncio.run(offloader.aload(str(outcome.references[0]), scope="one"))
+    else:
+        outcome = offloader.offload([BIG], tool_name="search", scope="one")
+        content = offloader.load(str(outcome.references[0]), scope="one")
+
+    assert str(outcome.references[0]).startswith("shelf_0_search_")
+    assert content.text == BIG.text
+
+
+def test_what_is_gone_is_expired(shelf: Shelf | AsyncShelf) -> None:
+    offloader = Offloader(StrandsOffloaderStorageBridge(shelf), max_result_tokens=600, token_counter=ByteCounter())
+    reference = str(offloader.offload([BIG], tool_name="search").references[0])
+    (shelf.sync if isinstance(shelf, AsyncShelf) else shelf).held.clear()
+
+    with pytest.raises(ReferenceExpired):
+        offloader.load(reference)
+
+
+async def test_a_sync_store_is_called_off_the_loop() -> None:
+    shelf = Shelf()
+    offloader = Offloader(StrandsOffloaderStorageBridge(shelf), max_result_tokens=600, token_counter=ByteCounter())
+
+    assert isinstance(await offloader.aoffload([BIG], tool_name="t"), Offloaded)
+    assert threading.current_thread().name not in shelf.threads
