@@ -36,5 +36,6 @@ STRANDS: Mapping[str, str] = {
     "hostile tool name with dots and slashes": _NAME,
     "hostile tool name of 1,400 characters": _NAME,
     "hostile tool name that breaks lines": _NAME,
+    "parallel calls over the step budget": _BY_CALL,
     "hostile call id that is empty": "Strands takes a call without an id for an incomplete one, and drops it",
 }

@@ -36,6 +36,7 @@ class Conversation:
 
     base_url: str
     model: Model
+    final_answer: str = FINAL_ANSWER
     bodies: list[dict[str, Any]] = field(default_factory=list)
     error: BaseException | None = None
 
@@ -55,7 +56,8 @@ class Conversation:
         except Exception as error:  # noqa: BLE001 - shown to the test, which runs on another thread
             self.error = error
             return Response("the script failed", status=400)  # no client tries again after a 400
-        return streamed(calls) if body.get("stream") else whole(calls)
+        says = None if calls else self.final_answer
+        return streamed(calls, says) if body.get("stream") else whole(calls, says)
 
 
 class ScriptedServer:
@@ -76,10 +78,10 @@ class ScriptedServer:
             yield self
 
     @contextmanager
-    def conversation(self, model: Model) -> Iterator[Conversation]:
+    def conversation(self, model: Model, *, final_answer: str = FINAL_ANSWER) -> Iterator[Conversation]:
         """Serve one conversation until the end of the block; if the script failed, raise that instead."""
         number = str(next(self._numbers))
-        conversation = Conversation(self._http.url_for(f"/{number}"), model)
+        conversation = Conversation(self._http.url_for(f"/{number}"), model, final_answer)
         self._conversations[number] = conversation
         try:
             yield conversation
@@ -104,17 +106,17 @@ def received(content: str | list[dict[str, Any]]) -> Received:
     return Received(text="\n".join(texts), raw=json.dumps(content, ensure_ascii=False))
 
 
-def whole(calls: Sequence[ModelCall]) -> Response:
+def whole(calls: Sequence[ModelCall], says: str | None) -> Response:
     """Return a completion in one piece."""
-    message = {"role": "assistant", "content": None if calls else FINAL_ANSWER, "tool_calls": tool_calls(calls) or None}
+    message = {"role": "assistant", "content": says, "tool_calls": tool_calls(calls) or None}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(calls)}
     return Response(json.dumps(completion("chat.completion", choice)), content_type="application/json")
 
 
-def streamed(calls: Sequence[ModelCall]) -> Response:
+def streamed(calls: Sequence[ModelCall], says: str | None) -> Response:
     """Return a completion as server-sent events: one with the message, one with the reason why it ended."""
     indexed = [{"index": index, **call} for index, call in enumerate(tool_calls(calls))]
-    delta = {"role": "assistant", "content": None if calls else FINAL_ANSWER, "tool_calls": indexed or None}
+    delta = {"role": "assistant", "content": says, "tool_calls": indexed or None}
     choices = (
         {"index": 0, "delta": delta, "finish_reason": None},
         {"index": 0, "delta": {}, "finish_reason": finish_reason(calls)},

@@ -6,6 +6,7 @@ A harness builds the agent and runs it, sync or async. What the fixture's blocks
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,9 @@ from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_strands import ContextOffloader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from strands.agent import AgentResult
     from strands.plugins import Plugin
     from strands.types.tools import AgentTool
 
@@ -39,28 +41,45 @@ class StrandsHarness:
         self._server = server
 
     def run(self, case: Run) -> Transcript:
-        with self._server.conversation(case.model) as conversation:
-            agent = agent_of(case, self._model(conversation))
-            agent(QUESTION)
-            return with_what_is_not_sent(conversation.transcript(), agent)
+        with ExitStack() as serving:
+            agent, conversation = self._enter(serving, case)
+            result = agent(QUESTION)
+            return transcript_of(conversation, agent, result, case)
 
     async def arun(self, case: Run) -> Transcript:
-        with self._server.conversation(case.model) as conversation:
-            agent = agent_of(case, self._model(conversation))
-            await agent.invoke_async(QUESTION)
-            return with_what_is_not_sent(conversation.transcript(), agent)
+        with ExitStack() as serving:
+            agent, conversation = self._enter(serving, case)
+            result = await agent.invoke_async(QUESTION)
+            return transcript_of(conversation, agent, result, case)
+
+    def _enter(self, serving: ExitStack, case: Run) -> tuple[Agent, Conversation]:
+        conversation = serving.enter_context(self._server.conversation(case.model))
+        delegates = [
+            self._delegate(serving, name, *results.values())
+            for name, results in case.tools.items()
+            if name in case.final_tools
+        ]
+        return agent_of(case, self._model(conversation), delegates), conversation
+
+    def _delegate(self, serving: ExitStack, name: str, result: Returned) -> AgentTool:
+        """Return what gives an answer to the user in Strands: an agent to which the question is passed on."""
+        text = "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
+        conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text))
+        agent = Agent(self._model(conversation), callback_handler=None)
+        return agent.as_tool(name=name, description="Answers.", delegate=True)
 
     def _model(self, conversation: Conversation) -> OpenAIModel:
         arguments = {"base_url": conversation.base_url, "api_key": "none", "max_retries": 0}
         return OpenAIModel(client_args=arguments, model_id="scripted")
 
 
-def agent_of(case: Run, model: OpenAIModel) -> Agent:
+def agent_of(case: Run, model: OpenAIModel, delegates: Sequence[AgentTool] = ()) -> Agent:
     """Return the agent of a run."""
     plugins: list[Plugin] = []
     if case.offloader is not None:
         plugins = [ContextOffloader(case.offloader, scope=case.scope, native_media=False)]
-    tools: list[Any] = [tool_of(name, results) for name, results in case.tools.items()]
+    own = {name: results for name, results in case.tools.items() if name not in case.final_tools}
+    tools: list[Any] = [*(tool_of(name, results) for name, results in own.items()), *delegates]
     # Strands' default would drop the first messages of a conversation with many pages.
     keeping_all = NullConversationManager()
     return Agent(model, tools=tools, plugins=plugins, callback_handler=None, conversation_manager=keeping_all)
@@ -94,14 +113,16 @@ def native_block(block: Block) -> dict[str, Any]:
             return {"guardContent": {"text": {"text": block.native}}}
 
 
-def with_what_is_not_sent(transcript: Transcript, agent: Agent) -> Transcript:
+def transcript_of(conversation: Conversation, agent: Agent, result: AgentResult, case: Run) -> Transcript:
     """Return the transcript with the blocks that the client does not send, as they stand in the conversation."""
+    transcript = conversation.transcript()
     results = [
         block["toolResult"] for message in agent.messages for block in message["content"] if "toolResult" in block
     ]
-    assert len(results) == len(transcript.received)
-    received = [whole(one, result["content"]) for one, result in zip(transcript.received, results, strict=True)]
-    return replace(transcript, received=tuple(received))
+    sent = results[: len(results) - len(case.final_tools)]  # the model does not see the answer to the user
+    received = [whole(one, result["content"]) for one, result in zip(transcript.received, sent, strict=True)]
+    answer = "\n".join(block["text"] for block in result.message["content"]) if case.final_tools else None
+    return replace(transcript, received=tuple(received), answer=answer)
 
 
 def whole(received: Received, content: list[Any]) -> Received:
