@@ -37,7 +37,8 @@ NETWORK_THREADS = 16
 """Threads that wait for a network hold no lock; sixteen keep a storage busy without flooding it."""
 
 TIME_LIMIT_SECONDS = 30.0
-"""How long one call to a storage that is async or not local may take before it counts as failed."""
+"""How long one call to a storage that is async or not local may take before it counts as failed. In the sync shell only
+what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

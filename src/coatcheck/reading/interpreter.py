@@ -184,14 +184,12 @@ class _Interpreter(TreeInterpreter):
             self._meter.charge_text(min(len(left), len(right)))
 
     def visit_flatten(self, node: Any, value: Any) -> Any:  # noqa: ANN401
-        flat = super().visit_flatten(node, value)
-        self._meter.charge(len(flat or ()))
-        return flat
-
-    def visit_slice(self, node: Any, value: Any) -> Any:  # noqa: ANN401
-        if isinstance(value, list):
-            self._meter.charge(len(value) // 8)  # copied, not interpreted
-        return super().visit_slice(node, value)
+        nested = self.visit(node["children"][0], value)
+        if not isinstance(nested, list):
+            return None
+        # Paid before it is built: [@,@,...][] names one list of millions some hundred times.
+        self._meter.charge(sum(len(item) if isinstance(item, list) else 1 for item in nested))
+        return [part for item in nested for part in (item if isinstance(item, list) else (item,))]
 
 
 def _kind(value: object) -> str:
