@@ -151,6 +151,7 @@ def download_encoding(name: str) -> None:
 def _bundled_ranks() -> dict[bytes, int]:
     packed = files(__package__).joinpath(f"{BUNDLED}.tiktoken.gz").read_bytes()
     ranks = {}
+    # Line by line: dict(map(...)) takes two thirds of the time, but in one step, and no other thread gets a turn.
     for line in gzip.decompress(packed).splitlines():
         token, rank = line.split()
         ranks[base64.b64decode(token)] = int(rank)
