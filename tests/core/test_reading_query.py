@@ -332,9 +332,33 @@ def test_json_that_is_nested_without_end_is_refused() -> None:
         stored('{"a":' * 200_000).ask(query="@")
 
 
-def test_an_integer_without_end_is_no_value() -> None:
-    with pytest.raises(InvalidRequest, match="neither JSON"):
-        stored("9" * 100_000).ask(query="@")
+@pytest.mark.parametrize("text", ['{"a": %s}', "[\n%s\n]", '{"a": 1}\n{"a": %s}\n', "%s"])
+def test_a_number_of_more_digits_than_python_reads_is_named(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="a number of thousands of digits"):
+        stored(text % ("9" * 5_000)).ask(query="@")
+    assert stored(text % ("9" * 4_000)).ask(query="@").text
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        pytest.param("[29]", '"b": 29', id="the lines take most of the budget"),
+        pytest.param("[0:3] | [2].b", "2", id="the lines take more than the budget"),
+        pytest.param("a || a || a || a", None, id="a line that was not looked at may have it"),
+        pytest.param("b || b || b || b", None, id="some lines gave a result"),
+    ],
+)
+def test_a_query_for_the_list_of_all_lines_has_a_budget_of_its_own(
+    query: str, found: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreter, "MAX_UNITS", 100)
+    lines = stored("".join(f'{{"b": {number}}}\n' for number in range(30)) + '{"a": 1}\n')
+
+    if found is not None:
+        assert found in lines.ask(query=query).text
+    else:
+        with pytest.raises(InvalidRequest, match="too much work"):
+            lines.ask(query=query)
 
 
 def test_a_result_that_is_too_large_to_print_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
