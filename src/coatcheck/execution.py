@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
+from coatcheck.forks import in_forked_child
 
 __all__ = ("Effect", "Steps", "arun", "beside", "off_loop", "run")
 
@@ -234,5 +234,4 @@ def _start_afresh() -> None:
     _background_loop = _BackgroundLoop()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh)
+in_forked_child(_start_afresh)

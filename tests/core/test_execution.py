@@ -210,3 +210,43 @@ def test_a_forked_child_offloads_although_its_parents_threads_are_gone(shell: st
     )
 
     assert done.stdout.strip() == "0", done.stderr
+
+
+@FORKS
+@pytest.mark.parametrize("held", ["the vocabulary is loaded", "results are counted"])
+def test_a_forked_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_held(held: str) -> None:
+    done = _run(
+        f"""
+        import os, signal, threading
+        import tiktoken
+        from coatcheck import Offloader, TextBlock, vocabulary
+
+        offloader = Offloader()
+        ranks = vocabulary._bundled_ranks
+        holding = threading.Event()
+
+        def wait() -> None:
+            holding.set()
+            threading.Event().wait()
+
+        def count() -> None:
+            with offloader._recorder._lock:
+                wait()
+
+        def load() -> None:
+            vocabulary._bundled_ranks = wait
+            vocabulary.load_vocabulary("o200k_base")
+
+        threading.Thread(target=load if {held!r} == "the vocabulary is loaded" else count, daemon=True).start()
+        assert holding.wait({PATIENCE})
+        vocabulary._bundled_ranks = ranks
+        child = os.fork()
+        if not child:
+            signal.alarm({PATIENCE})  # ends a child that waits for ever
+            outcome = offloader.offload([TextBlock("some words " * 20_000)], tool_name="t")
+            os._exit(0 if outcome.references and offloader.stats().offloaded == 1 else 1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+
+    assert done.stdout.strip() == "0", done.stderr
