@@ -10,9 +10,8 @@ import logging
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from coatcheck.forks import ForkSafeLock
-
 from coatcheck.errors import InvalidRequest
+from coatcheck.forks import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -149,6 +149,22 @@ async def test_large_content_is_hashed_on_threads_that_wait_for_nothing(monkeypa
     assert hashed[len(BIG.text)] == "coatcheck-local"
 
 
+def test_two_results_are_prepared_at_once() -> None:
+    together = threading.Barrier(2)
+    cutting = threading.local()
+
+    class Meeting(ByteCounter):
+        def head(self, text: str, limit: int) -> str:
+            if not hasattr(cutting, "met"):  # the first cut of each thread, for its preview
+                cutting.met = together.wait(PATIENCE)
+            return super().head(text, limit)
+
+    offloader = _offloader(InMemoryStorage(), token_counter=Meeting())
+    with ThreadPoolExecutor(2) as threads:
+        outcomes = threads.map(lambda name: offloader.offload([BIG], tool_name=name), ("one", "other"))
+        assert all(isinstance(outcome, Offloaded) for outcome in outcomes)
+
+
 def _run(script: str) -> subprocess.CompletedProcess[str]:
     # The tests may run from a wheel: what this process imports, the script must find too.
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
