@@ -11,7 +11,7 @@ import inspect
 import os
 import time
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
@@ -74,26 +74,22 @@ class _Departing:
     def __init__(self, text: str, content_type: str, prepare: Callable[[Previewed], tuple[int, str] | None]) -> None:
         self.data, self._starts = encode_bytes(text)
         self._text, self._content_type, self._prepare = text, content_type, prepare
+        self._ready: tuple[Encoded, Previewed, tuple[int, str] | None] | None = None
 
-    @cached_property
-    def lines(self) -> Encoded:
-        """Where the lines lie."""
-        return index_text(self._text, self.data, self._starts)
+    def ready(self) -> tuple[Encoded, Previewed, tuple[int, str] | None]:
+        """Return where the lines lie, the text as previews see it, and what the placeholder may take over; made once.
 
-    @cached_property
-    def content(self) -> Previewed:
-        """The text as previews see it."""
-        return Previewed(text=self._text, content_type=self._content_type, lines=self.lines.lines)
-
-    @cached_property
-    def prepared(self) -> tuple[int, str] | None:
-        """What the placeholder may take over; see ``Item``."""
-        return self._prepare(self.content)
+        No cached_property: up to Python 3.11 its lock lets no two results be prepared at once.
+        """
+        if self._ready is None:
+            lines = index_text(self._text, self.data, self._starts)
+            content = Previewed(text=self._text, content_type=self._content_type, lines=lines.lines)
+            self._ready = lines, content, self._prepare(content)
+        return self._ready
 
     def describe(self) -> Encoded:
         """Return where the lines lie, and prepare the rest."""
-        _ = self.prepared
-        return self.lines
+        return self.ready()[0]
 
 
 class Engine:
@@ -293,7 +289,8 @@ class Engine:
                 content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
                 leaving = _Departing(text, content_type, prepare)
                 saved = yield from save(leaving.data, content_type, describe=leaving.describe)
-                item = replace(item, content=leaving.content, prepared=leaving.prepared)
+                _, content, prepared = leaving.ready()
+                item = replace(item, content=content, prepared=prepared)
             case MediaBlock():
                 if not block.data:
                     return item

@@ -7,11 +7,11 @@ callback and writes the log, and none of the three can disturb the agent.
 from __future__ import annotations
 
 import logging
-import threading
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from coatcheck.errors import InvalidRequest
+from coatcheck.forks import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +102,7 @@ class Recorder:
             msg = f"on_event must be callable, not {on_event!r}"
             raise InvalidRequest(msg)
         self._on_event = on_event
-        self._lock = threading.Lock()  # an addition reads and writes; two threads must not do that at once
+        self._lock = ForkSafeLock()  # an addition reads and writes; two threads must not do that at once
         self._counts = dict.fromkeys((field.name for field in fields(Stats)), 0)
 
     @property

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
+from coatcheck.forks import in_forked_child
 
 __all__ = ("Effect", "Steps", "arun", "beside", "off_loop", "run")
 
@@ -37,7 +37,8 @@ NETWORK_THREADS = 16
 """Threads that wait for a network hold no lock; sixteen keep a storage busy without flooding it."""
 
 TIME_LIMIT_SECONDS = 30.0
-"""How long one call to a storage that is async or not local may take before it counts as failed."""
+"""How long one call to a storage that is async or not local may take before it counts as failed. In the sync shell only
+what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,5 +234,4 @@ def _start_afresh() -> None:
     _background_loop = _BackgroundLoop()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh)
+in_forked_child(_start_afresh)

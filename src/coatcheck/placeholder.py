@@ -31,9 +31,6 @@ LAST_SHOWN = 2
 _ROUNDS = 3
 """How often the previews are made smaller before the placeholder does without them."""
 
-_HEADING_TOKENS = 48
-"""Room for the heading of one of several previews."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
@@ -177,10 +174,10 @@ def _previews(items: Sequence[Item], counter: TokenCounter, *, budget: int) -> s
     made: dict[int, str] = {}
     left = budget
     for position, (number, item) in enumerate(sorted(enumerate(texts), key=lambda pair: _length(pair[1]))):
-        share = left // (len(texts) - position) - _HEADING_TOKENS
+        heading = f"{block_heading(item.reference)}\n" if item.reference is not None else ""
+        share = left // (len(texts) - position) - counter.count(heading)
         shown = preview(item.content, counter, budget=share) if item.content is not None and share > 0 else ""
         if shown:
-            heading = f"{block_heading(item.reference)}\n" if item.reference is not None else ""
             made[number] = f"{heading}{shown}"
             left -= counter.count(made[number]) + 1
     return "\n\n".join(made[number] for number in sorted(made))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
 from coatcheck.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
-from coatcheck.tokens import Estimate, TokenCounter, estimate_tokens, fits_bytes
+from coatcheck.tokens import Estimate, TokenCounter, estimate_tokens, utf8_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -166,9 +166,9 @@ class Measure:
 def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
     """Return True if the blocks are text of at most ``limit`` UTF-8 bytes, hence no more tokens; False is unknown."""
     for block in blocks:
-        if not isinstance(block, TextBlock) or not fits_bytes(block.text, limit):
+        if not isinstance(block, TextBlock) or len(block.text) > limit:
             return False
-        limit -= len(block.text) if block.text.isascii() else len(block.text) * 4
+        limit -= utf8_length(block.text)
         if limit < 0:
             return False
     return True

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 from hypothesis import given
 
 from coatcheck import InvalidRequest
 from coatcheck.blocks import JsonValue, json_text, to_valid_unicode
 from tests.core.strategies import json_values, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def _named(values: list[JsonValue]) -> Iterator[tuple[str, JsonValue]]:
+    return ((f"field {number}", value) for number, value in enumerate(values))
 
 
 def _same(left: JsonValue, right: JsonValue) -> bool:
@@ -29,6 +38,24 @@ def test_json_text_reads_back_as_the_very_same_value(value: JsonValue) -> None:
 )
 def test_what_orjson_would_change_is_kept(value: JsonValue) -> None:
     assert _same(json.loads(json_text(value)), value)
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("wrap", [list, tuple, lambda found: dict(_named(found))])
+def test_a_number_that_json_lacks_is_found_wherever_it_stands(
+    odd: float, wrap: Callable[[list[JsonValue]], Any]
+) -> None:
+    for place in range(3):
+        found: list[JsonValue] = [None, 1.5, "null"]
+        found[place] = odd
+        value = wrap([None, {"deep": wrap([wrap(found), None])}])
+        assert json_text(value) == json.dumps(value, separators=(",", ":"))
+
+
+def test_a_value_with_null_in_it_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orjson, "loads", lambda _: pytest.fail("parsed"))
+
+    assert json_text([None, "null", 1.5, [{}]]) == '[null,"null",1.5,[{}]]'
 
 
 @pytest.mark.parametrize("value", [object(), {"when": {1, 2}}, b"bytes", [complex(1)]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -311,6 +311,19 @@ def test_load_refuses_bytes_that_are_not_what_was_saved() -> None:
         with pytest.raises(CorruptContent):
             call(reference)
     assert offloader.stats().failed == 1  # retrieve reports it; load raises to the host
+
+
+def test_load_refuses_bytes_whose_full_digest_is_another() -> None:
+    storage = DictStorage()
+    offloader = _offloader(storage)
+    reference = _reference(offloader.offload([BIG], tool_name="t"))
+    [(key, entry)] = storage.kept.items()
+    # Only the first 16 digits stand in the key: two contents that share them differ in the rest.
+    other = entry.metadata["sha256"][:16] + "0" * 48
+    storage.kept[key] = replace(entry, metadata={**entry.metadata, "sha256": other})
+
+    with pytest.raises(CorruptContent, match="SHA-256"):
+        offloader.load(reference)
 
 
 async def test_expand_puts_stored_text_in_the_place_of_its_references_only() -> None:

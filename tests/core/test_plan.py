@@ -35,7 +35,7 @@ from coatcheck.plan import (
     fit_step,
     media_tokens,
 )
-from tests.core.strategies import blocks
+from tests.core.strategies import blocks, texts
 
 if TYPE_CHECKING:
     from coatcheck.policy import Rule
@@ -138,6 +138,13 @@ def test_a_small_threshold_is_taken_at_its_word(threshold: int, limit: int | Non
 def test_certainly_within_is_never_wrong(content: list[Block], limit: int) -> None:
     if certainly_within(content, limit):
         assert not Measure(content, TiktokenCounter()).local_exceeds(limit)
+
+
+@given(content=st.lists(st.builds(TextBlock, texts(pieces=4)), max_size=4), limit=st.integers(0, 200))
+def test_text_is_certainly_within_a_limit_of_as_many_bytes(content: list[Block], limit: int) -> None:
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in Measure(content, ByteCounter()).texts if text)
+
+    assert certainly_within(content, limit) == (size <= limit)
 
 
 @given(content=st.lists(blocks(), max_size=5), limit=st.integers(0, 5_000))

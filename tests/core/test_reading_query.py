@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 import warnings
+from typing import TYPE_CHECKING
 
 import jmespath
 import pytest
@@ -18,6 +20,9 @@ from coatcheck.reading.records import parse_json, render
 from coatcheck.tokens import ByteCounter
 from tests.core.reading_driver import REFERENCE, attempt, body, foreign, shown, stored
 from tests.core.strategies import json_values, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ORDERS = [{"id": n, "who": f"customer {n}", "total": n / 4, "tags": ["a", "b"]} for n in range(120)]
 
@@ -272,6 +277,54 @@ def test_hostile_queries_end_within_their_budget(query: str, content: str) -> No
         assert ByteCounter().count(answer.text) <= 2_500
 
 
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        pytest.param("@ == @", [[[0] * 10] * 10], id="comparing walks"),
+        pytest.param("to_string(@)", [[0] * 60] * 2, id="printing walks"),
+        pytest.param("'a' == 'b' || @ == @", "x" * 7_000, id="long texts are compared"),
+        pytest.param("keys(@)", dict.fromkeys(map(str, range(120))), id="functions look at their arguments"),
+        pytest.param("starts_with(@, 'a')", "x" * 7_000, id="functions look at long texts"),
+        pytest.param("join(@[0], @[1:])", ["x" * 700, *[""] * 20], id="joining repeats the separator"),
+    ],
+)
+def test_what_a_step_builds_or_walks_through_is_charged(
+    query: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Evaluator(query).search(value) is not None
+    monkeypatch.setattr(interpreter, "MAX_UNITS", 100)
+
+    with pytest.raises(InvalidRequest, match="too much work"):
+        Evaluator(query).search(value)
+
+
+def test_a_list_that_is_named_again_and_again_is_not_flattened_before_it_is_charged() -> None:
+    query, value = "[" + "@," * 400 + "@][]", [0] * 100_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidRequest, match="too much work"):
+            Evaluator(query).search(value)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000  # the flat list would have 320 MB
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_walk_ends_where_the_budget_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = 0
+
+    class Counting(list[object]):
+        def __iter__(self) -> Iterator[object]:
+            nonlocal steps
+            for item in super().__iter__():
+                steps += 1
+                yield item
+
+    monkeypatch.setattr(interpreter, "MAX_RESULT_UNITS", 100)
+    with pytest.raises(InvalidRequest, match="too much work"):
+        interpreter.check_size(Counting([Counting([0] * 1_000)] * 1_000))
+    assert steps <= 101
+
+
 def test_json_that_is_nested_without_end_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"nested too deeply|neither JSON"):
         stored("[" * 500_000 + "]" * 500_000).ask(query="@")
@@ -279,9 +332,33 @@ def test_json_that_is_nested_without_end_is_refused() -> None:
         stored('{"a":' * 200_000).ask(query="@")
 
 
-def test_an_integer_without_end_is_no_value() -> None:
-    with pytest.raises(InvalidRequest, match="neither JSON"):
-        stored("9" * 100_000).ask(query="@")
+@pytest.mark.parametrize("text", ['{"a": %s}', "[\n%s\n]", '{"a": 1}\n{"a": %s}\n', "%s"])
+def test_a_number_of_more_digits_than_python_reads_is_named(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="a number of thousands of digits"):
+        stored(text % ("9" * 5_000)).ask(query="@")
+    assert stored(text % ("9" * 4_000)).ask(query="@").text
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        pytest.param("[29]", '"b": 29', id="the lines take most of the budget"),
+        pytest.param("[0:3] | [2].b", "2", id="the lines take more than the budget"),
+        pytest.param("a || a || a || a", None, id="a line that was not looked at may have it"),
+        pytest.param("b || b || b || b", None, id="some lines gave a result"),
+    ],
+)
+def test_a_query_for_the_list_of_all_lines_has_a_budget_of_its_own(
+    query: str, found: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreter, "MAX_UNITS", 100)
+    lines = stored("".join(f'{{"b": {number}}}\n' for number in range(30)) + '{"a": 1}\n')
+
+    if found is not None:
+        assert found in lines.ask(query=query).text
+    else:
+        with pytest.raises(InvalidRequest, match="too much work"):
+            lines.ask(query=query)
 
 
 def test_a_result_that_is_too_large_to_print_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

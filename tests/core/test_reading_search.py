@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coatcheck.errors import InvalidRequest
-from coatcheck.reading import MINIMUM_BUDGET, excerpts, rows, scan, search
+from coatcheck.reading import MINIMUM_BUDGET, Part, excerpts, rows, scan, search
+from coatcheck.reading.pattern import Matcher
 from coatcheck.tokens import ByteCounter
 from tests.core.reading_driver import REFERENCE, Stored, foreign, shown, split_lines, stored
 
@@ -405,3 +406,30 @@ def test_a_search_reads_everything_once_and_shows_from_what_it_has() -> None:
 def test_hostile_patterns_take_linear_time(pattern: str, text: str) -> None:
     # No clock here: what is quadratic or exponential runs into the time limit of the whole test run.
     assert Stored(data=text.encode(), characters=len(text), lines=1).ask(pattern=pattern).matches is not None
+
+
+def test_many_occurrences_in_a_long_line_are_looked_for_in_short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    find = Matcher.find
+
+    def counting(matcher: Matcher, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
+        nonlocal looked
+        looked += stop - start
+        return find(matcher, data, start, stop)
+
+    monkeypatch.setattr(Matcher, "find", counting)
+    answer = stored("a" * 1_000_000).ask(pattern="a.*b|a")
+
+    assert answer.matches == scan.MAX_HITS
+    assert looked < 64_000_000  # a look as long as a match may be, for each of them, would be 1.3 GB
+
+
+def test_what_is_kept_for_showing_matches_is_bounded() -> None:
+    kept = excerpts.Excerpts(0)
+    for number in range(10_000):
+        kept.add(number * 10_000, b"x" * 4_096)
+
+    with pytest.raises(StopIteration) as first:
+        next(kept.get(0, 4_096))
+    assert first.value.value == b"x" * 4_096
+    assert next(kept.get(4_000 * 10_000, 4_000 * 10_000 + 4_096)) == Part(4_000 * 10_000, 4_096)

@@ -81,6 +81,18 @@ def test_head_and_tail_use_most_of_their_budget(counter: TokenCounter) -> None:
     assert counter.count(counter.tail(text, 500)) > 490
 
 
+def test_a_slice_that_takes_more_tokens_alone_than_as_a_part_still_fits() -> None:
+    accented = "these\u0301"  # "these" is one token, but the accent belongs to its last letter
+    assert TIKTOKEN.count(accented[:4]) == 2
+    assert 0 < len(TIKTOKEN.head(accented, 1)) < 4
+    assert TIKTOKEN.count("'sthe") == 3  # "a's" and "the" are two
+    assert 0 < len(TIKTOKEN.tail("a'sthe", 2)) < len("'sthe")
+    for text in (accented, "a'sthe"):
+        for limit in (1, 2):
+            assert TIKTOKEN.count(TIKTOKEN.head(text, limit)) <= limit
+            assert TIKTOKEN.count(TIKTOKEN.tail(text, limit)) <= limit
+
+
 @pytest.mark.parametrize("cluster", ["e\u0301", "👍🏽", "👩‍👩‍👧", "☂️", "\r\n", "ก็"])
 @pytest.mark.parametrize("counter", COUNTERS)
 def test_a_cut_never_parts_a_character_from_its_marks(counter: TokenCounter, cluster: str) -> None:

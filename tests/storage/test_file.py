@@ -380,6 +380,7 @@ def test_an_entry_without_its_description_is_none_and_can_be_saved_again(storage
     save(storage, entry)
     entry_path(storage, entry).unlink()
     assert storage.load(entry.key) is None
+    assert storage.entries("") == []
 
     save(storage, entry)
 

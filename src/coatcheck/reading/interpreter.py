@@ -23,7 +23,7 @@ from coatcheck.reading import wording
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
 
-__all__ = ("MAX_UNITS", "Evaluator", "MismatchedType", "check_size")
+__all__ = ("MAX_UNITS", "Evaluator", "MismatchedType", "TooMuchWork", "check_size")
 
 MAX_UNITS = 1_000_000
 """Steps and sizes of one query, about a second of work."""
@@ -42,6 +42,10 @@ class MismatchedType(InvalidRequest):
     """A function got a value of a type that it does not take. On JSON Lines one record may, and the next may not."""
 
 
+class TooMuchWork(InvalidRequest):
+    """A query costs more than its budget."""
+
+
 class Evaluator:
     """One parsed query, and what is left of its budget."""
 
@@ -58,14 +62,19 @@ class Evaluator:
             raise InvalidRequest(wording.too_deep()) from None
         except (JMESPathError, LookupError, TypeError, AttributeError) as error:
             raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
+        self.start_afresh()
+
+    def start_afresh(self) -> None:
+        """Give the query its whole budget again."""
         self._interpreter = _Interpreter(_Meter(MAX_UNITS))
 
     def search(self, value: object) -> object:
-        """Return what the query selects from ``value``. Calls share one budget.
+        """Return what the query selects from ``value``. Calls share one budget, until the query starts afresh.
 
         Raises:
             MismatchedType: a function does not take what it got.
-            InvalidRequest: the query fails otherwise, or costs more than its budget.
+            TooMuchWork: the query costs more than what is left of its budget.
+            InvalidRequest: the query fails otherwise.
 
         """
         try:
@@ -87,7 +96,8 @@ def check_size(value: object) -> None:
     """Refuse a value that is too large to print, or that is none of JSON's.
 
     Raises:
-        InvalidRequest: select less.
+        TooMuchWork: it is too large; select less.
+        InvalidRequest: it holds an expression.
 
     """
     try:
@@ -105,7 +115,7 @@ class _Meter:
     def charge(self, units: int) -> None:
         self.left -= units
         if self.left < 0:
-            raise InvalidRequest(wording.too_much_work())
+            raise TooMuchWork(wording.too_much_work())
 
     def charge_text(self, characters: int) -> None:
         self.charge(characters // _CHARACTERS_PER_UNIT)
@@ -184,14 +194,12 @@ class _Interpreter(TreeInterpreter):
             self._meter.charge_text(min(len(left), len(right)))
 
     def visit_flatten(self, node: Any, value: Any) -> Any:  # noqa: ANN401
-        flat = super().visit_flatten(node, value)
-        self._meter.charge(len(flat or ()))
-        return flat
-
-    def visit_slice(self, node: Any, value: Any) -> Any:  # noqa: ANN401
-        if isinstance(value, list):
-            self._meter.charge(len(value) // 8)  # copied, not interpreted
-        return super().visit_slice(node, value)
+        nested = self.visit(node["children"][0], value)
+        if not isinstance(nested, list):
+            return None
+        # Paid before it is built: [@,@,...][] names one list of millions some hundred times.
+        self._meter.charge(sum(len(item) if isinstance(item, list) else 1 for item in nested))
+        return [part for item in nested for part in (item if isinstance(item, list) else (item,))]
 
 
 def _kind(value: object) -> str:

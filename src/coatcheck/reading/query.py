@@ -1,7 +1,8 @@
 """Queries: fields of JSON content, selected with JMESPath and shown by pages.
 
 On JSON Lines the query is applied to each line, and what it gives is listed with line numbers; where it gives nothing
-on any line, to the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well.
+on any line, to the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of the two has
+the whole budget of a query.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from coatcheck.blocks import to_valid_unicode
 from coatcheck.errors import InvalidRequest
 from coatcheck.reading import wording
 from coatcheck.reading.characters import resolve_offset
-from coatcheck.reading.interpreter import Evaluator, MismatchedType, check_size
+from coatcheck.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
 from coatcheck.reading.records import parse_json, parse_json_lines, render, render_records
 from coatcheck.reading.source import Answer
 from coatcheck.reading.walk import LARGEST_PART, fetch
@@ -53,6 +54,8 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
 def _evaluate(evaluator: Evaluator, data: bytes) -> _Result | None:
     try:
         content = parse_json(data)
+    except InvalidRequest:  # also a ValueError
+        raise
     except ValueError:
         return _evaluate_lines(evaluator, data)
     return _whole(evaluator, content)
@@ -62,16 +65,26 @@ def _evaluate_lines(evaluator: Evaluator, data: bytes) -> _Result | None:
     records = parse_json_lines(data)
     if records is None:
         raise InvalidRequest(wording.not_json())
-    results = []
+    results: list[tuple[int, object]] = []
+    exhausted: TooMuchWork | None = None
     for number, record in records:
         try:
             result = evaluator.search(record)
         except MismatchedType:
             continue
+        except TooMuchWork as error:
+            if results:
+                raise
+            exhausted = error
+            break
         if result is not None:
             results.append((number, result))
     if not results:
-        return _whole(evaluator, [record for _, record in records])
+        evaluator.start_afresh()
+        whole = _whole(evaluator, [record for _, record in records])
+        if whole is None and exhausted is not None:
+            raise exhausted  # a line that was not looked at may have what the list has not
+        return whole
     check_size([result for _, result in results])
     return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(records)))
 

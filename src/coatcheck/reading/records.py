@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from coatcheck.errors import InvalidRequest
+from coatcheck.reading import wording
 from coatcheck.reading.index import decode
 from coatcheck.reading.pattern import Matcher
 
@@ -30,6 +32,7 @@ def parse_json(data: bytes) -> object:
     """Return the value of a JSON text.
 
     Raises:
+        InvalidRequest: it holds a number of more digits than Python reads.
         ValueError: it is none.
         RecursionError: it is nested too deeply.
 
@@ -43,6 +46,7 @@ def parse_json_lines(data: bytes) -> list[tuple[int, object]] | None:
     Every line that is not empty holds a value, and there are at least two.
 
     Raises:
+        InvalidRequest: a value holds a number of more digits than Python reads.
         RecursionError: a value is nested too deeply.
 
     """
@@ -52,6 +56,8 @@ def parse_json_lines(data: bytes) -> list[tuple[int, object]] | None:
         for number, line in enumerate(data.split(b"\n"), start=1):
             if line.strip():
                 records.append((number, parse(line)))
+    except InvalidRequest:  # also a ValueError
+        raise
     except ValueError:
         return None
     return records if len(records) > 1 else None
@@ -93,4 +99,9 @@ def _parse(data: bytes) -> object:
 
 
 def _parse_standard(data: bytes) -> object:
-    return json.loads(decode(data).removeprefix(_BOM))
+    try:
+        return json.loads(decode(data).removeprefix(_BOM))
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # only int() raises it: it takes 4,300 digits, unless the host set another limit
+        raise InvalidRequest(wording.number_too_long()) from None

@@ -36,6 +36,7 @@ __all__ = (
     "none_behind",
     "not_json",
     "nothing_selected",
+    "number_too_long",
     "numbered",
     "numbered_window",
     "object_kind",
@@ -236,6 +237,11 @@ def too_large_to_query(size: int, limit: int) -> str:
 def not_json() -> str:
     """Refuse a query on text that does not parse."""
     return "content is neither JSON nor JSON Lines, so query cannot be used: use pattern, line_range or offset"
+
+
+def number_too_long() -> str:
+    """Refuse a query on content with a number that cannot be read."""
+    return "content holds a number of thousands of digits, which query cannot read: use pattern, line_range or offset"
 
 
 def too_much_work() -> str:

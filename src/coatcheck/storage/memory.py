@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import weakref
@@ -10,6 +9,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from coatcheck.errors import StorageError
+from coatcheck.forks import in_forked_child
 from coatcheck.policy import require_positive
 from coatcheck.storage.protocol import Listed, Stored
 
@@ -154,5 +154,4 @@ def _renew_all() -> None:
         storage._renew()  # noqa: SLF001 - this module's own
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+in_forked_child(_renew_all)

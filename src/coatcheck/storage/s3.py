@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from urllib.parse import quote, unquote, urlencode
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
 from coatcheck.execution import NETWORK_THREADS
+from coatcheck.forks import ForkSafeLock
 from coatcheck.references import is_storage_key, require_storage_key
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
@@ -316,14 +316,5 @@ def _code(error: Any) -> str:  # noqa: ANN401 - botocore's ClientError, which ca
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-_making_clients = threading.Lock()
+_making_clients = ForkSafeLock()
 """One for all storages: a client may be used by many threads, but two threads must not ask one session for clients."""
-
-
-def _renew_lock() -> None:
-    global _making_clients  # noqa: PLW0603 - a forked child must not wait for a thread that it does not have
-    _making_clients = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)

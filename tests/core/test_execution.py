@@ -1,0 +1,268 @@
+"""Where work runs: on which threads, for how long at most, and what a forked child makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coatcheck import ByteCounter, InMemoryStorage, Kept, Offloaded, Offloader, TextBlock, contents, execution
+from coatcheck.references import content_digest
+from tests.core.storages import AsyncDictStorage, DictStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from coatcheck import Outcome
+
+COUNTER = ByteCounter()
+BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
+LARGE = TextBlock("words of a large result\n" * 60_000)
+"""More than a megabyte, so that it is hashed on another thread."""
+
+REPOSITORY = Path(__file__).parents[2]
+
+PATIENCE = 20
+"""Seconds until a test that would wait for ever is given up. Nothing waits for so long where the code is right."""
+
+
+class SilentAsyncStorage(AsyncDictStorage):
+    """Never answers."""
+
+    async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        await asyncio.Event().wait()
+
+
+class SilentStorage(DictStorage):
+    """Does not answer before the test ends."""
+
+    def __init__(self, released: threading.Event) -> None:
+        super().__init__()
+        self._released = released
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        self._released.wait(PATIENCE)
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """Lets go at the end of the test of every thread that waits for it."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def _offloader(storage: Any, **knobs: Any) -> Offloader:  # noqa: ANN401 - whatever a test tries
+    return Offloader(storage, **{"token_counter": COUNTER, **knobs})
+
+
+async def _in_patience(offloader: Offloader, block: TextBlock = BIG, *, times: int = 1) -> list[Outcome]:
+    calls = [offloader.aoffload([block], tool_name=f"tool_{number}") for number in range(times)]
+    return await asyncio.wait_for(asyncio.gather(*calls), PATIENCE)
+
+
+# Time.
+
+
+@pytest.mark.parametrize("is_async", [True, False], ids=["async storage", "network storage"])
+async def test_a_storage_that_never_answers_has_failed_after_the_time_limit(
+    is_async: bool, released: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.01)
+    [outcome] = await _in_patience(_offloader(SilentAsyncStorage() if is_async else SilentStorage(released)))
+
+    assert isinstance(outcome, Kept)
+    assert outcome.reason == "storage failed"
+
+
+def test_the_time_limit_holds_in_the_sync_shell_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.01)
+    outcomes: list[Outcome] = []
+    offloader = _offloader(SilentAsyncStorage())
+    calling = threading.Thread(target=lambda: outcomes.append(offloader.offload([BIG], tool_name="t")), daemon=True)
+    calling.start()
+    calling.join(PATIENCE)
+
+    assert [outcome.blocks for outcome in outcomes] == [(BIG,)]
+    assert "no answer in time" in caplog.text
+
+
+# Threads.
+
+
+class _RefusingExecutor(ThreadPoolExecutor):
+    def submit(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401
+        pytest.fail("asyncio's own pool was used")
+
+
+@pytest.mark.parametrize("storage", [InMemoryStorage, DictStorage, AsyncDictStorage])
+async def test_the_hosts_own_pool_of_threads_is_left_alone(storage: type) -> None:
+    asyncio.get_running_loop().set_default_executor(_RefusingExecutor())
+    offloader = _offloader(storage(), policies={"*": lambda _: True})
+    [outcome] = await _in_patience(offloader, LARGE)
+
+    assert isinstance(outcome, Offloaded)
+    assert (await offloader.aretrieve(str(outcome.references[0]), pattern="large")).matches == 10_000
+
+
+async def test_no_more_than_two_threads_compete_with_the_loop(released: threading.Event) -> None:
+    entered = threading.Semaphore(0)
+
+    class Waiting(ByteCounter):
+        def exceeds(self, text: str, limit: int) -> bool:
+            entered.release()
+            released.wait(PATIENCE)
+            return super().exceeds(text, limit)
+
+    running = asyncio.ensure_future(_in_patience(_offloader(InMemoryStorage(), token_counter=Waiting()), times=8))
+    await asyncio.to_thread(lambda: [entered.acquire(timeout=PATIENCE) for _ in range(2)])
+    ours = [thread.name for thread in threading.enumerate() if thread.name.startswith("coatcheck-local")]
+    released.set()
+
+    assert len(await running) == 8
+    assert len(ours) == 2
+
+
+async def test_large_content_is_hashed_on_threads_that_wait_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: dict[int, str] = {}
+
+    def noting(content_type: str, data: bytes) -> str:
+        hashed[len(data)] = threading.current_thread().name.rpartition("_")[0]
+        return content_digest(content_type, data)
+
+    monkeypatch.setattr(contents, "content_digest", noting)
+    offloader = _offloader(InMemoryStorage())
+    outcomes = [*await _in_patience(offloader, LARGE), *await _in_patience(offloader)]
+
+    assert all(isinstance(outcome, Offloaded) for outcome in outcomes)
+    assert hashed[len(LARGE.text)] == "coatcheck-hash"
+    assert hashed[len(BIG.text)] == "coatcheck-local"
+
+
+def test_two_results_are_prepared_at_once() -> None:
+    together = threading.Barrier(2)
+    cutting = threading.local()
+
+    class Meeting(ByteCounter):
+        def head(self, text: str, limit: int) -> str:
+            if not hasattr(cutting, "met"):  # the first cut of each thread, for its preview
+                cutting.met = together.wait(PATIENCE)
+            return super().head(text, limit)
+
+    offloader = _offloader(InMemoryStorage(), token_counter=Meeting())
+    with ThreadPoolExecutor(2) as threads:
+        outcomes = threads.map(lambda name: offloader.offload([BIG], tool_name=name), ("one", "other"))
+        assert all(isinstance(outcome, Offloaded) for outcome in outcomes)
+
+
+def _run(script: str) -> subprocess.CompletedProcess[str]:
+    # The tests may run from a wheel: what this process imports, the script must find too.
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
+    command = [sys.executable, "-W", "ignore", "-c", dedent(script)]  # Python warns of a fork beside threads
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+
+def test_a_large_result_is_offloaded_even_while_the_interpreter_ends() -> None:
+    done = _run(
+        """
+        import atexit
+        from coatcheck import ByteCounter, Offloader, TextBlock
+
+        def last() -> None:
+            outcome = Offloader(token_counter=ByteCounter()).offload([TextBlock("x" * 2_000_000)], tool_name="t")
+            print(type(outcome).__name__)
+
+        atexit.register(last)
+        """
+    )
+
+    assert done.stdout.strip() == "Offloaded", done.stderr
+
+
+# Forks.
+
+
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on Windows")
+
+
+@FORKS
+@pytest.mark.parametrize("shell", ["sync", "async"])
+def test_a_forked_child_offloads_although_its_parents_threads_are_gone(shell: str) -> None:
+    done = _run(
+        f"""
+        import asyncio, os, signal
+        from coatcheck import ByteCounter, InMemoryStorage, Offloader, TextBlock
+        from tests.core.storages import AsyncDictStorage, DictStorage
+
+        def work() -> None:
+            for storage in (InMemoryStorage(), DictStorage(), AsyncDictStorage()):  # local, network and async
+                offloader = Offloader(storage, token_counter=ByteCounter())
+                for size in (20_000, 2_000_000):  # the second is hashed on another thread
+                    blocks = [TextBlock("x" * size)]
+                    if {shell!r} == "sync":
+                        outcome = offloader.offload(blocks, tool_name="t")
+                    else:
+                        outcome = asyncio.run(offloader.aoffload(blocks, tool_name="t"))
+                    assert outcome.references, outcome
+
+        work()
+        child = os.fork()
+        if not child:
+            signal.alarm({PATIENCE})  # ends a child that waits for ever
+            work()
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+
+    assert done.stdout.strip() == "0", done.stderr
+
+
+@FORKS
+@pytest.mark.parametrize("held", ["the vocabulary is loaded", "results are counted"])
+def test_a_forked_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_held(held: str) -> None:
+    done = _run(
+        f"""
+        import os, signal, threading
+        import tiktoken
+        from coatcheck import Offloader, TextBlock, vocabulary
+
+        offloader = Offloader()
+        ranks = vocabulary._bundled_ranks
+        holding = threading.Event()
+
+        def wait() -> None:
+            holding.set()
+            threading.Event().wait()
+
+        def count() -> None:
+            with offloader._recorder._lock:
+                wait()
+
+        def load() -> None:
+            vocabulary._bundled_ranks = wait
+            vocabulary.load_vocabulary("o200k_base")
+
+        threading.Thread(target=load if {held!r} == "the vocabulary is loaded" else count, daemon=True).start()
+        assert holding.wait({PATIENCE})
+        vocabulary._bundled_ranks = ranks
+        child = os.fork()
+        if not child:
+            signal.alarm({PATIENCE})  # ends a child that waits for ever
+            outcome = offloader.offload([TextBlock("some words " * 20_000)], tool_name="t")
+            os._exit(0 if outcome.references and offloader.stats().offloaded == 1 else 1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+
+    assert done.stdout.strip() == "0", done.stderr

@@ -1,0 +1,119 @@
+"""Invariant 9, measured: the event loop goes on while results are offloaded, searched and counted for the first time.
+
+Time is what this process spent computing, not what a clock on the wall says: other programs do not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coatcheck import FileStorage, Offloaded, Offloader, TextBlock, TiktokenCounter
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+REPOSITORY = Path(__file__).parents[2]
+
+RESULTS = 32
+LINES = 25_000
+"""Of each result: a megabyte."""
+
+LONGEST = 0.5
+"""Of all computing: the longest that the loop may wait for its turn. Measured: 0.1. On the loop itself, the work of all
+results would be one wait, 1.0."""
+
+OWN = 0.25
+"""Of all computing: what may run on the loop's own thread. Measured: below 0.1."""
+
+FIRST_USE = """
+import asyncio, json, sys, time
+from tests.core.test_stall import measured
+from coatcheck import FileStorage, Offloader, TextBlock
+
+async def first_use():
+    call = Offloader(FileStorage(sys.argv[1])).aoffload([TextBlock("some words " * 20_000)], tool_name="t")
+    return await measured(call)
+
+spent = asyncio.run(first_use())
+import tiktoken
+from coatcheck.vocabulary import load_vocabulary
+ready = load_vocabulary("o200k_base").encoding
+started = time.process_time()
+tiktoken.Encoding(
+    "again", pat_str=ready._pat_str, mergeable_ranks=ready._mergeable_ranks, special_tokens=ready._special_tokens
+)
+print(json.dumps({"bare": time.process_time() - started, "longest": spent.longest, "own": spent.own}))
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """Seconds of computing."""
+
+    total: float
+    longest: float  # between two turns of the loop
+    own: float  # on the thread of the loop
+
+
+async def measured(work: Awaitable[object]) -> Spent:
+    """Return what ``work`` cost, and how long the loop went without a turn meanwhile."""
+    gaps = [0.0]
+
+    async def tick() -> None:
+        last = time.process_time()
+        while True:
+            await asyncio.sleep(0.001)
+            now = time.process_time()
+            gaps.append(now - last)
+            last = now
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.sleep(0)
+    started, own = time.process_time(), time.thread_time()
+    await work
+    await asyncio.sleep(0.002)  # one more turn, so that the last gap counts
+    spent = Spent(total=time.process_time() - started, longest=max(gaps), own=time.thread_time() - own)
+    ticking.cancel()
+    return spent
+
+
+async def test_the_loop_gets_its_turn_while_many_results_are_offloaded_and_searched(tmp_path: Path) -> None:
+    TiktokenCounter().warm_up()
+    offloader = Offloader(FileStorage(tmp_path))
+    texts = ["".join(f"{line} of {number}, with some words\n" for line in range(LINES)) for number in range(RESULTS)]
+    outcomes: list[Offloaded] = []
+
+    async def offload(text: str) -> None:
+        outcome = await offloader.aoffload([TextBlock(text)], tool_name="search")
+        assert isinstance(outcome, Offloaded)
+        outcomes.append(outcome)
+
+    async def search(outcome: Offloaded) -> None:
+        found = await offloader.aretrieve(str(outcome.references[0]), pattern=f"^{LINES - 1} of")
+        assert found.matches == 1
+
+    offloading = await measured(asyncio.gather(*map(offload, texts)))
+    searching = await measured(asyncio.gather(*map(search, outcomes)))
+
+    assert len(outcomes) == RESULTS
+    for spent in (offloading, searching):
+        assert spent.longest < LONGEST * spent.total
+        assert spent.own < OWN * spent.total
+
+
+def test_the_first_use_holds_the_loop_for_no_longer_than_tiktoken_needs_for_its_table(tmp_path: Path) -> None:
+    # The tests may run from a wheel: what this process imports, the script must find too.
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
+    command = [sys.executable, "-c", FIRST_USE, str(tmp_path)]
+    spent = json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+
+    assert spent["longest"] < 1.6 * spent["bare"]
+    assert spent["own"] < spent["bare"] / 2
