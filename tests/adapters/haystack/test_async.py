@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from haystack.components.agents.state import State
 
+    from coatcheck import Block
+
 BIG_MEDIUM = base64.b64encode(bytes(range(256)) * 8_000).decode()
 
 
@@ -112,7 +114,7 @@ async def test_the_guard_sees_what_would_block(
 async def test_media_are_decoded_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
-    def noting(content: object) -> Any:
+    def noting(content: object) -> tuple[Block, ...]:
         threads.append(threading.get_ident())
         return blocks_of(content)
 
