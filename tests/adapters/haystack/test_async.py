@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,9 @@ from coatcheck_haystack import (
     OffloadPolicy,
     RetrievalTool,
     ToolResultOffloadHook,
+    step,
 )
+from coatcheck_haystack.convert import blocks_of
 from tests.adapters.haystack.agents import (
     LONG,
     NO_ARGUMENTS,
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from haystack.components.agents.state import State
+
+    from coatcheck import Block
 
 BIG_MEDIUM = base64.b64encode(bytes(range(256)) * 8_000).decode()
 
@@ -104,6 +109,20 @@ async def test_the_guard_sees_what_would_block(
     HOOKS[name](tmp_path).run(state_of(LONG))
 
     assert "Blocking call" in caplog.text
+
+
+async def test_media_are_decoded_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def noting(content: object) -> tuple[Block, ...]:
+        threads.append(threading.get_ident())
+        return blocks_of(content)
+
+    monkeypatch.setattr(step, "blocks_of", noting)
+    await ToolResultOffloadHook(FileStorage(tmp_path)).run_async(state_of(await give_picture()))
+
+    assert len(threads) == 1
+    assert threads != [threading.get_ident()]
 
 
 async def test_many_agents_at_once_share_one_hook(tmp_path: Path, blockbuster: BlockBuster) -> None:

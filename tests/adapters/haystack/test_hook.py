@@ -196,6 +196,15 @@ async def test_errors_and_empty_results_stay(mode: str) -> None:
     assert LONG in text_of(results(messages)[1])
 
 
+def test_errors_stay_with_a_ready_offloader_too() -> None:
+    state = state_of(LONG)
+    state.data["messages"][-1] = ChatMessage.from_tool(LONG, origin=last(state).origin, error=True)
+
+    ToolResultOffloadHook(Offloader(policies={"*": Always()})).run(state)
+
+    assert last(state).result == LONG
+
+
 @RUNS
 async def test_errors_leave_where_that_is_wanted(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), {"*": AlwaysOffload()}, offload_errors=True)

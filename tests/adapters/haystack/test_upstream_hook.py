@@ -271,6 +271,28 @@ def test_never_keeps_even_a_huge_result(lib: Any) -> None:
     assert last(state).result == huge
 
 
+def test_what_a_custom_policy_declines_stays_even_if_it_is_huge(lib: Any) -> None:
+    class Declining(lib.OffloadPolicy):  # type: ignore[misc]
+        def should_offload(self, tool_name: str, result: str, state: State) -> bool:
+            return False
+
+    huge = LONG * 20
+    state = state_of(huge)
+
+    lib.ToolResultOffloadHook(TextStore(), {"*": Declining()}).run(state)
+
+    assert last(state).result == huge
+
+
+def test_a_huge_result_stays_where_the_store_fails(outliving: Any) -> None:
+    huge = LONG * 20
+    state = state_of(huge)
+
+    outliving.ToolResultOffloadHook(FullStore(), {"*": outliving.AlwaysOffload()}).run(state)
+
+    assert last(state).result == huge
+
+
 def test_a_custom_policy_is_called_by_name_with_the_live_state(lib: Any) -> None:
     asked: list[tuple[str, str, Any]] = []
 
