@@ -6,7 +6,7 @@ import errno
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -238,6 +238,28 @@ def test_a_sweep_beside_a_save_of_the_same_content_never_wins(storage: FileStora
             for running in [threads.submit(save_again), threads.submit(sweep)]:
                 running.result()
             check_holds(storage, entry, "after it was saved again beside a sweep")
+
+
+def test_a_save_waits_for_a_sweep_that_has_looked_and_not_yet_removed(
+    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry
+) -> None:
+    save(storage, entry)
+    make_old(content_path(storage, entry))
+    remove, threads = Folder.remove, ThreadPoolExecutor(1)
+    saving = []
+
+    def save_first(folder: Folder, name: str) -> None:
+        monkeypatch.setattr(Folder, "remove", remove)
+        saving.append(threads.submit(save, storage, entry))
+        wait(saving, timeout=0.3)  # where nothing keeps it out, it is done by then, and what it saved is removed next
+        folder.remove(name)
+
+    monkeypatch.setattr(Folder, "remove", save_first)
+    with threads:
+        assert storage.sweep([entry.key], before=an_hour_ago()) == 1
+        saving[0].result()
+
+    check_holds(storage, entry, "after it was saved while a sweep removed it")
 
 
 def test_a_deletion_beside_a_save_leaves_the_whole_entry_or_none(storage: FileStorage) -> None:
