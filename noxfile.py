@@ -28,7 +28,7 @@ GROUPS = PYPROJECT["dependency-groups"]
 ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / extra).is_dir()]
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
-PEERS = ["haystack"]
+PEERS = ["haystack", "strands"]
 """Extras whose framework has an offloader of its own to compare with."""
 
 EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))

@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import timeit
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -51,7 +52,49 @@ def haystack(folder: str) -> tuple[Callable[[], object], Callable[[], object]]:
     return step(upstream), step(ours)
 
 
-FRAMEWORKS = {"haystack": haystack}
+def strands(folder: str) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return a step through the hook of Strands' own plugin, and one through ours, both in memory."""
+    from strands import Agent, tool  # noqa: PLC0415 - only this framework is installed
+    from strands.hooks import AfterToolCallEvent  # noqa: PLC0415
+    from strands.models import Model  # noqa: PLC0415
+    from strands.vended_plugins import context_offloader as upstream  # noqa: PLC0415
+
+    import coatcheck_strands as ours  # noqa: PLC0415
+
+    del folder
+
+    class NeverAsked(Model):
+        """Counts tokens as all of Strands' models do that have no counter of their own, and does nothing else."""
+
+        update_config = get_config = structured_output = stream = NotImplemented
+
+    @tool
+    def search() -> str:
+        """Return a result that stays."""
+        return KILOBYTE
+
+    def step(library: object) -> Callable[[], object]:
+        plugin = library.ContextOffloader(library.InMemoryStorage())  # type: ignore[attr-defined]
+        agent = Agent(NeverAsked(), tools=[search], plugins=[plugin], callback_handler=None)
+        hook = next(found for found in plugin.hooks if "AfterToolCallEvent" in str(found.__annotations__))
+        event = AfterToolCallEvent(
+            agent=agent,
+            selected_tool=search,
+            tool_use={"name": "search", "toolUseId": "1", "input": {}},
+            invocation_state={"event_loop_cycle_id": "1"},
+            result={"toolUseId": "1", "status": "success", "content": [{"text": KILOBYTE}]},
+        )
+
+        def run() -> None:
+            with suppress(StopIteration):  # neither waits for anything, so no loop is needed
+                hook(event).send(None)
+
+        return run
+
+    return step(upstream), step(ours)
+
+
+FRAMEWORKS = {"haystack": haystack, "strands": strands}
 
 
 def least(step: Callable[[], object]) -> float:
