@@ -3,7 +3,8 @@
 The engine is written once, as generators that yield ``Effect``s: calls to a storage or to a user's policy. ``run``
 makes those calls where it stands. ``arun`` keeps the event loop free: the generator and local storages run on two
 threads of our own, network storages on sixteen, and what is ``async`` is awaited on the caller's loop. No asyncio
-object outlives a call, because frameworks make a new loop for each run.
+object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and may call
+us in turn, gets a thread of its own: in a pool, such policies could take all threads that they wait for.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ class Effect:
     failure: type[CoatcheckError] = StorageError
     """What an error that is not one of ours becomes."""
 
+    calls_us: bool = False
+    """Whether ``call`` may use an offloader itself: then it waits in no line for a thread."""
+
 
 Steps: TypeAlias = Generator[Effect, object, Result]
 """A part of the engine. It receives what the call returned, or the ``CoatcheckError`` that it ended with."""
@@ -91,11 +95,25 @@ async def arun(steps: Steps[Result]) -> Result:
     return reached.value
 
 
-async def off_loop(work: Callable[[], Result], *, network: bool = False) -> Result:
+async def off_loop(work: Callable[[], Result]) -> Result:
     """Run ``work`` on a thread of ours, in the caller's context, and await it."""
+    return await _on(_executors.local(), work)
+
+
+async def _on(executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
     context = contextvars.copy_context()
-    executor = _executors.network() if network else _executors.local()
     return await asyncio.get_running_loop().run_in_executor(executor, lambda: context.run(work))
+
+
+async def _off_loop(effect: Effect) -> object:
+    """Make a call that may take long."""
+    if not effect.calls_us:
+        return await _on(_executors.network(), effect.call)
+    alone = ThreadPoolExecutor(1, thread_name_prefix="coatcheck-policy")
+    try:
+        return await _on(alone, effect.call)
+    finally:
+        alone.shutdown(wait=False)
 
 
 def beside(work: Callable[[], Result]) -> Future[Result]:
@@ -134,7 +152,7 @@ def _perform(effect: Effect) -> object:
 
 async def _aperform(effect: Effect) -> object:
     try:
-        answer = effect.call() if effect.is_async else await _in_time(off_loop(effect.call, network=True))
+        answer = effect.call() if effect.is_async else await _in_time(_off_loop(effect))
         if inspect.isawaitable(answer):
             answer = await _in_time(answer)
     except CoatcheckError as error:

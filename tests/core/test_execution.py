@@ -21,7 +21,7 @@ from tests.core.storages import AsyncDictStorage, DictStorage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from coatcheck import Outcome
+    from coatcheck import Outcome, ToolResult
 
 COUNTER = ByteCounter()
 BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
@@ -113,6 +113,24 @@ async def test_the_hosts_own_pool_of_threads_is_left_alone(storage: type) -> Non
 
     assert isinstance(outcome, Offloaded)
     assert (await offloader.aretrieve(str(outcome.references[0]), pattern="large")).matches == 10_000
+
+
+async def test_policies_that_call_an_offloader_themselves_do_not_wait_for_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", PATIENCE / 4)  # ends those that would
+    times = execution.NETWORK_THREADS
+    together = threading.Barrier(times)
+
+    def asking(_: ToolResult) -> bool:
+        together.wait(PATIENCE)  # until all of them are asked
+        return isinstance(asyncio.run(inner.aoffload([BIG], tool_name="t", policy=lambda _: True)), Offloaded)
+
+    inner = _offloader(DictStorage())
+    outer = _offloader(DictStorage(), policies={"*": asking})
+    outcomes = await _in_patience(outer, TextBlock("short, but wanted elsewhere"), times=times)
+
+    assert all(isinstance(outcome, Offloaded) for outcome in outcomes)
 
 
 async def test_no_more_than_two_threads_compete_with_the_loop(released: threading.Event) -> None:
