@@ -1,0 +1,70 @@
+"""What every framework does alike, as a page of the docs: each scenario, its promise, and who cannot express it, and why.
+
+    python -m tests.contract.table > docs/contract.md
+
+The page is made of the scenarios and of ``inexpressible``, and of nothing else; a test compares them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.testing import SCENARIOS
+from tests.contract.inexpressible import HAYSTACK, LANGCHAIN, LANGCHAIN_BY_CALL, STRANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ("page",)
+
+WAYS: Mapping[str, Mapping[str, str]] = {
+    "`create_agent`": LANGCHAIN_BY_CALL,
+    "`ToolNode`": LANGCHAIN_BY_CALL,
+    "`offload_tool_node`": LANGCHAIN,
+    "Strands": STRANDS,
+    "Haystack": HAYSTACK,
+}
+
+HEAD = """\
+# What every framework does alike
+
+Each scenario below is run by a real agent of each framework against a scripted model behind HTTP, through the framework's
+own OpenAI client, sync and async, in memory and on files. What the model receives and what the storage holds must be, to
+the character, what the core makes of the same result; so it is the same in all frameworks. LangChain is tried in the
+three ways in which people build agents with it, the second and third each in half of the deliveries.
+
+`nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)"` runs them. This page is made by
+`python -m tests.contract.table` from the scenarios in `coatcheck.testing`.
+"""
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    return "\n".join([HEAD, *_table(), "", *_reasons()])
+
+
+def _table() -> Iterator[str]:
+    yield f"| scenario | what must hold | {' | '.join(WAYS)} |"
+    yield f"|---|---|{'---|' * len(WAYS)}"
+    numbers = {reason: number for number, reason in enumerate(_all_reasons(), 1)}
+    for scenario in SCENARIOS:
+        marks = [
+            f"no ({numbers[cannot[scenario.name]]})" if scenario.name in cannot else "yes" for cannot in WAYS.values()
+        ]
+        yield f"| {scenario.name} | {scenario.promise} | {' | '.join(marks)} |"
+
+
+def _reasons() -> Iterator[str]:
+    yield "No agent of that framework can get into the situation:"
+    yield ""
+    for number, reason in enumerate(_all_reasons(), 1):
+        yield f"{number}. {reason[0].upper()}{reason[1:]}."
+    yield ""
+
+
+def _all_reasons() -> list[str]:
+    return list(dict.fromkeys(reason for cannot in WAYS.values() for reason in cannot.values()))
+
+
+if __name__ == "__main__":
+    print(page(), end="")  # noqa: T201 - this is what it is for
