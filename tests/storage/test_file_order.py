@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,10 +13,11 @@ from coatcheck.testing.storage import check_holds, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 ENTRY = make_entry(b"what the tool returned")
 STEPS = ("replace", "unlink")
-"""The methods of ``Path`` that give a name or take one: nothing else changes what a reader finds."""
+"""The calls of ``os`` that give a name or take one: nothing else changes what a reader finds."""
 
 
 def _save(storage: FileStorage) -> None:
@@ -48,15 +49,15 @@ def _prepared(folder: Path, change: Callable[[FileStorage], None]) -> FileStorag
 
 def _around_each_step(patch: pytest.MonkeyPatch, look: Callable[[], None]) -> None:
     for name in STEPS:
-        original = getattr(Path, name)
+        original = getattr(os, name)
 
-        def step(path: Path, *args: Any, original: Any = original, **options: Any) -> object:  # noqa: ANN401
+        def step(*names: Any, original: Any = original, **options: Any) -> object:  # noqa: ANN401
             look()
-            done = original(path, *args, **options)
+            done = original(*names, **options)
             look()
             return done
 
-        patch.setattr(Path, name, step)
+        patch.setattr(os, name, step)
 
 
 @pytest.mark.parametrize("change", CHANGES)
