@@ -380,7 +380,7 @@ def test_an_entry_without_its_description_is_none_and_can_be_saved_again(storage
     save(storage, entry)
     entry_path(storage, entry).unlink()
     assert storage.load(entry.key) is None
-    assert storage.entries("") == []
+    assert [listed.key for listed in storage.entries("")] == [entry.key], "deleting its scope must take it too"
 
     save(storage, entry)
 
