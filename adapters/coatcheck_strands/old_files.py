@@ -36,8 +36,6 @@ def within(folder: PurePath) -> tuple[PurePath, PurePath]:
 def bare_name(reference: str, folders: Collection[PurePath]) -> str:
     """Return the name of the file that a bare name or a path names; an empty one if that lies elsewhere."""
     path = PurePath(reference)
-    if ".." in path.parts or "\0" in reference:
-        return ""
     return path.name if len(path.parts) == 1 or path.parent in folders else ""
 
 

@@ -56,7 +56,9 @@ def knobs_of(
     """
     knobs = {name: value for name, value in more.items() if name not in _NOT_OURS}
     if ignored := more.keys() - knobs.keys():
-        logger.warning("coatcheck does not need %s: the kind of content chooses the preview", ", ".join(ignored))
+        logger.warning(
+            "coatcheck does not need %s: the kind of content chooses the preview", ", ".join(sorted(ignored))
+        )
     if isinstance(storage, Offloader):
         if knobs or (max_result_tokens, preview_tokens) != defaults:
             msg = "a ready Offloader has its own knobs; pass a storage with these, or set them on the Offloader"

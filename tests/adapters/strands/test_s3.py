@@ -75,7 +75,7 @@ async def test_without_a_prefix_it_is_the_same() -> None:
 
 
 async def test_nothing_else_in_the_bucket_can_be_named(server: Server, prefix: str) -> None:
-    keys = [f"{prefix}/secret.txt", f"{prefix}x/{OLD}", f"elsewhere/{OLD}", f"{prefix}/v1/{'a' * 16}/{'b' * 16}"]
+    keys = [f"{prefix}/secret.txt", f"{prefix}x/{OLD}", f"elsewhere/{OLD}", OLD, f"{prefix}/v1/{'a' * 16}/{'b' * 16}"]
     for key in keys:
         server.client().put_object(Bucket=BUCKET, Key=key, Body=b"secret")
 

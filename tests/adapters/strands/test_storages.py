@@ -252,6 +252,18 @@ def test_an_old_conversation_is_read_on(tmp_path: Path) -> None:
     assert references(results(new)[2])[0].startswith("fetch-"), "what is new has keys"
 
 
+def test_what_is_gone_is_expired_also_where_old_files_may_be(tmp_path: Path) -> None:
+    plugin = ContextOffloader(FileStorage(str(tmp_path)))
+    old = agent(plugin)
+    old("go")
+    plugin.offloader_of(old).delete_scope("default")
+
+    new = agent(plugin, turns=(reading(),), messages=old.messages)
+    new("and on")
+
+    assert text_of(results(new)[-1]).startswith("reference expired")
+
+
 # Sandboxes.
 
 
