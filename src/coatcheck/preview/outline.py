@@ -1,0 +1,126 @@
+"""A JSON value within a budget: whole where it fits, else what is small whole and what is large in part.
+
+Every container says how much it holds. Lists of records become tables; the members of an object share the budget, and
+what a short one does not need goes to the longer ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.preview.notation import brief, count_of, key_of, named, scalar, size_of
+from coatcheck.preview.table import Records, ends, gap_of_list, gap_of_object, table, with_gaps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck.blocks import JsonValue
+    from coatcheck.tokens import TokenCounter
+
+__all__ = ("outline", "what_is")
+
+_ONE_LINE = 300
+"""Characters of a container that is written on one line."""
+
+_LEAST_TOKENS = 24
+"""With less, a container is only named by its size."""
+
+_LEAST_TEXT = 160
+_TOKENS_OF_A_MEMBER = 4
+_LEAST_RECORDS = 2
+
+
+def outline(value: JsonValue, budget: int, counter: TokenCounter) -> list[str]:
+    """Return lines that show ``value``, about ``budget`` tokens together; the caller checks the sum."""
+    if not isinstance(value, (dict, list)):
+        return [_text(value, budget, counter) if isinstance(value, str) else scalar(value, _LEAST_TEXT)]
+    line = brief(value, min(_ONE_LINE, budget * 4))
+    if line != named(value) and counter.count(line) <= budget:
+        return [line]
+    if budget < _LEAST_TOKENS:
+        return [named(value)]
+    if isinstance(value, dict):
+        return _entries(value, budget, counter) or _members(value, budget, counter)
+    return _items(value, budget, counter)
+
+
+def what_is(value: JsonValue) -> str:
+    """Return what a value is: ``list of 2,000 objects``, ``object with 3 keys``."""
+    if isinstance(value, dict):
+        return f"object with {count_of(len(value), 'key')}"
+    if not isinstance(value, list):
+        return "text" if isinstance(value, str) else "value"
+    sample = [*value[:100], *value[-100:]]
+    for kind, noun in ((dict, "object"), (list, "list")):
+        if sample and all(isinstance(item, kind) for item in sample):
+            return f"list of {count_of(len(value), noun)}"
+    return f"list of {count_of(len(value), 'item')}"
+
+
+def _text(value: str, budget: int, counter: TokenCounter) -> str:
+    """Return a text as JSON, its head only where it does not fit."""
+    whole = scalar(value, budget * 6)
+    if counter.count(whole) <= budget:
+        return whole
+    return scalar(value, max(_LEAST_TEXT // 4, len(counter.head(value, max(1, budget - 12))) * 3 // 4))
+
+
+def _entries(value: dict[str, JsonValue], budget: int, counter: TokenCounter) -> list[str] | None:
+    """Return an object whose values are alike, such as a map from ids to records, as a table."""
+    items = list(value.values())
+    if len(items) < _LEAST_RECORDS or not all(isinstance(item, dict) and item for item in items):
+        return None
+    records = Records(
+        what=f"object with {count_of(len(items), 'key')}", items=items, total=len(items), gap=gap_of_object, keys=list(value)
+    )
+    return table(records, budget, counter)
+
+
+def _members(value: dict[str, JsonValue], budget: int, counter: TokenCounter) -> list[str]:
+    """Return an object key by key, in its order; the smallest are given their room first."""
+    keys = list(value)[: max(1, budget // _TOKENS_OF_A_MEMBER)]
+    lines = {}
+    left = budget - counter.count(what_is(value)) - 2
+    sizes = {key: size_of(value[key], budget * 8) for key in keys}
+    for done, key in enumerate(sorted(keys, key=sizes.__getitem__)):
+        share = left // (len(keys) - done)
+        name = key_of(key) if len(key) <= _LEAST_TEXT else key_of(key[:_LEAST_TEXT]) + "…"
+        made = outline(value[key], share - counter.count(name) - 2, counter)
+        text = f"{name}: {made[0]}" + "".join(f"\n  {line}" for line in "\n".join(made[1:]).split("\n") if made[1:])
+        cost = counter.count(text) + 1
+        if cost <= left:
+            lines[keys.index(key)] = text
+            left -= cost
+    total = len(value)
+    shown = [line for position in sorted(lines) for line in lines[position].split("\n")]
+    rest = [f"[… {count_of(total - len(lines), 'more key')} …]"] if len(lines) < total else []
+    return [what_is(value), *shown, *rest]
+
+
+def _items(value: Sequence[JsonValue], budget: int, counter: TokenCounter) -> list[str]:
+    what = what_is(list(value))
+    records = Records(what=what, items=value, total=len(value), gap=gap_of_list)
+    made = table(records, budget, counter)
+    if made is not None:
+        return made
+    left = budget - counter.count(what) - counter.count(gap_of_list(len(value), len(value) + 1)) - 3
+    lines: dict[int, str] = {}
+    for position in ends(len(value)):
+        # The first record of a list of large ones is shown as far as it fits, so that its fields are known.
+        line = "\n  ".join(_item(value[position], left if not lines else left // 2, counter))
+        cost = counter.count(line) + 1
+        if cost > left:
+            break
+        lines[position] = line
+        left -= cost
+        if left < _LEAST_TOKENS:
+            break
+    return [f"{what}:", *with_gaps(lines, len(value), gap_of_list)]
+
+
+def _item(value: JsonValue, budget: int, counter: TokenCounter) -> list[str]:
+    if isinstance(value, list) and not any(isinstance(cell, (dict, list)) for cell in value[:100]):
+        line = "|".join(scalar(cell, _LEAST_TEXT) for cell in value[: max(1, budget)])
+        if len(value) <= budget and counter.count(line) <= budget:
+            return [line]
+    return outline(value, budget, counter)
