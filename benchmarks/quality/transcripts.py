@@ -24,7 +24,9 @@ MOST_WORDS = 12
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _IDENTIFIER = r"[A-Za-z_./~][\w./~@:+-]*[\d_./@:-][\w./~@:+-]*\w"
 _NAME = r"[A-Z]\w*[^\W\d_]"
-_QUOTED = r"\"([^\"\n]{3,80})\"|'([^'\n]{3,80})'|`([^`\n]{3,80})`"
+_QUOTED = r"\"(\w[^\"\n]{1,78}\w)\"|'(\w[^'\n]{1,78}\w)'|`(\w[^`\n]{1,78}\w)`"
+"""What begins and ends with a letter or digit: what stands between two quoted texts is none."""
+
 _SPAN = re.compile(rf"{_QUOTED}|({_IDENTIFIER})|({_NAME})|({_NUMBER})")
 _WORD = re.compile(r"[\w./@-]{4,}")
 _COMMON = frozenset(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck.blocks import to_valid_unicode
 from coatcheck.preview.json import looks_like_json, preview_json
+from coatcheck.preview.python import looks_like_python, preview_python
 from coatcheck.preview.source import Previewed
 from coatcheck.preview.text import preview_text
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Previewed", "preview")
 
-_KINDS: tuple[Kind, ...] = ((looks_like_json, preview_json),)
+_KINDS: tuple[Kind, ...] = ((looks_like_json, preview_json), (looks_like_python, preview_python))
 
 
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:

@@ -15,13 +15,19 @@ if TYPE_CHECKING:
 
     from coatcheck.blocks import JsonValue
 
-__all__ = ("brief", "count_of", "key_of", "named", "scalar", "size_of")
+__all__ = ("Verbatim", "brief", "count_of", "key_of", "named", "scalar", "size_of")
 
 _BARE = re.compile(r"(?![\s\"'\d.+-][\d.,eE+-]*$)(?!(?:true|false|null|NaN)$)[^\s\"'\[\]{}|,;][^\x00-\x1f\"\[\]{}|,;\\]*(?<!\s)")
 """Texts that no quotes are needed for: no number, no word of JSON, nothing that parts values."""
 
 _DEEPEST = 12
 """Levels that are written out. Deeper values are named by their size."""
+
+
+class Verbatim(str):
+    """A value of another notation than JSON, shown as it is written: ``None``, ``Decimal('1.5')``."""
+
+    __slots__ = ()
 
 
 def key_of(key: str) -> str:
@@ -39,7 +45,7 @@ def scalar(value: JsonValue, longest: int) -> str:
     if isinstance(value, str):
         if len(value) > longest:
             return f"{json.dumps(value[:longest], ensure_ascii=False)}… ({len(value):,} characters)"
-        return value if _BARE.fullmatch(value) else json.dumps(value, ensure_ascii=False)
+        return value if isinstance(value, Verbatim) or _BARE.fullmatch(value) else json.dumps(value, ensure_ascii=False)
     return json.dumps(value, ensure_ascii=False)
 
 

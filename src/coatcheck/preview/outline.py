@@ -26,8 +26,13 @@ _LEAST_TOKENS = 24
 """With less, a container is only named by its size."""
 
 _LEAST_TEXT = 160
+"""Characters of a text that is shown in part; a shorter one is shown whole, or only its length."""
+
+_SHORT_TEXT = 24
+"""Characters of a text that is always shown: its length would take as much room."""
 _TOKENS_OF_A_MEMBER = 4
 _LEAST_RECORDS = 2
+_LONGEST_LINE = 600
 
 
 def outline(value: JsonValue, budget: int, counter: TokenCounter) -> list[str]:
@@ -62,6 +67,10 @@ def _text(value: str, budget: int, counter: TokenCounter) -> str:
     whole = scalar(value, budget * 6)
     if counter.count(whole) <= budget:
         return whole
+    if len(value) <= _SHORT_TEXT:
+        return whole
+    if len(value) <= _LEAST_TEXT:
+        return f"({count_of(len(value), 'character')})"
     return scalar(value, max(_LEAST_TEXT // 4, len(counter.head(value, max(1, budget - 12))) * 3 // 4))
 
 
@@ -106,21 +115,11 @@ def _items(value: Sequence[JsonValue], budget: int, counter: TokenCounter) -> li
     left = budget - counter.count(what) - counter.count(gap_of_list(len(value), len(value) + 1)) - 3
     lines: dict[int, str] = {}
     for position in ends(len(value)):
-        # The first record of a list of large ones is shown as far as it fits, so that its fields are known.
-        line = "\n  ".join(_item(value[position], left if not lines else left // 2, counter))
+        # The first of large records is shown as far as it fits, so that its fields are known; the others whole only.
+        line = brief(value[position], _LONGEST_LINE) if lines else "\n  ".join(outline(value[position], left, counter))
         cost = counter.count(line) + 1
         if cost > left:
             break
         lines[position] = line
         left -= cost
-        if left < _LEAST_TOKENS:
-            break
     return [f"{what}:", *with_gaps(lines, len(value), gap_of_list)]
-
-
-def _item(value: JsonValue, budget: int, counter: TokenCounter) -> list[str]:
-    if isinstance(value, list) and not any(isinstance(cell, (dict, list)) for cell in value[:100]):
-        line = "|".join(scalar(cell, _LEAST_TEXT) for cell in value[: max(1, budget)])
-        if len(value) <= budget and counter.count(line) <= budget:
-            return [line]
-    return outline(value, budget, counter)

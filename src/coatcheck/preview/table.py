@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from coatcheck.preview.notation import brief, count_of, key_of
+from coatcheck.preview.notation import Verbatim, brief, count_of, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,6 @@ _DETAILS = (100_000, 600, 160, 60)
 """Characters of a value that is written whole; the first is taken that shows enough rows."""
 
 _ENOUGH_ROWS = 3
-_HEADER_SHARE = 0.5
 _DEEPEST = 3
 _MOST_COLUMNS = 80
 _LEAST_FILLED = 0.4
@@ -50,7 +49,7 @@ class Records:
     """``list of 2,000 objects``."""
 
     items: Sequence[JsonValue]
-    """Objects, or lists of objects."""
+    """Objects, lists of objects, or lists of scalars."""
 
     total: int
     gap: Callable[[int, int], str]
@@ -117,10 +116,8 @@ class _Rows:
             cells: dict[int, list[Record]] = {}
             columns: dict[str, int] = {}
             for position in positions:
-                item = records.items[position]
-                flat = [_flat(one, deepest) for one in (item if isinstance(item, list) else [item])
-                        if isinstance(one, dict)]  # fmt: skip
-                if not flat or (isinstance(item, list) and len(flat) < len(item)):
+                flat = [_flat(one, deepest) for one in _objects(records.items[position])]
+                if not flat:
                     return None
                 cells[position] = flat
                 for row in flat:
@@ -130,6 +127,8 @@ class _Rows:
             if len(columns) <= _MOST_COLUMNS and sum(columns.values()) >= _LEAST_FILLED * len(columns) * rows:
                 same = _same(cells, columns, rows)
                 names = [column for column in columns if column not in same]
+                if not names:
+                    names, same = list(columns), {}
                 return cls(records=records, positions=positions, columns=names, same=same, cells=cells)
         return None
 
@@ -137,6 +136,8 @@ class _Rows:
         names = "|".join(_grouped(self.columns))
         key = "" if self.records.keys is None else "key|"
         same = ", ".join(f"{name}: {brief(value, longest)}" for name, value in self.same.items())
+        if not same and self.columns[:1] == [_cell(0)]:
+            names = "cells parted by |"
         return f"{self.records.what}, one a line: {key}{names}" + (f" (each row shown has {same})" if same else "")
 
     def row(self, position: int, longest: int) -> str:
@@ -151,8 +152,6 @@ def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> t
     total = len(shown.records.items)
     gap = counter.count(shown.records.gap(total, total)) + 1
     left = budget - counter.count(header) - 1
-    if left < budget * _HEADER_SHARE and total > 1:
-        return [], 0
     lines: dict[int, str] = {}
     for position in shown.positions:
         line = shown.row(position, longest)
@@ -166,6 +165,22 @@ def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> t
     return [header, *with_gaps(lines, total, shown.records.gap)], len(lines)
 
 
+def _objects(item: JsonValue) -> list[Record]:
+    """Return the rows of a record: itself, the objects of a list, or a list of scalars with its positions as names."""
+    if isinstance(item, dict):
+        return [item]
+    if not isinstance(item, list):
+        return []
+    if not any(isinstance(one, (dict, list)) for one in item):
+        return [{_cell(index): one for index, one in enumerate(item)}]
+    objects = [one for one in item if isinstance(one, dict)]
+    return objects if len(objects) == len(item) else []
+
+
+def _cell(index: int) -> str:
+    return Verbatim(f"[{index}]")
+
+
 def _flat(record: Record, deepest: int) -> Record:
     """Return the record with nested objects as columns: ``price.amount``."""
     flat: Record = {}
@@ -173,7 +188,7 @@ def _flat(record: Record, deepest: int) -> Record:
     while left:
         prefix, one, depth = left.pop(0)
         for key, child in one.items():
-            name = f"{prefix}{key_of(key)}"
+            name = f"{prefix}{key if isinstance(key, Verbatim) else key_of(key)}"
             if isinstance(child, dict) and child and depth:
                 left.append((f"{name}.", child, depth - 1))
             else:

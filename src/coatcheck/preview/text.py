@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ("preview_text",)
 
-HEAD_SHARE = 0.6
+HEAD_SHARE = 0.75
 """Of the budget. The head says what the content is; the tail needs less to say how it ended."""
 
 _LEAST_OF_A_CUT = 0.5
