@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ("Verbatim", "brief", "count_of", "key_of", "named", "scalar", "size_of")
 
-_BARE = re.compile(r"(?![\s\"'\d.+-][\d.,eE+-]*$)(?!(?:true|false|null|NaN)$)[^\s\"'\[\]{}|,;][^\x00-\x1f\"\[\]{}|,;\\]*(?<!\s)")
+_BARE = re.compile(
+    r"(?!-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$)(?!(?:true|false|null|NaN|-?Infinity)$)"
+    r"[^\x00-\x20\"'\[\]{}|,;](?:[^\x00-\x1f\"\[\]{}|,;\\]*[^\s\"\[\]{}|,;\\])?"
+)
 """Texts that no quotes are needed for: no number, no word of JSON, nothing that parts values."""
 
 _DEEPEST = 12

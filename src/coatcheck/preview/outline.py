@@ -32,21 +32,27 @@ _SHORT_TEXT = 24
 """Characters of a text that is always shown: its length would take as much room."""
 _TOKENS_OF_A_MEMBER = 4
 _LEAST_RECORDS = 2
+_DEEPEST = 20
+
+_REVISED = 8
+_DEEPEST_REVISED = 2
+"""Members that get a second round, and the levels that have one: each such level doubles the work."""
+
 _LONGEST_LINE = 600
 
 
-def outline(value: JsonValue, budget: int, counter: TokenCounter) -> list[str]:
+def outline(value: JsonValue, budget: int, counter: TokenCounter, *, depth: int = 0) -> list[str]:
     """Return lines that show ``value``, about ``budget`` tokens together; the caller checks the sum."""
     if not isinstance(value, (dict, list)):
         return [_text(value, budget, counter) if isinstance(value, str) else scalar(value, _LEAST_TEXT)]
     line = brief(value, min(_ONE_LINE, budget * 4))
     if line != named(value) and counter.count(line) <= budget:
         return [line]
-    if budget < _LEAST_TOKENS:
+    if budget < _LEAST_TOKENS or depth > _DEEPEST:
         return [named(value)]
     if isinstance(value, dict):
-        return _entries(value, budget, counter) or _members(value, budget, counter)
-    return _items(value, budget, counter)
+        return _entries(value, budget, counter) or _members(value, budget, counter, depth=depth)
+    return _items(value, budget, counter, depth=depth)
 
 
 def what_is(value: JsonValue) -> str:
@@ -85,28 +91,36 @@ def _entries(value: dict[str, JsonValue], budget: int, counter: TokenCounter) ->
     return table(records, budget, counter)
 
 
-def _members(value: dict[str, JsonValue], budget: int, counter: TokenCounter) -> list[str]:
+def _members(value: dict[str, JsonValue], budget: int, counter: TokenCounter, *, depth: int) -> list[str]:
     """Return an object key by key, in its order; the smallest are given their room first."""
     keys = list(value)[: max(1, budget // _TOKENS_OF_A_MEMBER)]
-    lines = {}
     left = budget - counter.count(what_is(value)) - 2
     sizes = {key: size_of(value[key], budget * 8) for key in keys}
-    for done, key in enumerate(sorted(keys, key=sizes.__getitem__)):
-        share = left // (len(keys) - done)
-        name = key_of(key) if len(key) <= _LEAST_TEXT else key_of(key[:_LEAST_TEXT]) + "…"
-        made = outline(value[key], share - counter.count(name) - 2, counter)
-        text = f"{name}: {made[0]}" + "".join(f"\n  {line}" for line in "\n".join(made[1:]).split("\n") if made[1:])
-        cost = counter.count(text) + 1
-        if cost <= left:
-            lines[keys.index(key)] = text
-            left -= cost
+    order = sorted(keys, key=sizes.__getitem__)
+    lines: dict[str, str] = {}
+    costs = dict.fromkeys(keys, 0)
+    # What the first round leaves over goes to the large ones in the second.
+    for turn in (order, order[-_REVISED:] if depth < _DEEPEST_REVISED else []):
+        for done, key in enumerate(turn):
+            text = _member(key, value[key], costs[key] + left // (len(turn) - done), counter, depth=depth)
+            more = counter.count(text) + 1 - costs[key]
+            if more <= left:
+                lines[key] = text
+                costs[key] += more
+                left -= more
     total = len(value)
-    shown = [line for position in sorted(lines) for line in lines[position].split("\n")]
+    shown = [line for key in keys if key in lines for line in lines[key].split("\n")]
     rest = [f"[… {count_of(total - len(lines), 'more key')} …]"] if len(lines) < total else []
     return [what_is(value), *shown, *rest]
 
 
-def _items(value: Sequence[JsonValue], budget: int, counter: TokenCounter) -> list[str]:
+def _member(key: str, value: JsonValue, budget: int, counter: TokenCounter, *, depth: int) -> str:
+    name = key_of(key) if len(key) <= _LEAST_TEXT else f"{key_of(key[:_LEAST_TEXT])}…"
+    first, *others = outline(value, budget - counter.count(name) - 2, counter, depth=depth + 1)
+    return "\n  ".join((f"{name}: {first}", *others))
+
+
+def _items(value: Sequence[JsonValue], budget: int, counter: TokenCounter, *, depth: int) -> list[str]:
     what = what_is(list(value))
     records = Records(what=what, items=value, total=len(value), gap=gap_of_list)
     made = table(records, budget, counter)
@@ -116,7 +130,7 @@ def _items(value: Sequence[JsonValue], budget: int, counter: TokenCounter) -> li
     lines: dict[int, str] = {}
     for position in ends(len(value)):
         # The first of large records is shown as far as it fits, so that its fields are known; the others whole only.
-        line = brief(value[position], _LONGEST_LINE) if lines else "\n  ".join(outline(value[position], left, counter))
+        line = brief(value[position], _LONGEST_LINE) if lines else "\n  ".join(outline(value[position], left, counter, depth=depth + 1))
         cost = counter.count(line) + 1
         if cost > left:
             break
