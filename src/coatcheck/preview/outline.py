@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck.preview.notation import brief, count_of, key_of, named, scalar, size_of
-from coatcheck.preview.table import Records, ends, gap_of_list, gap_of_object, table, with_gaps
+from coatcheck.preview.table import Records, ends, gap_of_list, gap_of_object, records_of, table, with_gaps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,11 +61,7 @@ def what_is(value: JsonValue) -> str:
         return f"object with {count_of(len(value), 'key')}"
     if not isinstance(value, list):
         return "text" if isinstance(value, str) else "value"
-    sample = [*value[:100], *value[-100:]]
-    for kind, noun in ((dict, "object"), (list, "list")):
-        if sample and all(isinstance(item, kind) for item in sample):
-            return f"list of {count_of(len(value), noun)}"
-    return f"list of {count_of(len(value), 'item')}"
+    return f"list of {records_of([*value[:100], *value[-100:]], len(value))}"
 
 
 def _text(value: str, budget: int, counter: TokenCounter) -> str:
@@ -86,7 +82,7 @@ def _entries(value: dict[str, JsonValue], budget: int, counter: TokenCounter) ->
     if len(items) < _LEAST_RECORDS or not all(isinstance(item, dict) and item for item in items):
         return None
     records = Records(
-        what=f"object with {count_of(len(items), 'key')}", items=items, total=len(items), gap=gap_of_object, keys=list(value)
+        what=what_is(value), items=_reachable(items), total=len(items), gap=gap_of_object, keys=list(value)
     )
     return table(records, budget, counter)
 
@@ -120,9 +116,13 @@ def _member(key: str, value: JsonValue, budget: int, counter: TokenCounter, *, d
     return "\n  ".join((f"{name}: {first}", *others))
 
 
-def _items(value: Sequence[JsonValue], budget: int, counter: TokenCounter, *, depth: int) -> list[str]:
-    what = what_is(list(value))
-    records = Records(what=what, items=value, total=len(value), gap=gap_of_list)
+def _reachable(items: Sequence[JsonValue]) -> dict[int, JsonValue]:
+    return {position: items[position] for position in ends(len(items))}
+
+
+def _items(value: list[JsonValue], budget: int, counter: TokenCounter, *, depth: int) -> list[str]:
+    what = what_is(value)
+    records = Records(what=what, items=_reachable(value), total=len(value), gap=gap_of_list)
     made = table(records, budget, counter)
     if made is not None:
         return made

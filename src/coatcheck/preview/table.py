@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from coatcheck.preview.notation import Verbatim, brief, count_of, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from coatcheck.blocks import JsonValue
     from coatcheck.tokens import TokenCounter
 
     Record = dict[str, JsonValue]
 
-__all__ = ("Records", "ends", "table")
+__all__ = ("Records", "ends", "gap_of_list", "gap_of_object", "records_of", "table", "with_gaps")
 
 _HEAD_ROWS, _TAIL_ROWS = 400, 80
 """Records that are looked at, from each end."""
@@ -48,8 +48,8 @@ class Records:
     what: str
     """``list of 2,000 objects``."""
 
-    items: Sequence[JsonValue]
-    """Objects, lists of objects, or lists of scalars."""
+    items: Mapping[int, JsonValue]
+    """By position, those of them that ``ends`` asks for: objects, lists of objects, or lists of scalars."""
 
     total: int
     gap: Callable[[int, int], str]
@@ -70,9 +70,17 @@ def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | N
         lines, rows = _filled(shown, longest, budget, counter)
         if rows > most:
             best, most = lines, rows
-        if rows >= min(_ENOUGH_ROWS, len(records.items)):
+        if rows >= min(_ENOUGH_ROWS, records.total):
             break
     return best
+
+
+def records_of(sample: Sequence[JsonValue], total: int) -> str:
+    """Return ``2,000 objects``, ``2,000 lists`` or ``2,000 items``, by what the sample holds."""
+    for kind, noun in ((dict, "object"), (list, "list")):
+        if sample and all(isinstance(item, kind) for item in sample):
+            return count_of(total, noun)
+    return count_of(total, "item")
 
 
 def ends(total: int) -> Iterator[int]:
@@ -111,7 +119,7 @@ class _Rows:
 
     @classmethod
     def of(cls, records: Records) -> _Rows | None:
-        positions = list(ends(len(records.items)))
+        positions = [position for position in ends(records.total) if position in records.items]
         for deepest in (_DEEPEST, 0):
             cells: dict[int, list[Record]] = {}
             columns: dict[str, int] = {}
@@ -149,7 +157,7 @@ class _Rows:
 
 def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> tuple[list[str], int]:
     header = shown.header(longest)
-    total = len(shown.records.items)
+    total = shown.records.total
     gap = counter.count(shown.records.gap(total, total)) + 1
     left = budget - counter.count(header) - 1
     lines: dict[int, str] = {}
