@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.quality.billing import billed
-from benchmarks.quality.methods import COUNTER, OURS, methods
+from benchmarks.quality.methods import COUNTER, OURS, OVER_BUDGET, methods
 from benchmarks.quality.plot import plot
 from benchmarks.quality.transcripts import Result, holds, read_conversations, read_results
 from coatcheck import Always, Offloader, TextBlock
@@ -141,7 +141,7 @@ def tables(measured: dict[int, list[Measured]], names: Sequence[str]) -> str:
         _table("way", [[name, *(_cell(name, measured[b], "reached") for b in measured)] for name in names], measured),
         "Tokens of a preview, on average:",
         _table("way", [[name, *(_tokens(name, measured[b]) for b in measured)] for name in names], measured),
-        "By kind of content, ours, the best of the others, and the paired difference with its interval:",
+        "By kind of content: ours, the best of the others that keep to the budget, and the paired difference with its interval:",
     ]
     rows = []
     for kind in (*sorted({one.result.kind for one in measured[BUDGETS[0]]}), ALL):
@@ -156,7 +156,7 @@ def tables(measured: dict[int, list[Measured]], names: Sequence[str]) -> str:
 
 def _compared(chosen: Sequence[Measured], names: Sequence[str]) -> list[str]:
     means = {name: float(np.mean([one.shown[name] for one in chosen])) for name in names}
-    best = max((name for name in names if name != OURS), key=means.__getitem__)
+    best = max((name for name in names if name not in {OURS, OVER_BUDGET}), key=means.__getitem__)
     mean, low, high = interval([one.shown[OURS] - one.shown[best] for one in chosen], chosen)
     return [
         f"{means[OURS]:.1%}",

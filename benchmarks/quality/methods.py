@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 COUNTER = TiktokenCounter()
 OURS = "coatcheck"
+OVER_BUDGET = "head, 4 characters a token"
+"""The one way that costs more than the budget: shown as it is shipped, and compared with cut to the budget too."""
+
 CHARACTERS_PER_TOKEN = 4
 _HAYSTACK_CHARACTERS = 200
 _LINES = 5
@@ -63,7 +66,7 @@ def methods() -> dict[str, Method]:
     found: dict[str, Method] = {
         OURS: ours,
         "head": head,
-        "head, 4 characters a token": head_as_shipped,
+        OVER_BUDGET: head_as_shipped,
         "5+5 lines": five_and_five,
         "200 characters": two_hundred_characters,
     }

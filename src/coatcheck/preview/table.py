@@ -72,6 +72,9 @@ def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | N
             best, most = lines, rows
         if rows >= min(_ENOUGH_ROWS, records.total):
             break
+    if best is None and isinstance(next(iter(records.items.values())), list):
+        names = [shown.header(_DETAILS[-1]), records.gap(0, records.total - 1)]
+        return names if counter.count("\n".join(names)) <= budget else None
     return best
 
 
