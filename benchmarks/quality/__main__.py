@@ -76,7 +76,9 @@ def main() -> None:
             flags=re.DOTALL,
         )
         DOCUMENT.write_text(made, encoding="utf-8")
-        curves = {name: [interval([m.shown[name] for m in measured[b]], measured[b]) for b in BUDGETS] for name in names}
+        curves = {
+            name: [interval([m.shown[name] for m in measured[b]], measured[b]) for b in BUDGETS] for name in names
+        }
         plot(curves, BUDGETS, DOCUMENT.with_suffix(".svg"))
 
 
@@ -114,7 +116,9 @@ def read_back(result: Result) -> str:
         offloader = Offloader(token_counter=COUNTER, max_retrieval_tokens=READ_BACK_TOKENS)
         outcome = offloader.offload([TextBlock(result.text)], tool_name="tool", policy=Always())
         pattern = "(?i)" + "|".join(map(re.escape, result.known))
-        answer = offloader.retrieve(str(outcome.references[0]), pattern=pattern, context_lines=2) if result.known else None
+        answer = (
+            offloader.retrieve(str(outcome.references[0]), pattern=pattern, context_lines=2) if result.known else None
+        )
         # What stands behind the header: that one repeats the pattern, and the last line the next call.
         _ANSWERS[result] = "" if answer is None else "\n".join(answer.text.split("\n")[1:])
     return _ANSWERS[result]

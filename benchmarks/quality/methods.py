@@ -1,8 +1,8 @@
 """The ways to leave a part of a result in view that are compared: each a function of text and budget.
 
 Where a package is installed it is called as its users call it; the ways of the frameworks are a line each and stand
-here. All get the same budget of exact tokens, ``o200k_base``, and what costs more is cut to it. Notices and footers are left
-out everywhere, so that only what is shown of the content is compared.
+here. All get the same budget of exact tokens, ``o200k_base``, and what costs more is cut to it. Notices and footers are
+left out everywhere, so that only what is shown of the content is compared.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def methods() -> dict[str, Method]:
     for name, make in (("tooltrim", _tooltrim), ("tooltrim, asked", _tooltrim_asked), ("ctxtual", _ctxtual)):
         try:
             found[name] = make()
-        except ImportError as error:
+        except ImportError as error:  # noqa: PERF203 - three times
             print(f"{name}: left out, not installed ({error})")
     return found
 

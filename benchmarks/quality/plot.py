@@ -15,9 +15,9 @@ def plot(curves: Mapping[str, Sequence[tuple[float, float, float]]], budgets: Se
 
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "coatcheck"
-    from matplotlib import pyplot  # noqa: PLC0415
+    from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    figure, axes = pyplot.subplots(figsize=(8, 5))
+    figure, axes = plt.subplots(figsize=(8, 5))
     for order, (name, points) in enumerate(curves.items()):
         means = [mean * 100 for mean, _, _ in points]
         spread = [[(mean - low) * 100 for mean, low, _ in points], [(high - mean) * 100 for mean, _, high in points]]

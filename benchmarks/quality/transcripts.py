@@ -1,8 +1,8 @@
 """What agents later used of their tool results: conversations in, results with their needed spans out.
 
-A span is an identifier, a number, a name or a quoted text. It is needed from a result where a later message of the agent
-(or an argument of a later call) holds it, the result holds it, and nothing before the result does. Numbers of one or
-two digits are left out, because they agree by chance; so are words that any sentence may begin with.
+A span is an identifier, a number, a name or a quoted text. It is needed from a result where a later message of the
+agent (or an argument of a later call) holds it, the result holds it, and nothing before the result does. Numbers of one
+or two digits are left out, because they agree by chance; so are words that any sentence may begin with.
 """
 
 from __future__ import annotations
@@ -30,9 +30,61 @@ _QUOTED = r"\"(\w[^\"\n]{1,78}\w)\"|'(\w[^'\n]{1,78}\w)'|`(\w[^`\n]{1,78}\w)`"
 _SPAN = re.compile(rf"{_QUOTED}|({_IDENTIFIER})|({_NAME})|({_NUMBER})")
 _WORD = re.compile(r"[\w./@-]{4,}")
 _COMMON = frozenset(
-    "about after again also been before both could does each first from have here into just last like make more most"
-    " much need only other over please show some sure than thank thanks that their them then there these they this"
-    " those want well were what when where which will with would your".split()
+    {
+        "about",
+        "after",
+        "again",
+        "also",
+        "been",
+        "before",
+        "both",
+        "could",
+        "does",
+        "each",
+        "first",
+        "from",
+        "have",
+        "here",
+        "into",
+        "just",
+        "last",
+        "like",
+        "make",
+        "more",
+        "most",
+        "much",
+        "need",
+        "only",
+        "other",
+        "over",
+        "please",
+        "show",
+        "some",
+        "sure",
+        "than",
+        "thank",
+        "thanks",
+        "that",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "want",
+        "well",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "will",
+        "with",
+        "would",
+        "your",
+    }
 )
 _LISTED = re.compile(r"(?:[-dlbcps][rwxsStT-]{9}.*|\.{0,2}/\S*|\S+:)")
 _NUMBERED = re.compile(r"\s*\d+[:|\t] ?")
@@ -104,7 +156,12 @@ def _results(source: str, name: str, messages: list[dict[str, Any]]) -> Iterator
             known = _known("\n".join((*later[:1], *reversed(asked))), needed)
             kind = kind_of(texts[position])
             yield Result(
-                source=source, conversation=f"{source}/{name}", text=texts[position], kind=kind, needed=needed, known=known
+                source=source,
+                conversation=f"{source}/{name}",
+                text=texts[position],
+                kind=kind,
+                needed=needed,
+                known=known,
             )
 
 

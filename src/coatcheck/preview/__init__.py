@@ -1,8 +1,9 @@
 """What stays in view of a content that left: one function, and one module for each kind of content.
 
-A kind is a cheap and certain test of the content, and a function that shows it within a budget of tokens, or returns None
-when the content is not of that kind after all; then the next kind is tried, and at last plain text shows it. To add a kind,
-add a module and a line to ``_KINDS``. Pure; a preview is valid Unicode and says nothing that is not in the content.
+A kind is a cheap and certain test of the content, and a function that shows it within a budget of tokens, or returns
+None when the content is not of that kind after all; then the next kind is tried, and at last plain text shows it. To
+add a kind, add a module and a line to ``_KINDS``. Pure; a preview is valid Unicode and says nothing that is not in the
+content.
 """
 
 from __future__ import annotations

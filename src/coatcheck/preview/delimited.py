@@ -22,8 +22,8 @@ _LEAST_COLUMNS = 2
 _LEAST_CELLS = 20
 """Few lines with one comma each may be prose."""
 
-_VALUE = re.compile(r"\d+[-:./]\d+")
-"""A date, a time, an address: no name of a column, but a log may begin so."""
+_NAME = re.compile(r"(?![^\n]*(?:: |\d[-:./]\d))\s*(?:[^\W\d]\S*(?: \S+){0,7}|\d{4})\s*")
+"""What may head a column: words that begin with a letter, or a year; no date, no time, no sentence after a colon."""
 
 _LONGEST_NAME = 60
 
@@ -45,9 +45,8 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     chosen = {1: lines[1].rstrip("\r")}
     for position in ends(content.lines - 1):
         line = lines.get(position + 2, "").rstrip("\r")
-        # A row that goes on over a line end, or is too long to be shown, ends what is certain.
         if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
-            break
+            return None  # a row that goes on behind a line end, or notes below the table: lines are no rows
         cost = counter.count(line) + 1
         if cost > left:
             break
@@ -67,9 +66,10 @@ def _delimiter(content: Previewed) -> str | None:
             len(header) >= _LEAST_COLUMNS
             and len(set(header)) == len(header)
             and len(header) * len(sample) >= _LEAST_CELLS
-            and not header[0][:1].isdigit()
-            and all(0 < len(cell.strip()) <= _LONGEST_NAME and not _VALUE.search(cell) for cell in header)
+            and all(len(cell) <= _LONGEST_NAME and _NAME.fullmatch(cell) for cell in header)
             and all(len(_cells(line, delimiter)) == len(header) for line in sample)
+            # Sentences have a blank after every comma; data seldom has.
+            and not all(line.count(delimiter) == line.count(f"{delimiter} ") for line in sample)
         ):
             return delimiter
     return None

@@ -1,4 +1,4 @@
-"""HTML: its title and its text, without markup, scripts and styles; needs ``selectolax``, and is shown as text without it.
+"""HTML: its title and its text, without markup, scripts and styles. Without ``selectolax`` it is shown as text.
 
 Read-back works on the stored markup, so the gap is named in characters of the text, and a pattern finds the place.
 """
@@ -19,9 +19,14 @@ __all__ = ("looks_like_html", "preview_html")
 _MOST_CHARACTERS = 4_000_000
 """A larger page is shown as text: parsing this much takes some 0.1 s."""
 
-_OPENING = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL)
+_OPENING = re.compile(
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
+)
 _HIDDEN = ["head", "script", "style", "noscript", "template", "svg", "iframe"]
-_BLOCKS = "p,div,section,article,header,footer,main,nav,aside,li,dt,dd,tr,h1,h2,h3,h4,h5,h6,pre,blockquote,table,ul,ol,dl,figure,form,br,hr"
+_BLOCKS = (
+    "p,div,section,article,header,footer,main,nav,aside,li,dt,dd,tr,h1,h2,h3,h4,h5,h6,pre,blockquote,table,ul,ol,dl"
+    ",figure,form,br,hr"
+)
 _BLANK = re.compile(r"[ \t\r\f\v\xa0]+")
 _HEAD_SHARE = 0.85
 

@@ -19,7 +19,8 @@ __all__ = ("looks_like_a_log", "preview_log")
 
 _TROUBLE = re.compile(
     r"Traceback \(most recent call last\)"
-    r"|^(?:E  |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b:|error(?:\[\w+\])?:|fatal:|panic:|npm ERR!|make.*\*\*\*|FAILED? )"
+    r"|^(?:E  |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b:|error(?:\[\w+\])?:|fatal:|panic:|npm ERR!"
+    r"|make.*\*\*\*|FAILED? )"
     r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|SEVERE|FAILURE|FAILED|WARN(?:ING)?)\b"
     r"|: (?:fatal )?error:|\b\d+ (?:failed|errors?|failures?)\b|[Ss]egmentation fault|Killed$"
 )

@@ -40,23 +40,21 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
     rest = [gap_of_lines(last + 1, content.lines, content.lines)] if last < content.lines else []
     left = budget - counter.count("\n".join((what, *rest))) - 24
     shown: dict[str, list[str]] = {}
+    full = False
     # Every file is named before any shows a second match.
     for turn in range(max(map(len, files.values()), default=0)):
+        if full:
+            break
         for name, matches in files.items():
-            if turn and name not in shown or turn >= len(matches):
+            if (turn and name not in shown) or turn >= len(matches):
                 continue
             text = matches[turn] if turn else f"{name} ({len(matches):,})\n{matches[0]}"
             cost = counter.count(text) + 1
             if cost > left:
-                return _listed(what, files, shown, rest, budget, counter)
+                full = True
+                break
             shown.setdefault(name, []).append(text)
             left -= cost
-    return _listed(what, files, shown, rest, budget, counter)
-
-
-def _listed(
-    what: str, files: dict[str, list[str]], shown: dict[str, list[str]], rest: list[str], budget: int, counter: TokenCounter
-) -> str | None:
     hidden = len(files) - len(shown)
     more = [f"[… {count_of(hidden, 'more file')} …]"] if hidden else []
     text = "\n".join((what, *(line for lines in shown.values() for line in lines), *more, *rest))

@@ -41,11 +41,13 @@ def preview_noise(content: Previewed, budget: int, counter: TokenCounter) -> str
     """Return what the content is, within ``budget`` tokens, or None if that does not fit."""
     if not counter.exceeds(content.text, budget):
         return content.text
-    text = content.text
-    digits = text[:_SAMPLE].partition("base64,")[2] or text
-    name = "hexadecimal" if content.lines == 1 and _HEXADECIMAL.fullmatch(text[:_SAMPLE]) else "base64"
-    held = next((f", a {what}" for begins, what in _BEGINNINGS.items() if name == "base64" and digits.startswith(begins)), "")
-    shown = f"{name} data{held}, {len(text):,} characters, beginning with:\n{text[:_SHOWN]}\n[… characters {_SHOWN}-{len(text) - 1:,} of {len(text):,} not shown …]"
+    text, total = content.text, len(content.text)
+    digits = text[:_SAMPLE].partition("base64,")[2] or text[:_SAMPLE]
+    base64 = not (content.lines == 1 and _HEXADECIMAL.fullmatch(digits))
+    held = [f", a {what}" for begins, what in _BEGINNINGS.items() if base64 and digits.startswith(begins)]
+    name = f"{'base64' if base64 else 'hexadecimal'} data{''.join(held)}"
+    gap = f"[… characters {_SHOWN}-{total - 1:,} of {total:,} not shown …]"
+    shown = f"{name}, {total:,} characters, beginning with:\n{text[:_SHOWN]}\n{gap}"
     return shown if counter.count(shown) <= budget else None
 
 

@@ -1,7 +1,7 @@
 """How JSON values are written in few tokens: as JSON, without the quotes and braces that say nothing.
 
-A text stands bare where nobody can take it for another type or for two values; else as JSON writes it. A value is written
-whole or named by its size, never broken off without a word.
+A text stands bare where nobody can take it for another type or for two values; else as JSON writes it. A value is
+written whole or named by its size, never broken off without a word.
 """
 
 from __future__ import annotations
@@ -52,11 +52,10 @@ def scalar(value: JsonValue, longest: int) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def named(value: JsonValue) -> str:
+def named(value: dict[str, JsonValue] | list[JsonValue]) -> str:
     """Return a container by its size: ``[12 objects]``, ``{3 keys}``."""
     if isinstance(value, dict):
         return "{" + count_of(len(value), "key") + "}"
-    assert isinstance(value, list)
     noun = "object" if value and all(isinstance(item, dict) for item in value[:100]) else "item"
     return f"[{count_of(len(value), noun)}]"
 

@@ -32,6 +32,7 @@ _SHORT_TEXT = 24
 """Characters of a text that is always shown: its length would take as much room."""
 _TOKENS_OF_A_MEMBER = 4
 _LEAST_RECORDS = 2
+_ROUNDS = 3
 _DEEPEST = 20
 
 _REVISED = 8
@@ -98,8 +99,14 @@ def _members(value: dict[str, JsonValue], budget: int, counter: TokenCounter, *,
     # What the first round leaves over goes to the large ones in the second.
     for turn in (order, order[-_REVISED:] if depth < _DEEPEST_REVISED else []):
         for done, key in enumerate(turn):
-            text = _member(key, value[key], costs[key] + left // (len(turn) - done), counter, depth=depth)
-            more = counter.count(text) + 1 - costs[key]
+            room = costs[key] + left // (len(turn) - done)
+            text, more = _member(key, value[key], room, counter, depth=depth), 0
+            for _ in range(_ROUNDS):
+                more = counter.count(text) + 1 - costs[key]
+                if more <= left:
+                    break
+                room -= more - left  # indents and joints cost, too
+                text = _member(key, value[key], room, counter, depth=depth)
             if more <= left:
                 lines[key] = text
                 costs[key] += more
@@ -130,7 +137,11 @@ def _items(value: list[JsonValue], budget: int, counter: TokenCounter, *, depth:
     lines: dict[int, str] = {}
     for position in ends(len(value)):
         # The first of large records is shown as far as it fits, so that its fields are known; the others whole only.
-        line = brief(value[position], _LONGEST_LINE) if lines else "\n  ".join(outline(value[position], left, counter, depth=depth + 1))
+        line = (
+            brief(value[position], _LONGEST_LINE)
+            if lines
+            else "\n  ".join(outline(value[position], left, counter, depth=depth + 1))
+        )
         cost = counter.count(line) + 1
         if cost > left:
             break

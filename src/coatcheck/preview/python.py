@@ -23,7 +23,7 @@ _MOST_CHARACTERS = 1_000_000
 """A longer literal is shown as text: this one takes some 0.3 s."""
 
 _DEEPEST = 50
-_TOKEN = re.compile(
+_PIECE = re.compile(
     r"\s*(?:(?P<text>[bBuU]?(?:'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"))|(?P<mark>[\[\](){},:])|(?P<word>[^\s\[\](){},:'\"]+))"
 )
 _EDGES = {"[": "]", "(": ")", "{": "}"}
@@ -58,7 +58,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._kind = self._token = ""
+        self._kind = self._piece = ""
         self._advance()
 
     def whole(self) -> JsonValue:
@@ -68,18 +68,18 @@ class _Parser:
         return value
 
     def _advance(self) -> None:
-        found = _TOKEN.match(self._text, self._at)
+        found = _PIECE.match(self._text, self._at)
         if found is None:
             if self._text[self._at :].strip():
                 raise ValueError
-            self._kind = self._token = ""
+            self._kind = self._piece = ""
             return
         self._kind = found.lastgroup or ""
-        self._token = found[self._kind]
+        self._piece = found[self._kind]
         self._at = found.end()
 
     def _value(self, depth: int) -> JsonValue:
-        kind, token = self._kind, self._token
+        kind, token = self._kind, self._piece
         if depth > _DEEPEST or not kind:
             raise ValueError
         start = self._at - len(token)
@@ -92,9 +92,9 @@ class _Parser:
         self._advance()
         if kind == "text":
             return _unescaped(token) if token[0] in "'\"" else Verbatim(token)
-        if self._token == "(":
+        if self._piece == "(":
             self._container(")", depth + 1)
-            end = self._text.rindex(")", start, self._at - len(self._token)) + 1
+            end = self._text.rindex(")", start, self._at - len(self._piece)) + 1
             return Verbatim(self._text[start:end])
         return Verbatim(token)
 
@@ -102,16 +102,16 @@ class _Parser:
         items: list[JsonValue] = []
         named: dict[str, JsonValue] = {}
         self._advance()
-        while self._token != closing or self._kind != "mark":
+        while self._piece != closing or self._kind != "mark":
             item = self._value(depth)
-            if self._kind == "mark" and self._token == ":" and closing == "}":
+            if self._kind == "mark" and self._piece == ":" and closing == "}":
                 self._advance()
                 named[str(item)] = self._value(depth)
             else:
                 items.append(item)
-            if self._kind == "mark" and self._token == ",":
+            if self._kind == "mark" and self._piece == ",":
                 self._advance()
-            elif self._token != closing:
+            elif self._piece != closing:
                 raise ValueError
         self._advance()
         if named and items:

@@ -19,6 +19,9 @@ _WINDOW = 512 * 1024
 _SAMPLE_CHARACTERS = 16_384
 _SAMPLE_LINES = 60
 
+_MOST_MISSES = 16
+"""Lines that did not fit, until no more are tried."""
+
 LONGEST_LINE = 600
 """Characters of a line that is shown whole where whole lines are picked."""
 
@@ -91,7 +94,7 @@ def pick(
     """Return lines by number, the most wanted first, as long as they fit ``budget`` with the gaps between them."""
     chosen: dict[int, str] = {}
     gap = counter.count(gap_of_lines(total, total, total)) + 1
-    left = budget - gap
+    left, misses = budget - gap, 0
     for number in wanted:
         if number in chosen:
             continue
@@ -101,6 +104,9 @@ def pick(
         apart = (number - 1 not in chosen) + (number + 1 not in chosen) - 1
         cost = counter.count(text) + 1 + gap * apart
         if cost > left:
+            misses += 1
+            if misses > _MOST_MISSES:
+                break
             continue
         chosen[number] = text
         left -= cost

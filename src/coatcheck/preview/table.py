@@ -1,7 +1,7 @@
 """Records as rows: the field names once, then one line for each record, as many as fit, most of them from the head.
 
-Nested objects become columns with the path that a query uses; what is the same in every row shown is said once. A record
-is shown whole, or with its long values named by their size.
+Nested objects become columns with the path that a query uses; what is the same in every row shown is said once. A
+record is shown whole, or with its long values named by their size.
 """
 
 from __future__ import annotations
@@ -227,7 +227,9 @@ def _same(cells: dict[int, list[Record]], columns: dict[str, int], rows: int) ->
         for name, present in columns.items()
         if present == rows
         and not isinstance(first[name], (dict, list))
-        and all(row[name] == first[name] and type(row[name]) is type(first[name]) for flat in cells.values() for row in flat)
+        and all(
+            row[name] == first[name] and type(row[name]) is type(first[name]) for flat in cells.values() for row in flat
+        )
     }
 
 
