@@ -145,7 +145,7 @@ def tables(measured: dict[int, list[Measured]], names: Sequence[str]) -> str:
         _table("way", [[name, *(_cell(name, measured[b], "reached") for b in measured)] for name in names], measured),
         "Tokens of a preview, on average:",
         _table("way", [[name, *(_tokens(name, measured[b]) for b in measured)] for name in names], measured),
-        "By kind of content: ours, the best of the others that keep to the budget, and the paired difference with its interval:",
+        "By kind of content: ours, the best of the others that keep to the budget, the paired difference:",
     ]
     rows = []
     for kind in (*sorted({one.result.kind for one in measured[BUDGETS[0]]}), ALL):

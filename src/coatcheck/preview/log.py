@@ -39,7 +39,7 @@ _TROUBLE_SHARE = 0.4
 _ALIKE = 3
 """Lines of trouble shown of those that differ in numbers only."""
 
-_FIRST_LINES, _LAST_LINES = 3, 6
+_LAST_LINES = 2
 _TAIL_EVERY = 4
 _TAIL_CHARACTERS = 16_384
 
@@ -62,13 +62,20 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
         return content.text
     lines = {number: plain(line) for number, line in lines_of(content).items()}
     numbers = [number for number, line in lines.items() if line.strip()]
-    ends = [*numbers[:_FIRST_LINES], *reversed(numbers[-_LAST_LINES:])]
+    if not numbers:
+        return None
     trouble = pick(_trouble(lines, numbers), lines.__getitem__, content.lines, int(budget * _TROUBLE_SHARE), counter)
     fill: list[int] = []
     head, tail = iter(numbers), reversed(numbers)
     for step, _ in enumerate(numbers):
         fill.append(next(tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head))
-    chosen = pick([*ends, *trouble, *fill], lines.__getitem__, content.lines, budget, counter)
+    chosen = pick(
+        [numbers[0], *reversed(numbers[-_LAST_LINES:]), *trouble, *fill],
+        lines.__getitem__,
+        content.lines,
+        budget,
+        counter,
+    )
     shown = join_lines(chosen, content.lines)
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
 

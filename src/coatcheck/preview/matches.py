@@ -16,6 +16,7 @@ __all__ = ("looks_like_matches", "preview_matches")
 
 _MATCH = re.compile(r"((?:[A-Za-z]:[\\/])?[^\s:][^:\n]*[./\\][^:\n]*):(\d+):(.*)", re.DOTALL)
 _LEAST_LINES = 5
+_HEADING_TOKENS = 48
 
 
 def looks_like_matches(content: Previewed) -> bool:
@@ -36,9 +37,8 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
             break
         files.setdefault(found[1], []).append(f"  {found[2]}:{found[3][:LONGEST_LINE]}")
         last = number
-    what = f"{last:,} matches in {count_of(len(files), 'file')}, by file with their number:"
     rest = [gap_of_lines(last + 1, content.lines, content.lines)] if last < content.lines else []
-    left = budget - counter.count("\n".join((what, *rest))) - 24
+    left = budget - counter.count("\n".join(rest)) - _HEADING_TOKENS
     shown: dict[str, list[str]] = {}
     full = False
     # Every file is named before any shows a second match.
@@ -57,5 +57,8 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
             left -= cost
     hidden = len(files) - len(shown)
     more = [f"[… {count_of(hidden, 'more file')} …]"] if hidden else []
+    what = (
+        f"{count_of(len(files), 'file')}, {sum(map(len, shown.values())):,} of {last:,} matches shown, the rest is not:"
+    )
     text = "\n".join((what, *(line for lines in shown.values() for line in lines), *more, *rest))
     return text if shown and counter.count(text) <= budget else None

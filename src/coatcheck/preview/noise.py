@@ -33,7 +33,7 @@ def looks_like_noise(content: Previewed) -> bool:
     head, tail = text[:_SAMPLE], text[-_SAMPLE:]
     if content.lines == 1 and _HEXADECIMAL.fullmatch(head) and _HEXADECIMAL.fullmatch(tail.removesuffix("\n")):
         return True
-    widths = {len(line) for line in head.split("\n")[:-1]}
+    widths = {len(line) for line in head.split("\n")[:-2]}
     return len(widths) <= 1 and all(_is_base64(end.partition("base64,")[2] or end) for end in (head, tail))
 
 

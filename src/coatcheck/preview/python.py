@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ("looks_like_python", "preview_python")
 
-_MOST_CHARACTERS = 1_000_000
+MAX_PARSED_CHARACTERS = 1_000_000
 """A longer literal is shown as text: this one takes some 0.3 s."""
 
 _DEEPEST = 50
@@ -35,7 +35,7 @@ _WORD = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.][\d.eE+_-]*j?|[A-Za-z_]
 def looks_like_python(content: Previewed) -> bool:
     """Return whether the text may be a list, tuple or dict as Python prints it, by its first and last characters."""
     text = content.text
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > MAX_PARSED_CHARACTERS:
         return False
     head, tail = text[:64].lstrip(), text[-64:].rstrip()
     return bool(head and tail) and _EDGES.get(head[0]) == tail[-1]

@@ -95,13 +95,14 @@ def pick(
     chosen: dict[int, str] = {}
     gap = counter.count(gap_of_lines(total, total, total)) + 1
     left, misses = budget - gap, 0
+    known = {0, total + 1}
     for number in wanted:
         if number in chosen:
             continue
         text = line(number)
         if len(text) > LONGEST_LINE:
             text = f"{text[:LONGEST_LINE]}… ({len(text):,} characters)"
-        apart = (number - 1 not in chosen) + (number + 1 not in chosen) - 1
+        apart = (number - 1 not in known) + (number + 1 not in known) - 1
         cost = counter.count(text) + 1 + gap * apart
         if cost > left:
             misses += 1
@@ -109,6 +110,7 @@ def pick(
                 break
             continue
         chosen[number] = text
+        known.add(number)
         left -= cost
         if left <= 0:
             break
