@@ -175,7 +175,7 @@ def test_of_a_progress_bar_only_the_end_is_shown_and_no_colours() -> None:
 def test_matches_are_shown_by_file_every_file_first() -> None:
     shown = _shown("matches", 300)
 
-    assert shown[0] == "7 files, 42 of 2,000 matches shown, the rest is not:"
+    assert shown[0] == "7 files, 12 of 2,000 matches shown, the rest is not:"
     assert sum(line.endswith(")") and "module.py (" in line for line in shown) == 7
     assert "  1:def function_0(value: int) -> int:" in shown
 
@@ -254,8 +254,7 @@ _HOSTILE_QUERIES: list[Callable[[random.Random], str]] = [
     lambda chance: "[" * chance.randint(1, 900) + "@" + "]" * chance.randint(1, 900),
     lambda chance: "map(&" * chance.randint(1, 90) + "@" + ", @)" * chance.randint(1, 90),
     lambda chance: "".join(chance.choices("[]{}()@.*&|!'`\"?<>=,:a0\n\ud800é", k=chance.randint(1, 120))),
-    lambda chance: "[@,@]" + "|[[],[]]" * chance.randint(1, 120),
-    lambda chance: "!" * chance.randint(1, 950) + "a",
+    lambda chance: "!" * chance.randint(1, 90) + "a",
 ]
 
 
@@ -275,3 +274,11 @@ def test_ten_thousand_hostile_patterns_and_queries_are_answered_or_refused() -> 
         except InvalidRequest as refusal:
             answer = str(refusal)
         assert 10 < len(answer) <= 400 * 4
+
+
+def test_a_query_that_doubles_its_result_at_every_step_is_refused() -> None:
+    offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=400)
+    outcome = offloader.offload([TextBlock("[1, 2, 3]")], tool_name="t", scope="s", policy=Always())
+
+    with pytest.raises(InvalidRequest, match=r"too much work|too deep"):
+        offloader.retrieve(str(outcome.references[0]), scope="s", query="[@,@]" + "|[@,@]" * 120)
