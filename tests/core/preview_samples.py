@@ -87,6 +87,14 @@ def _counted(count: int) -> str:
     return "".join(f"line {n:,} of {count:,}: the quick brown fox\n" for n in range(1, count + 1))
 
 
+def _thousands(count: int) -> str:
+    return "".join(f"item {n} of 90,000: the quick brown fox\n" for n in range(count))
+
+
+def _stamped(count: int) -> str:
+    return "".join(f"2026-01-01 12:{n // 60 % 60:02}:{n % 60:02},123 request {n}\n" for n in range(count))
+
+
 def _prose(count: int) -> str:
     return "".join(f"Chapter {n} begins, and nobody knows: error or not, it ends.\n" for n in range(count))
 
@@ -138,12 +146,14 @@ SAMPLES: dict[str, tuple[str, Callable[[int], str]]] = {
     "CSV with CRLF": ("delimited", lambda count: _table(count).replace("\n", "\r\n")),
     "TSV": ("delimited", lambda count: _table(count, delimiter="\t")),
     "log": ("log", _log),
+    "log with a comma in each line": ("log", _stamped),
     "failure": ("log", _failure),
     "progress": ("log", _progress),
     "base64": ("noise", _noise),
     "wrapped base64": ("noise", _wrapped_noise),
     "hexadecimal": ("noise", _hexadecimal),
     "counted lines": (TEXT, _counted),
+    "lines with a comma each": (TEXT, _thousands),
     "prose": (TEXT, _prose),
     "listing": (TEXT, _listing),
     "paths": (TEXT, _paths),
