@@ -193,6 +193,13 @@ def overhead(session: nox.Session, framework: str) -> None:
     session.run("python", "benchmarks/adapters.py", f"--framework={framework}", *session.posargs)
 
 
+@nox.session
+def quality(session: nox.Session) -> None:
+    """Measure what previews keep of what agents later needed; takes the folder of conversations, and `--help`."""
+    session.install("-e.[html]", *groups("quality"))
+    session.run("python", "-m", "benchmarks.quality", *session.posargs)
+
+
 def groups(*names: str) -> list[str]:
     """Return the arguments that install those of the named dependency groups that exist."""
     return [f"--group={name}" for name in names if name in GROUPS]

@@ -1,10 +1,31 @@
-"""What a preview is made from: a text with what is known of it, and how numbers and gaps are written in every kind."""
+"""What a preview is made from: a text with what is known of it, its lines at both ends, and how gaps are named."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-__all__ = ("Previewed",)
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from coatcheck.tokens import TokenCounter
+
+__all__ = ("Previewed", "gap_of_lines", "join_lines", "lines_of", "pick", "plain", "sample_of")
+
+_WINDOW = 512 * 1024
+"""Characters that are looked at from each end of a content."""
+
+_SAMPLE_CHARACTERS = 16_384
+_SAMPLE_LINES = 60
+
+_MOST_MISSES = 16
+"""Lines that did not fit, until no more are tried."""
+
+LONGEST_LINE = 600
+"""Characters of a line that is shown whole where whole lines are picked."""
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +40,78 @@ class Previewed:
 
     lines: int
     """Lines in the text: ``\\n`` ends one, and the last needs none."""
+
+
+def lines_of(content: Previewed) -> dict[int, str]:
+    """Return lines by number, counted from 1: all of them, or of a large content those of its head and its tail."""
+    text = content.text
+    if len(text) <= 2 * _WINDOW:
+        return dict(enumerate(text.removesuffix("\n").split("\n"), 1))
+    head = text[:_WINDOW].split("\n")[:-1]
+    tail = text[-_WINDOW:].removesuffix("\n").split("\n")[1:]
+    return {**dict(enumerate(head, 1)), **dict(enumerate(tail, content.lines - len(tail) + 1))}
+
+
+def sample_of(content: Previewed) -> list[str]:
+    """Return the first lines of a text that are not blank, whole ones only, to tell its kind by."""
+    head = content.text[:_SAMPLE_CHARACTERS]
+    lines = head.split("\n")
+    if len(head) < len(content.text):
+        lines.pop()
+    return [line for line in lines if line.strip()][:_SAMPLE_LINES]
+
+
+def plain(line: str) -> str:
+    """Return a line as a terminal leaves it: no colours, and of what carriage returns overwrite only the last."""
+    if "\x1b" in line:
+        line = _ANSI.sub("", line)
+    line = line.rstrip("\r")
+    return line.rpartition("\r")[2] if "\r" in line else line
+
+
+def gap_of_lines(first: int, last: int, total: int) -> str:
+    """Say which lines are not shown."""
+    return f"[… lines {first:,}-{last:,} of {total:,} not shown …]"
+
+
+def join_lines(chosen: Mapping[int, str], total: int) -> str:
+    """Return the chosen lines in their order, with every gap named."""
+    shown: list[str] = []
+    expected = 1
+    for number in sorted(chosen):
+        if number > expected:
+            shown.append(gap_of_lines(expected, number - 1, total))
+        shown.append(chosen[number])
+        expected = number + 1
+    if expected <= total:
+        shown.append(gap_of_lines(expected, total, total))
+    return "\n".join(shown)
+
+
+def pick(
+    wanted: list[int], line: Callable[[int], str], total: int, budget: int, counter: TokenCounter
+) -> dict[int, str]:
+    """Return lines by number, the most wanted first, as long as they fit ``budget`` with the gaps between them."""
+    chosen: dict[int, str] = {}
+    gap = counter.count(gap_of_lines(total, total, total)) + 1
+    left, misses = budget - gap, 0
+    known = {0, total + 1}
+    for number in wanted:
+        if number in chosen:
+            continue
+        text = line(number)
+        if len(text) > LONGEST_LINE:
+            text = f"{text[:LONGEST_LINE]}… ({len(text):,} characters)"
+        apart = (number - 1 not in known) + (number + 1 not in known) - 1
+        cost = counter.count(text) + 1 + gap * apart
+        if cost > left:
+            misses += 1
+            if misses > _MOST_MISSES:
+                break
+            continue
+        chosen[number] = text
+        known.add(number)
+        left -= cost
+        if left <= 0:
+            break
+    return chosen

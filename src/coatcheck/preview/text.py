@@ -6,7 +6,10 @@ is inside a line, never inside a character, and the gap is named in characters, 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+
+from coatcheck.preview.source import sample_of
 
 if TYPE_CHECKING:
     from coatcheck.preview.source import Previewed
@@ -14,8 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ("preview_text",)
 
-HEAD_SHARE = 0.6
+HEAD_SHARE = 0.75
 """Of the budget. The head says what the content is; the tail needs less to say how it ended."""
+
+_HEAD_SHARE_OF_SOURCE = 0.92
+"""Source code has no outcome at its end."""
+
+_SOURCE = re.compile(r"\s*\d+[:|\t]|[ \t]{2,}\S|.*[{};]\s*$")
+_SOURCE_LINES = 0.5
+"""Of the first lines: numbered, indented, or ended as statements are."""
 
 _LEAST_OF_A_CUT = 0.5
 """A piece is cut back to a line end only where that leaves at least this share of it."""
@@ -40,11 +50,16 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
 
 def _head_and_tail(content: Previewed, room: int, counter: TokenCounter) -> str:
     text = content.text
-    share = int(room * HEAD_SHARE)
+    share = int(room * (_HEAD_SHARE_OF_SOURCE if _is_source(content) else HEAD_SHARE))
     head = _end_at_a_line(counter.head(text, share))
     tail = _start_at_a_line(counter.tail(text, room - share))
     start = max(len(text) - len(tail), len(head))
     return f"{head.removesuffix(chr(10))}\n{_gap(len(head), start, content)}\n{text[start:]}"
+
+
+def _is_source(content: Previewed) -> bool:
+    sample = sample_of(content)
+    return len(sample) > 1 and sum(_SOURCE.match(line) is not None for line in sample) >= _SOURCE_LINES * len(sample)
 
 
 def _gap(start: int, end: int, content: Previewed) -> str:

@@ -1,0 +1,85 @@
+"""CSV, TSV and their like: the header, then rows of both ends as they are written, never a part of one."""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import TYPE_CHECKING
+
+from coatcheck.preview.notation import count_of
+from coatcheck.preview.source import LONGEST_LINE, join_lines, lines_of, sample_of
+from coatcheck.preview.table import ends
+
+if TYPE_CHECKING:
+    from coatcheck.preview.source import Previewed
+    from coatcheck.tokens import TokenCounter
+
+__all__ = ("looks_delimited", "preview_delimited")
+
+_DELIMITERS = "\t,;|"
+_LEAST_ROWS = 5
+_LEAST_COLUMNS = 2
+_LEAST_CELLS = 20
+"""Few lines with one comma each may be prose."""
+
+_NAME = re.compile(r"(?![^\n]*(?:: |\d[-:./]\d))\s*(?:[^\W\d]\S*(?: \S+){0,7}|\d{4})\s*")
+"""What may head a column: words that begin with a letter, or a year; no date, no time, no sentence after a colon."""
+
+_LONGEST_NAME = 60
+
+
+def looks_delimited(content: Previewed) -> bool:
+    """Return whether the first lines have the same cells in number, and the first of them reads like a header."""
+    return _delimiter(content) is not None
+
+
+def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return the header and rows within ``budget`` tokens, or None if no row fits."""
+    delimiter = _delimiter(content)
+    if delimiter is None or not counter.exceeds(content.text, budget):
+        return content.text if delimiter else None
+    lines = lines_of(content)
+    columns = len(_cells(lines[1], delimiter))
+    what = f"table of {count_of(content.lines - 1, 'row')} by {count_of(columns, 'column')}, the header is line 1"
+    left = budget - counter.count(what) - counter.count(lines[1]) - 32
+    chosen = {1: lines[1].rstrip("\r")}
+    for position in ends(content.lines - 1):
+        line = lines.get(position + 2, "").rstrip("\r")
+        if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
+            return None  # a row that goes on behind a line end, or notes below the table: lines are no rows
+        cost = counter.count(line) + 1
+        if cost > left:
+            break
+        chosen[position + 2] = line
+        left -= cost
+    shown = f"{what}\n{join_lines(chosen, content.lines)}"
+    return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
+
+
+def _delimiter(content: Previewed) -> str | None:
+    sample = sample_of(content)
+    if len(sample) < _LEAST_ROWS:
+        return None
+    for delimiter in _DELIMITERS:
+        header = _cells(sample[0], delimiter)
+        if (
+            len(header) >= _LEAST_COLUMNS
+            and len(set(header)) == len(header)
+            and len(header) * len(sample) >= _LEAST_CELLS
+            and all(len(cell) <= _LONGEST_NAME and _NAME.fullmatch(cell) for cell in header)
+            and all(len(_cells(line, delimiter)) == len(header) for line in sample)
+            # Sentences have a blank after every comma; data seldom has.
+            and not all(line.count(delimiter) == line.count(f"{delimiter} ") for line in sample)
+        ):
+            return delimiter
+    return None
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    """Return the cells of one line; none where a quoted cell goes on behind it."""
+    if line.count('"') % 2:
+        return []
+    try:
+        return next(csv.reader([line.rstrip("\r")], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return []

@@ -1,0 +1,72 @@
+"""JSON Lines: the records as a table; the gap is named in lines, which ``line_range`` reads on from."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import orjson
+
+from coatcheck.preview.source import gap_of_lines, lines_of, sample_of
+from coatcheck.preview.table import Records, ends, records_of, table
+
+if TYPE_CHECKING:
+    from coatcheck.blocks import JsonValue
+    from coatcheck.preview.source import Previewed
+    from coatcheck.tokens import TokenCounter
+
+__all__ = ("looks_like_json_lines", "preview_json_lines")
+
+_LEAST_RECORDS = 2
+
+
+def looks_like_json_lines(content: Previewed) -> bool:
+    """Return whether the first lines are one JSON object or list each."""
+    sample = sample_of(content)
+    return len(sample) >= _LEAST_RECORDS and all(_parsed(line) is not None for line in sample)
+
+
+def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return records of both ends within ``budget`` tokens, or None if they have nothing in common or none fits."""
+    if not counter.exceeds(content.text, budget):
+        return content.text
+    lines = lines_of(content)
+    items: dict[int, JsonValue] = {}
+    for position in ends(content.lines):
+        line = lines.get(position + 1, "")
+        value = _parsed(line)
+        if value is None and line.strip():
+            return None
+        if value is not None:
+            items[position] = value
+    room = budget
+    for _ in range(4):
+        records = Records(
+            what=f"JSON Lines of {records_of(list(items.values()), content.lines)}",
+            items=items,
+            total=content.lines,
+            gap=partial(_gap, content.lines),
+        )
+        made = table(records, room, counter)
+        if made is None:
+            return None
+        shown = "\n".join(made)
+        over = counter.count(shown) - budget
+        if over <= 0:
+            return shown
+        room -= over
+    return None
+
+
+def _parsed(line: str) -> JsonValue:
+    if line.strip()[:1] not in ("{", "["):
+        return None
+    try:
+        value: JsonValue = orjson.loads(line)
+    except ValueError:
+        return None
+    return value
+
+
+def _gap(total: int, first: int, last: int) -> str:
+    return gap_of_lines(first + 1, last + 1, total)

@@ -1,0 +1,243 @@
+"""Records as rows: the field names once, then one line for each record, as many as fit, most of them from the head.
+
+Nested objects become columns with the path that a query uses; what is the same in every row shown is said once. A
+record is shown whole, or with its long values named by their size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from coatcheck.preview.notation import Verbatim, brief, count_of, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from coatcheck.blocks import JsonValue
+    from coatcheck.tokens import TokenCounter
+
+    Record = dict[str, JsonValue]
+
+__all__ = ("Records", "ends", "gap_of_list", "gap_of_object", "records_of", "table", "with_gaps")
+
+_HEAD_ROWS, _TAIL_ROWS = 400, 80
+"""Records that are looked at, from each end."""
+
+_TAIL_EVERY = 6
+"""The second row shown is the last one, and then every sixth is from the end."""
+
+_DETAILS = (100_000, 600, 160, 60)
+"""Characters of a value that is written whole; the first is taken that shows enough rows."""
+
+_ENOUGH_ROWS = 3
+_DEEPEST = 3
+_MOST_COLUMNS = 80
+_LEAST_FILLED = 0.4
+"""Of the cells: where records have less in common than that, they are no table."""
+
+_LEAST_FOR_SAME = 3
+_PART = " ; "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Records with a name for each: position in a list, key of an object, number of a line."""
+
+    what: str
+    """``list of 2,000 objects``."""
+
+    items: Mapping[int, JsonValue]
+    """By position, those of them that ``ends`` asks for: objects, lists of objects, or lists of scalars."""
+
+    total: int
+    gap: Callable[[int, int], str]
+    """Says which records are not shown, by the positions of the first and the last."""
+
+    keys: Sequence[str] | None = None
+    """Where the records have names: shown as the first column."""
+
+
+def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | None:
+    """Return header and rows within ``budget`` tokens, or None if the records are no table or hardly any would fit."""
+    shown = _Rows.of(records)
+    if shown is None:
+        return None
+    best: list[str] | None = None
+    most = 0
+    for longest in _DETAILS:
+        lines, rows = _filled(shown, longest, budget, counter)
+        if rows > most:
+            best, most = lines, rows
+        if rows >= min(_ENOUGH_ROWS, records.total):
+            break
+    if best is None and isinstance(next(iter(records.items.values())), list):
+        names = [shown.header(_DETAILS[-1]), records.gap(0, records.total - 1)]
+        return names if counter.count("\n".join(names)) <= budget else None
+    return best
+
+
+def records_of(sample: Sequence[JsonValue], total: int) -> str:
+    """Return ``2,000 objects``, ``2,000 lists`` or ``2,000 items``, by what the sample holds."""
+    for kind, noun in ((dict, "object"), (list, "list")):
+        if sample and all(isinstance(item, kind) for item in sample):
+            return count_of(total, noun)
+    return count_of(total, "item")
+
+
+def ends(total: int) -> Iterator[int]:
+    """Yield positions in the order in which they are worth showing: the first, the last, then mostly from the head."""
+    head, tail = 0, total - 1
+    for step in range(min(total, _HEAD_ROWS)):
+        if step % _TAIL_EVERY == 1 and total - 1 - tail < _TAIL_ROWS:
+            yield tail
+            tail -= 1
+        else:
+            yield head
+            head += 1
+
+
+def with_gaps(lines: dict[int, str], total: int, gap: Callable[[int, int], str]) -> Iterator[str]:
+    """Yield lines in order, and what ``gap`` says wherever positions are missing."""
+    expected = 0
+    for position in sorted(lines):
+        if position > expected:
+            yield gap(expected, position - 1)
+        yield lines[position]
+        expected = position + 1
+    if expected < total:
+        yield gap(expected, total - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """The records that may be shown, their columns, and what is the same in all of them."""
+
+    records: Records
+    positions: list[int]
+    columns: list[str]
+    same: dict[str, JsonValue]
+    cells: dict[int, list[Record]]
+
+    @classmethod
+    def of(cls, records: Records) -> _Rows | None:
+        positions = [position for position in ends(records.total) if position in records.items]
+        for deepest in (_DEEPEST, 0):
+            cells: dict[int, list[Record]] = {}
+            columns: dict[str, int] = {}
+            for position in positions:
+                flat = [_flat(one, deepest) for one in _objects(records.items[position])]
+                if not flat:
+                    return None
+                cells[position] = flat
+                for row in flat:
+                    for column in row:
+                        columns[column] = columns.get(column, 0) + 1
+            rows = sum(map(len, cells.values()))
+            if len(columns) <= _MOST_COLUMNS and sum(columns.values()) >= _LEAST_FILLED * len(columns) * rows:
+                same = _same(cells, columns, rows)
+                names = [column for column in columns if column not in same]
+                if not names:
+                    names, same = list(columns), {}
+                return cls(records=records, positions=positions, columns=names, same=same, cells=cells)
+        return None
+
+    def header(self, longest: int) -> str:
+        names = "|".join(_grouped(self.columns))
+        key = "" if self.records.keys is None else "key|"
+        same = ", ".join(f"{name}: {brief(value, longest)}" for name, value in self.same.items())
+        if not same and self.columns[:1] == [_cell(0)]:
+            names = "cells parted by |"
+        return f"{self.records.what}, one a line: {key}{names}" + (f" (each row shown has {same})" if same else "")
+
+    def row(self, position: int, longest: int) -> str:
+        parts = ["|".join(brief(row[name], longest) if name in row else "" for name in self.columns)
+                 for row in self.cells[position]]  # fmt: skip
+        key = "" if self.records.keys is None else f"{key_of(self.records.keys[position])}|"
+        return key + _PART.join(parts)
+
+
+def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> tuple[list[str], int]:
+    header = shown.header(longest)
+    total = shown.records.total
+    gap = counter.count(shown.records.gap(total, total)) + 1
+    left = budget - counter.count(header) - 1
+    lines: dict[int, str] = {}
+    for position in shown.positions:
+        line = shown.row(position, longest)
+        if len(line) > budget * 40:
+            break
+        cost = counter.count(line) + 1
+        if cost > left - (gap if len(lines) + 1 < total else 0):
+            break
+        lines[position] = line
+        left -= cost
+    return [header, *with_gaps(lines, total, shown.records.gap)], len(lines)
+
+
+def _objects(item: JsonValue) -> list[Record]:
+    """Return the rows of a record: itself, the objects of a list, or a list of scalars with its positions as names."""
+    if isinstance(item, dict):
+        return [item]
+    if not isinstance(item, list):
+        return []
+    if not any(isinstance(one, (dict, list)) for one in item):
+        return [{_cell(index): one for index, one in enumerate(item)}]
+    objects = [one for one in item if isinstance(one, dict)]
+    return objects if len(objects) == len(item) else []
+
+
+def _cell(index: int) -> str:
+    return Verbatim(f"[{index}]")
+
+
+def _flat(record: Record, deepest: int) -> Record:
+    """Return the record with nested objects as columns: ``price.amount``."""
+    flat: Record = {}
+    left = [("", record, deepest)]
+    while left:
+        prefix, one, depth = left.pop(0)
+        for key, child in one.items():
+            name = f"{prefix}{key if isinstance(key, Verbatim) else key_of(key)}"
+            if isinstance(child, dict) and child and depth:
+                left.append((f"{name}.", child, depth - 1))
+            else:
+                flat[name] = child
+    return flat
+
+
+def _grouped(columns: Sequence[str]) -> Iterator[str]:
+    """Yield column names; neighbours of one nested object as ``price.(amount|currency)``."""
+    for prefix, group in groupby(columns, key=lambda name: name.rpartition(".")[0]):
+        names = list(group)
+        if prefix and len(names) > 1:
+            yield f"{prefix}.({'|'.join(name.rpartition('.')[2] for name in names)})"
+        else:
+            yield from names
+
+
+def _same(cells: dict[int, list[Record]], columns: dict[str, int], rows: int) -> Record:
+    """Return the columns that have one value in every row."""
+    if rows < _LEAST_FOR_SAME:
+        return {}
+    first = next(iter(cells.values()))[0]
+    return {
+        name: first[name]
+        for name, present in columns.items()
+        if present == rows
+        and not isinstance(first[name], (dict, list))
+        and all(
+            row[name] == first[name] and type(row[name]) is type(first[name]) for flat in cells.values() for row in flat
+        )
+    }
+
+
+def gap_of_list(first: int, last: int) -> str:
+    """Say which items of a list are not shown."""
+    return f"[… items {first:,}-{last:,} not shown …]" if last > first else f"[… item {first:,} not shown …]"
+
+
+def gap_of_object(first: int, last: int) -> str:
+    """Say how many entries of an object are not shown."""
+    return f"[… {count_of(last - first + 1, 'more key')} …]"

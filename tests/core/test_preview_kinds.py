@@ -1,0 +1,284 @@
+"""What holds for every kind of content: the right kind, within the budget, nothing in halves, all of it reachable."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
+from coatcheck.blocks import to_valid_unicode
+from coatcheck.preview import _KINDS, Previewed, preview
+from tests.core.preview_samples import SAMPLES, TEXT
+from tests.core.strategies import texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TIKTOKEN = TiktokenCounter()
+COUNTERS = st.sampled_from([TIKTOKEN, ByteCounter()])
+NAMES = st.sampled_from(sorted(SAMPLES))
+MANY = 2_000
+
+
+def _content(text: str) -> Previewed:
+    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+    return Previewed(text=text, content_type="text/plain", lines=lines)
+
+
+def _made(name: str, count: int = MANY) -> str:
+    return SAMPLES[name][1](count)
+
+
+def _shown(name: str, budget: int) -> list[str]:
+    return preview(_content(_made(name)), TIKTOKEN, budget=budget).splitlines()
+
+
+def _kind_of(text: str) -> str:
+    """Return the name of the module that shows ``text``."""
+    content = _content(text)
+    for is_kind, show in _KINDS:
+        if is_kind(content) and show(content, 300, TIKTOKEN) is not None:
+            return show.__module__.rpartition(".")[2]
+    return TEXT
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("count", [60, MANY])
+def test_every_content_is_shown_as_its_own_kind_and_as_no_other(name: str, count: int) -> None:
+    assert _kind_of(_made(name, count)) == SAMPLES[name][0]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("budget", [100, 250, 1_000])
+def test_a_preview_uses_its_budget_and_says_that_something_is_missing(name: str, budget: int) -> None:
+    shown = "\n".join(_shown(name, budget))
+
+    assert TIKTOKEN.count(shown) <= budget
+    assert "…" in shown or "the rest is not" in shown
+    if SAMPLES[name][0] != "noise":
+        assert TIKTOKEN.count(shown) > budget * 0.6
+
+
+@given(name=NAMES, count=st.integers(1, 400), budget=st.integers(0, 1_500), counter=COUNTERS, data=st.data())
+def test_a_damaged_content_of_any_kind_keeps_to_the_budget_and_comes_out_the_same(
+    name: str, count: int, budget: int, counter: TokenCounter, data: st.DataObject
+) -> None:
+    text = _made(name, count)
+    start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
+    damaged = text[:start] + data.draw(texts(pieces=4)) + text[start:end]
+    shown = preview(_content(damaged), counter, budget=budget)
+
+    shown.encode("utf-8")
+    assert counter.count(shown) <= budget
+    assert preview(_content(damaged), counter, budget=budget) == shown
+
+
+@given(name=NAMES, count=st.integers(1, 300), budget=st.integers(400, 500))
+def test_what_fits_is_shown_as_it_is(name: str, count: int, budget: int) -> None:
+    text = _made(name, count)
+    if not TIKTOKEN.exceeds(text, budget):
+        assert preview(_content(text), TIKTOKEN, budget=budget) == text
+
+
+# Nothing in halves: every line shown is one record of the content, told by its own syntax.
+
+
+def _rows_after_the_header(shown: list[str]) -> list[str]:
+    return [line for line in shown[1:] if not line.startswith("[…")]
+
+
+@pytest.mark.parametrize("budget", [120, 333, 1_000])
+def test_rows_of_a_table_are_lines_of_it(budget: int) -> None:
+    shown = _shown("CSV", budget)
+
+    assert shown[:2] == ["table of 2,000 rows by 4 columns, the header is line 1", "id,name,city,score"]
+    assert set(_rows_after_the_header(shown)) <= set(_made("CSV").splitlines())
+    assert shown[-1] == "1999,name 1999,city 1999,249.875"
+
+
+def test_rows_that_go_on_behind_a_line_end_are_no_table_of_lines() -> None:
+    text = "id,note,x,y\n" + "".join(f'{number},"first\nsecond",1,2\n' for number in range(500))
+
+    assert _kind_of(text) == TEXT
+
+
+@pytest.mark.parametrize("budget", [120, 333, 1_000])
+def test_records_of_json_lines_are_whole(budget: int) -> None:
+    shown = _shown("JSON Lines", budget)
+    records = [json.loads(line) for line in _made("JSON Lines").splitlines()]
+    expected = {f"{one['id']}|{one['customer']}|{json.dumps(one['paid'])}|{one['total']}" for one in records}
+
+    assert shown[0] == "JSON Lines of 2,000 objects, one a line: id|customer|paid|total"
+    assert set(_rows_after_the_header(shown)) <= expected
+    assert "1999|customer 1999|false|499.75" in shown
+
+
+@pytest.mark.parametrize("budget", [120, 333, 1_000])
+def test_rows_of_a_python_literal_are_whole(budget: int) -> None:
+    shown = _shown("rows", budget)
+    expected = {f"{a}|{b}|{d}" for a, b, _, d in ast.literal_eval(_made("rows"))}
+
+    assert shown[0] == "list of 2,000 lists, one a line: [0]|[1]|[3] (each row shown has [2]: None)"
+    assert set(_rows_after_the_header(shown)) <= expected
+
+
+def test_values_that_only_python_writes_stay_as_they_are() -> None:
+    assert "datetime.date(2024, 5, 1)|Decimal('0.50')" in _shown("rows with dates", 200)
+
+
+@pytest.mark.parametrize("name", ["log", "counted lines", "prose", "paths", "listing", "diff"])
+def test_lines_are_whole_and_gaps_say_which_are_missing(name: str) -> None:
+    lines = _made(name).splitlines()
+    number = 0
+    for line in _shown(name, 400):
+        gap = re.fullmatch(r"\[… lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown …\]", line)
+        if gap is None:
+            number += 1
+            assert line == lines[number - 1]
+        else:
+            first, last, total = (int(group.replace(",", "")) for group in gap.groups())
+            assert (first, total) == (number + 1, len(lines))
+            number = last
+    assert number == len(lines)
+
+
+def test_a_log_shows_the_error_in_its_middle_with_the_lines_around_it_counted() -> None:
+    shown = _shown("log", 250)
+    at = shown.index("2026-01-01 12:00:00 ERROR disk /dev/sda1 is full")
+
+    assert shown[at - 1].endswith("-1,000 of 2,000 not shown …]")
+    assert shown[at + 1].startswith("[… lines 1,002-")
+
+
+def test_a_failure_shows_where_it_began_and_what_it_was() -> None:
+    shown = _shown("failure", 150)
+
+    assert "Traceback (most recent call last):" in shown
+    assert shown[-1] == "ValueError: bad value 42"
+
+
+def test_of_a_progress_bar_only_the_end_is_shown_and_no_colours() -> None:
+    shown = _shown("progress", 150)
+
+    assert shown[:3] == ["installing", "100%", "ok step 0"]
+    assert shown[-1] == "finished"
+
+
+def test_matches_are_shown_by_file_every_file_first() -> None:
+    shown = _shown("matches", 300)
+
+    assert shown[0] == "7 files, 12 of 2,000 matches shown, the rest is not:"
+    assert sum(line.endswith(")") and "module.py (" in line for line in shown) == 7
+    assert "  1:def function_0(value: int) -> int:" in shown
+
+
+def test_noise_is_named_and_not_spelled_out() -> None:
+    shown = _shown("base64", 1_000)
+
+    assert shown[0] == "base64 data, 32,000 characters, beginning with:"
+    assert len(shown) == 3
+    picture = "data:image/png;base64,iVBORw0KGgo" + _made("base64")
+    assert preview(_content(picture), TIKTOKEN, budget=200).startswith("base64 data, a PNG image, 32,0")
+
+
+def test_a_page_is_shown_as_its_title_and_text_without_scripts() -> None:
+    pytest.importorskip("selectolax")
+    shown = _shown("page", 200)
+
+    assert shown[1:5] == ["Things", "Part 0", "All about thing 0.", "Part 1"]
+    assert "go(" not in "".join(shown)
+
+
+def test_without_selectolax_a_page_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
+
+    assert _kind_of(_made("page")) == TEXT
+
+
+# Reading on, and what it costs.
+
+
+@given(name=NAMES, count=st.integers(30, 300), place=st.floats(0, 1), budget=st.integers(300, 900))
+def test_every_character_of_every_kind_is_one_call_away_from_its_placeholder(
+    name: str, count: int, place: float, budget: int
+) -> None:
+    text = _made(name, count)
+    offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=budget)
+    outcome = offloader.offload([TextBlock(text)], tool_name="search", scope="s", policy=Always())
+    at = int(place * (len(text) - 1))
+    answer = offloader.retrieve(str(outcome.references[0]), scope="s", offset=at)
+
+    assert to_valid_unicode(text[at : at + 20]) in answer.text
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (kind, _) in SAMPLES.items() if kind not in {"json", "python", "html"}]
+)
+def test_what_is_counted_does_not_grow_with_the_content(name: str) -> None:
+    looked_at = [_work(_made(name, count)) for count in (4_000, 40_000)]
+
+    assert looked_at[1] <= looked_at[0] * 1.5 + 2_000
+
+
+def _work(text: str) -> int:
+    total = 0
+
+    class Counting(ByteCounter):
+        def count(self, text: str) -> int:
+            nonlocal total
+            total += len(text)
+            return super().count(text)
+
+    preview(_content(text), Counting(), budget=500)
+    return total
+
+
+_HOSTILE: list[Callable[[random.Random], str]] = [
+    lambda chance: "(" * chance.randint(1, 60) + "a+" + ")+" * chance.randint(1, 60),
+    lambda chance: "".join(f"(a{{0,{chance.randint(1, 1_500)}}}" for _ in range(chance.randint(1, 5))) + "x",
+    lambda chance: "(?:" + "|".join("a" * n for n in range(1, chance.randint(2, 60))) + ")*$",
+    lambda chance: "".join(chance.choices("()[]{}*+?|\\.^$a0-,:=!<\n\ud800é", k=chance.randint(1, 120))),
+    lambda chance: r"(\w+\s?)*" * chance.randint(1, 20) + "!",
+    lambda chance: f"a{{{chance.randint(0, 10 ** chance.randint(1, 12))},}}",
+]
+_HOSTILE_QUERIES: list[Callable[[random.Random], str]] = [
+    lambda chance: "[*]" * chance.randint(1, 400),
+    lambda chance: "[" * chance.randint(1, 900) + "@" + "]" * chance.randint(1, 900),
+    lambda chance: "map(&" * chance.randint(1, 90) + "@" + ", @)" * chance.randint(1, 90),
+    lambda chance: "".join(chance.choices("[]{}()@.*&|!'`\"?<>=,:a0\n\ud800é", k=chance.randint(1, 120))),
+    lambda chance: "!" * chance.randint(1, 90) + "a",
+]
+
+
+def test_ten_thousand_hostile_patterns_and_queries_are_answered_or_refused() -> None:
+    chance = random.Random(20_260_101)  # noqa: S311 - reproducible, not secret
+    contents = [_made("list of objects", 60), "[" * 200 + "]" * 200, "a" * 3_000, _made("log", 60)]
+    offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=400)
+    references = [
+        str(offloader.offload([TextBlock(text)], tool_name="t", scope="s", policy=Always()).references[0])
+        for text in contents
+    ]
+    for turn in range(10_000):
+        reference = references[turn % len(references)]
+        name, makers = chance.choice((("pattern", _HOSTILE), ("query", _HOSTILE_QUERIES)))
+        try:
+            answer = offloader.retrieve(reference, scope="s", **{name: chance.choice(makers)(chance)}).text  # type: ignore[arg-type]
+        except InvalidRequest as refusal:
+            answer = str(refusal)
+        assert 10 < len(answer) <= 400 * 4
+
+
+def test_a_query_that_doubles_its_result_at_every_step_is_refused() -> None:
+    offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=400)
+    outcome = offloader.offload([TextBlock("[1, 2, 3]")], tool_name="t", scope="s", policy=Always())
+
+    with pytest.raises(InvalidRequest, match=r"too much work|too deep"):
+        offloader.retrieve(str(outcome.references[0]), scope="s", query="[@,@]" + "|[@,@]" * 120)
