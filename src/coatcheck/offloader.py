@@ -19,6 +19,7 @@ from coatcheck.notice import RETRIEVAL_TOOL
 from coatcheck.plan import Keep, certainly_within
 from coatcheck.policy import Never, OverShare, OverTokens, require_policy
 from coatcheck.reading import DEFAULT_CONTEXT_LINES, parse_request
+from coatcheck.references import Reference
 from coatcheck.scopes import choose_scope
 from coatcheck.storage.access import StorageAccess
 from coatcheck.storage.memory import InMemoryStorage
@@ -255,7 +256,7 @@ class Offloader:
 
     def retrieve(
         self,
-        reference: str,
+        reference: str | Reference,
         *,
         scope: str | None = None,
         identity: str | None = None,
@@ -273,7 +274,7 @@ class Offloader:
         the content is read from its beginning.
 
         Args:
-            reference: as the placeholder shows it.
+            reference: as the placeholder shows it, or as ``Offloaded.references`` has it.
             scope: whose content; never take it from the model.
             identity: as for ``offload``.
             pattern: RE2 regular expression, searched line by line; what is no regular expression is searched literally.
@@ -297,13 +298,13 @@ class Offloader:
         chosen = self._scope(scope, identity)
         return run(
             self._engine.retrieve(
-                reference, chosen, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+                _id(reference), chosen, request=request, native_media=native_media, retrieval_tool=retrieval_tool
             )
         )
 
     async def aretrieve(
         self,
-        reference: str,
+        reference: str | Reference,
         *,
         scope: str | None = None,
         identity: str | None = None,
@@ -322,11 +323,11 @@ class Offloader:
         chosen = self._scope(scope, identity)
         return await arun(
             self._engine.retrieve(
-                reference, chosen, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+                _id(reference), chosen, request=request, native_media=native_media, retrieval_tool=retrieval_tool
             )
         )
 
-    def load(self, reference: str, *, scope: str | None = None, identity: str | None = None) -> Content:
+    def load(self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None) -> Content:
         """Return a stored content whole, for the host: unbounded, and checked against its digest.
 
         Raises:
@@ -337,11 +338,13 @@ class Offloader:
             StorageError: the storage failed.
 
         """
-        return run(self._engine.load(reference, self._scope(scope, identity)))
+        return run(self._engine.load(_id(reference), self._scope(scope, identity)))
 
-    async def aload(self, reference: str, *, scope: str | None = None, identity: str | None = None) -> Content:
+    async def aload(
+        self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None
+    ) -> Content:
         """Do what ``load`` does, without blocking the event loop."""
-        return await arun(self._engine.load(reference, self._scope(scope, identity)))
+        return await arun(self._engine.load(_id(reference), self._scope(scope, identity)))
 
     def expand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
         """Return ``text`` with every reference of the scope replaced by the stored text: for a final answer.
@@ -501,6 +504,10 @@ def _checked(result: ToolResult) -> ToolResult:
             msg = f"a TextBlock holds a text, not {type(block.text).__name__}; bytes with a type make a MediaBlock"
             raise InvalidRequest(msg)
     return result
+
+
+def _id(reference: str | Reference) -> str:
+    return reference.id if isinstance(reference, Reference) else reference
 
 
 def _text(value: object) -> str:

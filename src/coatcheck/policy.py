@@ -79,7 +79,7 @@ class Always:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """Keep, up to the offloader's ``max_inline_tokens``."""
+    """Keep, up to the offloader's ``max_inline_tokens``: above that even this leaves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ def choose_scope(argument: str | None, identity: str | None, *, required: bool) 
     if required:
         msg = (
             "no scope: require_scope=True refuses the shared default. Pass scope=..., call inside"
-            ' `with coatcheck.scope("..."):`, or give the framework an identity such as a thread_id'
+            ' `with coatcheck.scope("..."):`, or give the framework an identity: a thread_id in LangGraph, a session'
+            ' manager in Strands, hook_context={"coatcheck_scope": ...} in Haystack'
         )
         raise InvalidRequest(msg)
     return DEFAULT_SCOPE

@@ -667,3 +667,13 @@ def test_expanding_leaves_the_text_before_a_reference_alone() -> None:
     reference = _reference(offloader.offload([BIG], tool_name="t"))
 
     assert offloader.expand(f"Done.{reference} end") == f"Done.{BIG.text} end"
+
+
+async def test_a_reference_may_be_given_back_as_the_offloader_gave_it() -> None:
+    offloader = _offloader()
+    outcome = offloader.offload((TextBlock("abcd" * 5_000),), tool_name="search")
+    assert isinstance(outcome, Offloaded)
+    reference = outcome.references[0]
+
+    assert offloader.load(reference) == await offloader.aload(reference) == offloader.load(str(reference))
+    assert offloader.retrieve(reference) == await offloader.aretrieve(reference) == offloader.retrieve(str(reference))

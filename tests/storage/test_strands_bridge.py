@@ -219,3 +219,11 @@ async def test_a_sync_store_is_called_off_the_loop() -> None:
 
     assert isinstance(await offloader.aoffload([BIG], tool_name="t"), Offloaded)
     assert threading.current_thread().name not in shelf.threads
+
+
+@pytest.mark.parametrize("reference", [".metadata.json", "artifacts/.metadata.json", "artifacts\\.metadata.json"])
+def test_the_notes_of_a_storage_are_no_content(reference: str) -> None:
+    shelf = Shelf()
+    shelf.held[reference] = b"the references of everybody", "application/json"
+
+    assert settle(StrandsOffloaderStorageBridge(shelf).load(reference)) is None

@@ -63,7 +63,10 @@ class ToolResultStoreBridge:
 
         """
         if isinstance(store, type) or not isinstance(store, _WritesAndReads):
-            msg = f"a ToolResultStore must have the methods write(key=, content=) and read(reference), not {store!r}"
+            msg = (
+                "a ToolResultStore must have the methods write(key=, content=) and read(reference), as"
+                f" FileSystemToolResultStore('./tool_results') has, not {store!r}"
+            )
             raise InvalidRequest(msg)
         self._store = store
 

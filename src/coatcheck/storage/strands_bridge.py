@@ -9,6 +9,7 @@ where the caller is, so one that does blocking work inside ``async def`` blocks 
 from __future__ import annotations
 
 import inspect
+import re
 import time
 from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
@@ -161,6 +162,8 @@ class StrandsOffloaderStorageBridge:
         return _driven(self._load(key))
 
     def _load(self, key: str) -> Calls[Stored | None]:
+        if re.split(r"[/\\]", key)[-1].startswith("."):
+            return None  # no content, but the storage's own notes, which name the references of every scope
         try:
             content, content_type = yield self._storage.retrieve(key)
         except KeyError:
