@@ -94,7 +94,7 @@ def new_results(state: State) -> list[tuple[int, ChatMessage, ToolCallResult]]:
         result = message.tool_call_result
         if result is None:
             break
-        if MARK not in message.meta:
+        if not message.meta.get(MARK):
             found.append((position, message, result))
     found.reverse()
     return found

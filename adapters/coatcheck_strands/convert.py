@@ -65,10 +65,13 @@ def offloaded_references(message: Message | ToolResult) -> tuple[str, ...]:
     """
     blocks = cast("Sequence[Any]", message.get("content") or ())
     marks = [message.get(MARK), *(block["toolResult"].get(MARK) for block in blocks if "toolResult" in block)]
-    return tuple(str(reference) for mark in marks if isinstance(mark, Mapping) for reference in mark["references"])
+    named = [mark.get("references") for mark in marks if isinstance(mark, Mapping)]
+    return tuple(str(reference) for references in named if isinstance(references, list) for reference in references)
 
 
 def _block_of(native: Any) -> Block:  # noqa: ANN401 - Strands types four kinds of blocks and passes on more
+    if isinstance(native, dict) and len(native) != 1:  # what has more than a kind would lose it
+        return OpaqueBlock(native)
     match native:
         case {"text": str(text)}:
             return TextBlock(text)

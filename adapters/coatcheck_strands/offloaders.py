@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from coatcheck import Deletes, InvalidRequest, NamesReferences, Offloader, StrandsOffloaderStorageBridge
+from coatcheck import InvalidRequest, NamesReferences, Offloader, StrandsOffloaderStorageBridge
 from coatcheck import Storage as CoreStorage
-from coatcheck_strands.eviction import Cycles, EvictingBridge, evict
+from coatcheck_strands.eviction import Cycles, EvictingBridge, EvictsFrom, evict
 from coatcheck_strands.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Served:
     old: Offloader | None = None
     """Reads what Strands' own offloader stored in the same place, by the references that it gave."""
 
-    storage: Deletes | None = None
+    storage: EvictsFrom | None = None
     """From which entries leave that were not used for ``limit`` cycles, as ``cycles`` tells."""
 
     cycles: Cycles | None = None
@@ -69,6 +69,10 @@ class Offloaders:
         self._lock = threading.RLock()
         if storage is not None:
             self._shared[id(storage)] = self._serving(storage)
+
+    def __deepcopy__(self, memo: object) -> Offloaders:
+        """Return the same: what was stored for an agent must be found by its copies too."""
+        return self
 
     def of(self, agent: Agent | None) -> Served:
         """Return what serves ``agent``; with None, what serves whoever has no storage of his own."""

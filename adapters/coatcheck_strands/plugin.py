@@ -133,7 +133,8 @@ class ContextOffloader(Plugin):
         # A direct call hands its result to Python code; only the event loop of an agent gives its calls a cycle.
         if "event_loop_cycle_id" not in event.invocation_state or event.cancel_message is not None:
             return
-        if event.selected_tool is self.retrieve_offloaded_content or getattr(event.selected_tool, "delegate", False):
+        is_final = getattr(event.selected_tool, "delegate", None) is True
+        if is_final or isinstance(event.selected_tool, RetrievalTool):
             return
         try:
             await self._offload(event)
@@ -150,6 +151,8 @@ class ContextOffloader(Plugin):
 
     async def _offload(self, event: AfterToolCallEvent) -> None:
         agent, tool_use, result = event.agent, event.tool_use, event.result
+        if not isinstance(result["content"], list):  # a tool's own mistake, which the model's client will name
+            return
         name, is_error = tool_use["name"], result["status"] == "error"
         offloader = self.offloader_of(agent)
         texts = texts_of(result["content"])

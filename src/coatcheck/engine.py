@@ -161,7 +161,7 @@ class Engine:
         answer = yield from self._asked(
             call, call.measured_tokens, what="measured_tokens", instead="the token counter decides"
         )
-        return answer if isinstance(answer, int) else None
+        return answer if isinstance(answer, int) and not isinstance(answer, bool) else None
 
     def _asked(self, call: Call, ask: Callable[[], object], *, what: str, instead: str) -> Steps[object]:
         """Return what a callable of the host answers, sync or async, or its error, after telling the host."""

@@ -106,6 +106,10 @@ class Offloader:
         self._storage = StorageAccess(InMemoryStorage() if storage is None else storage)
         self._engine = Engine(self._storage, self._configuration, self._recorder)
 
+    def __deepcopy__(self, memo: object) -> Offloader:
+        """Return the offloader itself: it never changes, and frameworks copy what holds one without being asked."""
+        return self
+
     # Tool results on their way into the conversation.
 
     def offload(

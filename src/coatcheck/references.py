@@ -64,7 +64,9 @@ _REFERENCE = re.compile(r"(?<![\w-])(?:[\w.-]{0,64}-)?([0-9A-Fa-f]{16})-([0-9A-F
 _EXACT_REFERENCE = re.compile(r"(?<![0-9a-z_-])[0-9a-z_]{1,32}-[0-9a-f]{16}-[0-9a-f]{4}(?![\w-])", re.ASCII)
 """What was made here, in a text."""
 
-_SCOPE_IN_NAME = re.compile(r"scope_([0-9a-f]{16})(?![0-9a-f])")
+_SCOPE_IN_NAME = re.compile(r"[0-9a-f]{16}_scope_([0-9a-f]{16})", re.ASCII | re.IGNORECASE)
+"""In what ``storage_name`` makes. The digest before it makes it longer than the slug of a tool's name may be."""
+
 _NO_REFERENCE = r"\s\"'`<>()\[\]"
 
 
@@ -175,15 +177,19 @@ def resolve_storage_reference(reference: object, scope: str) -> str:
 
     """
     wanted = _required(reference, longest=MAX_STORAGE_REFERENCE_LENGTH).strip().strip("\"'`")
-    if _SCOPE_IN_NAME.search(wanted) and not names_scope(wanted, scope):
+    if _scopes_in(wanted) - {scope_tag(scope)}:
         raise ReferenceNotFound(miss(wanted, expired=False), reference=wanted)
     return wanted
 
 
 def names_scope(reference: str, scope: str) -> bool:
     """Return whether a reference that a storage chose shows that it was made in ``scope``."""
-    # The last one counts: a tool's name, which comes before it, may have been made to look like a scope.
-    return _SCOPE_IN_NAME.findall(reference)[-1:] == [scope_tag(scope)]
+    # Every one counts: where a storage looks at a part only, as behind "..", a second would open the first.
+    return _scopes_in(reference) == {scope_tag(scope)}
+
+
+def _scopes_in(reference: str) -> set[str]:
+    return {tag.lower() for tag in _SCOPE_IN_NAME.findall(reference)}
 
 
 def find_storage_references(text: str, scope: str) -> Iterator[re.Match[str]]:

@@ -123,6 +123,26 @@ def test_a_reference_that_shows_another_scope_is_unknown() -> None:
     assert not isinstance(error.value, ReferenceExpired)
 
 
+@pytest.mark.parametrize("around", ["{hers}/{his}/..", "{his}/../{hers}", "{his} {hers}", "{hers}0"])
+def test_the_name_of_a_scope_beside_that_of_another_opens_neither(around: str) -> None:
+    storage = Shelves("{}")
+    hers, his = (str(offloaded(storage, BIG, scope=scope).references[0]) for scope in (ALICE, BOB))
+    crafted = around.format(hers=hers, his=his)
+    storage.kept[crafted] = storage.kept[hers]
+
+    with pytest.raises(ReferenceNotFound):
+        offloader(storage).load(crafted, scope=BOB)
+
+
+def test_a_storage_may_add_to_the_name() -> None:
+    storage = Shelves("{}0")
+    reference = str(offloaded(storage, BIG).references[0])
+
+    assert offloader(storage).load(reference, scope=ALICE).text == BIG.text
+    with pytest.raises(ReferenceNotFound):
+        offloader(storage).load(reference.upper(), scope=BOB)
+
+
 def test_a_tool_named_like_a_scope_opens_no_other_scope() -> None:
     storage = Shelves()
     bobs = storage_name("x", BOB, digest="0" * 64).rpartition("_")[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
@@ -677,3 +678,13 @@ async def test_a_reference_may_be_given_back_as_the_offloader_gave_it() -> None:
 
     assert offloader.load(reference) == await offloader.aload(reference) == offloader.load(str(reference))
     assert offloader.retrieve(reference) == await offloader.aretrieve(reference) == offloader.retrieve(str(reference))
+
+
+def test_a_deep_copy_of_what_holds_an_offloader_finds_what_was_stored() -> None:
+    offloader = _offloader(InMemoryStorage())
+    copied = copy.deepcopy({"hook": offloader})["hook"]
+    outcome = offloader.offload((TextBlock("abcd" * 5_000),), tool_name="search")
+
+    assert copied.load(_reference(outcome)).text == "abcd" * 5_000
+    storage = InMemoryStorage()
+    assert copy.deepcopy([storage])[0] is storage

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import CorruptContent, FileStorage, Offloaded, Offloader, Storage, StorageError, TextBlock
+from coatcheck import (
+    CorruptContent,
+    FileStorage,
+    Offloaded,
+    Offloader,
+    Storage,
+    StorageError,
+    TextBlock,
+)
 from coatcheck.testing import (
     DeletesContract,
     ListsContract,
@@ -555,10 +563,3 @@ def test_a_storage_says_where_it_is_and_whether_it_waits_for_the_disk(tmp_path: 
     storage = FileStorage(tmp_path / "artifacts", fsync=True)
 
     assert (storage.root, storage.fsync) == (tmp_path / "artifacts", True)
-
-
-def test_a_file_in_the_place_of_the_folder_is_refused_at_once(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("somebody's notes")
-
-    with pytest.raises(InvalidRequest, match="is a file"):
-        FileStorage(tmp_path / "notes.txt")

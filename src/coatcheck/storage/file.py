@@ -72,16 +72,13 @@ class FileStorage:
             fsync: wait until content and names are on the disk before a save returns.
 
         Raises:
-            InvalidRequest: an argument is no path, or no yes or no, or the path is that of a file.
+            InvalidRequest: an argument is no path, or no yes or no.
 
         """
         if not isinstance(root, str | os.PathLike) or not os.fspath(root):
             msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
             raise InvalidRequest(msg)
         self._root = Path(os.fspath(root)).expanduser().absolute()
-        if self._root.is_file():
-            msg = f"FileStorage needs a folder, and {str(self._root)!r} is a file"
-            raise InvalidRequest(msg)
         self._fsync = require_flag("fsync", fsync)
 
     def __repr__(self) -> str:

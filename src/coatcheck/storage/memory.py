@@ -49,6 +49,10 @@ class InMemoryStorage:
         self._bytes = 0
         _storages.add(self)
 
+    def __deepcopy__(self, memo: object) -> InMemoryStorage:
+        """Return the storage itself: a copy would not hold what is saved from now on, and a lock cannot be copied."""
+        return self
+
     def __repr__(self) -> str:
         return f"InMemoryStorage(max_bytes={self._max_bytes:_}, max_entries={self._max_entries:_})"
 

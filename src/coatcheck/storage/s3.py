@@ -111,6 +111,10 @@ class S3Storage:
         self._tagging = {"Tagging": urlencode(tags)} if tags else {}
         self._made: tuple[int, S3Client | None] = os.getpid(), None
 
+    def __deepcopy__(self, memo: object) -> S3Storage:
+        """Return the storage itself: connections cannot be copied."""
+        return self
+
     def __repr__(self) -> str:
         return f"S3Storage({self._bucket!r}, {self._prefix!r})"
 

@@ -94,6 +94,11 @@ class StrandsStorageBridge:
         """
         return _driven(self._save(key, content, content_type=content_type, metadata=metadata))
 
+    def described(self, metadata: Mapping[str, str], existing: Mapping[str, str] | None) -> Mapping[str, str]:
+        """Return the metadata to save where ``existing`` is there already, or None is: a subclass may add to it."""
+        del existing
+        return metadata
+
     def load(self, key: str) -> MaybeAwaitable[Stored | None]:
         """Return the whole entry, or None.
 
@@ -118,11 +123,14 @@ class StrandsStorageBridge:
 
     def _save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Calls[None]:
         name = self._name(key)
-        frame = _framed(content, content_type=content_type, metadata=metadata, saved=self._clock())
-        existing = yield self._storage.read(name)
+        found = yield self._storage.read(name)
+        existing = None if found is None else _unframed(found, name)[0].metadata
         if existing is not None:
-            refuse_other_content(key, _unframed(existing, name)[0].metadata, metadata)
-        yield self._storage.write(name, frame)
+            refuse_other_content(key, existing, metadata)
+        described = self.described(metadata, existing)
+        yield self._storage.write(
+            name, _framed(content, content_type=content_type, metadata=described, saved=self._clock())
+        )
 
     def _load(self, key: str) -> Calls[Stored | None]:
         name = self._name(key)

@@ -85,6 +85,20 @@ def test_what_stayed_has_no_references_whatever_it_says() -> None:
     assert offloaded_references(run(ContextOffloader(), tools=[returning(fake)])) == ()
 
 
+@pytest.mark.parametrize("mark", [{}, {"references": "abc"}, {"references": None}, "x"])
+def test_a_mark_that_a_tool_made_up_names_nothing(mark: Any) -> None:  # noqa: ANN401
+    result: Any = {"toolUseId": "1", "status": "success", "content": [], "coatcheck": mark}
+
+    assert offloaded_references(result) == ()
+
+
+def test_a_block_of_two_kinds_keeps_both() -> None:
+    native: Any = {"text": "x" * 40_000, "json": {"k": "precious"}}
+
+    (block,) = blocks_of([native])
+    assert content_of([block]) == [native]
+
+
 def test_nothing_is_made_of_messages_of_others() -> None:
     assert offloaded_references({"role": "user", "content": [{"text": "hello"}]}) == ()
     assert offloaded_references({"role": "user", "content": []}) == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 from typing import TYPE_CHECKING, Any
 
@@ -235,6 +236,49 @@ def test_ours_evicts_nothing_that_another_agent_uses() -> None:
     busy("and on")
 
     assert ">  7| line 7 of" in text_of(results(busy)[-1])
+
+
+def test_ours_evicts_nothing_that_another_plugin_saved_too() -> None:
+    storage = Custom()
+    tools = [returning(BIG), returning("small", name="small")]
+    plugin = ours.ContextOffloader
+    busy = agent(plugin(storage), turns=(call(), "x", reading(pattern="^line 7 of")), tools=tools)
+    first = agent(plugin(storage, evict_after_cycles=2), turns=(call(), *[call("small")] * 6), tools=tools)
+    last = agent(plugin(storage, evict_after_cycles=2), turns=(call(), *[call("small")] * 6), tools=tools)
+
+    first_call = agent(plugin(storage), turns=(call(),), tools=tools)
+    for one in (first_call, busy, first, last):
+        one("go")
+    busy("and on")
+
+    assert ">  7| line 7 of" in text_of(results(busy)[-1])
+
+
+class Stubborn(Custom):
+    """Never deletes what it is asked to delete first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: set[str] = set()
+
+    async def delete(self, key: str) -> None:
+        if not self.refused:
+            self.refused.add(key)
+        if key in self.refused:
+            raise OSError(errno.EIO, "stubborn")
+        await super().delete(key)
+
+
+def test_an_entry_that_cannot_be_evicted_keeps_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    storage = Stubborn()
+    tools = [returning(BIG), returning(BIG.upper(), name="other"), returning("small", name="small")]
+    plugin = ours.ContextOffloader(storage, evict_after_cycles=2)
+    subject = agent(plugin, turns=(call(), call("other"), *[call("small")] * 6), tools=tools)
+
+    subject("go")
+
+    assert len(storage.held) == 1
+    assert caplog.text.count("could not evict") == 1
 
 
 def test_ours_lets_go_of_agents_that_are_gone() -> None:
