@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from tests.adapters.strands.agents import (
 from tests.adapters.strands.sandboxes import FolderSandbox
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from types import ModuleType
 
@@ -279,6 +281,33 @@ def test_an_entry_that_cannot_be_evicted_keeps_no_other(caplog: pytest.LogCaptur
 
     assert len(storage.held) == 1
     assert caplog.text.count("could not evict") == 1
+
+
+class Slow(Custom):
+    """While it deletes for the first time, something else happens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: list[Callable[[], object]] = []
+
+    async def delete(self, key: str) -> None:
+        while self.meanwhile:
+            await asyncio.to_thread(self.meanwhile.pop())
+        await super().delete(key)
+
+
+def test_what_another_agent_saves_while_it_is_evicted_stays() -> None:
+    storage = Slow()
+    tools = [returning(BIG), returning("small", name="small")]
+    plugin = ours.ContextOffloader(storage, evict_after_cycles=2)
+    idle = agent(plugin, turns=(call(), *[call("small")] * 6), tools=tools)
+    busy = agent(plugin, turns=(call(), "x", reading(pattern="^line 7 of")), tools=tools)
+    storage.meanwhile.append(lambda: busy("go"))
+
+    idle("go")
+    busy("and on")
+
+    assert ">  7| line 7 of" in text_of(results(busy)[-1])
 
 
 def test_ours_lets_go_of_agents_that_are_gone() -> None:
