@@ -1,8 +1,7 @@
-"""Which agent last used which entry, in which of its cycles; and what leaves when that is too long ago.
+"""What leaves a storage because no agent has used it for too long.
 
-Only cycles belong here. Where a storage is used on behalf of nobody, nothing is noted and nothing evicted. An entry
-that several agents use leaves when the last of them has let it go; one that another plugin or process has saved too
-never does, since keys name the content and nobody knows who else still shows it.
+An entry that several agents use leaves when the last of them has let it go; one that another plugin or process has
+saved too never does, since keys name the content and nobody knows who else still shows it.
 """
 
 from __future__ import annotations
@@ -10,23 +9,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import secrets
-import threading
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
 from coatcheck import Deletes, Storage, StrandsStorageBridge
+from coatcheck_strands.cycles import INDEX, Cycles
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from strands import Agent
 
 
-__all__ = ("Cycles", "EvictingBridge", "EvictsFrom", "evict", "used_by")
+__all__ = ("EvictingBridge", "EvictsFrom", "evict")
 
 logger = logging.getLogger("coatcheck_strands")
 
@@ -37,53 +32,6 @@ Result = TypeVar("Result")
 
 _OWNER = "owner"
 """In the metadata of an entry: the one plugin that saved it. Without it, in memory, all plugins share ``Cycles``."""
-
-_INDEX = "-lines"
-"""What the key of an entry's line index ends with; it comes and goes with the entry."""
-
-_user: ContextVar[Agent | None] = ContextVar("coatcheck_strands_user", default=None)
-
-
-@contextmanager
-def used_by(agent: Agent | None) -> Iterator[None]:
-    """Note every entry that is saved or loaded inside the block as used by ``agent``."""
-    token = _user.set(agent)
-    try:
-        yield
-    finally:
-        _user.reset(token)
-
-
-class Cycles:
-    """The last cycle in which each agent used each key. Safe for many threads."""
-
-    def __init__(self) -> None:
-        self.owner = secrets.token_hex(8)
-        self._last: WeakKeyDictionary[Agent, dict[str, int]] = WeakKeyDictionary()
-        self._lock = threading.Lock()
-
-    def note(self, key: str) -> None:
-        """Note that a key is used now."""
-        agent = _user.get()
-        if agent is not None:
-            with self._lock:
-                self._last.setdefault(agent, {})[key.removesuffix(_INDEX)] = agent.event_loop_metrics.cycle_count
-
-    def stale(self, agent: Agent, limit: int) -> list[str]:
-        """Return the keys that ``agent`` last used more than ``limit`` cycles ago."""
-        oldest = agent.event_loop_metrics.cycle_count - limit
-        with self._lock:
-            return [key for key, cycle in self._last.get(agent, {}).items() if cycle < oldest]
-
-    def forget(self, agent: Agent, key: str) -> None:
-        """Drop a key of ``agent``."""
-        with self._lock:
-            self._last.get(agent, {}).pop(key, None)
-
-    def is_used_beside(self, agent: Agent, key: str) -> bool:
-        """Return whether another agent uses a key too."""
-        with self._lock:
-            return any(key in used for other, used in self._last.items() if other is not agent)
 
 
 class EvictingBridge(StrandsStorageBridge):
@@ -131,7 +79,7 @@ async def _let_go(storage: EvictsFrom, cycles: Cycles, agent: Agent, *, key: str
     entry = await _off_loop(partial(storage.load, key))
     if entry is None or entry.metadata.get(_OWNER, cycles.owner) != cycles.owner:
         return
-    for name in (key, f"{key}{_INDEX}"):
+    for name in (key, f"{key}{INDEX}"):
         await _off_loop(partial(storage.delete, name))
     if cycles.is_used_beside(agent, key):  # another agent saved it while it was being deleted
         again = partial(storage.save, key, entry.content, content_type=entry.content_type, metadata=entry.metadata)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck import InMemoryStorage as CoreStorage
-from coatcheck_strands.eviction import Cycles
+from coatcheck_strands.cycles import Cycles
 from coatcheck_strands.options import checked_cycles
 from coatcheck_strands.storing import StoresAndRetrieves
 

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 
 from coatcheck import InvalidRequest, NamesReferences, Offloader, StrandsOffloaderStorageBridge
 from coatcheck import Storage as CoreStorage
-from coatcheck_strands.eviction import Cycles, EvictingBridge, EvictsFrom, evict
+from coatcheck_strands.cycles import Cycles
+from coatcheck_strands.eviction import EvictingBridge, EvictsFrom, evict
 from coatcheck_strands.memory import InMemoryStorage
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from strands.plugins import Plugin, hook
 
 from coatcheck import RETRIEVAL_TOOL, Kept, Offloader
 from coatcheck_strands.convert import blocks_of, rewritten, texts_of
-from coatcheck_strands.eviction import used_by
+from coatcheck_strands.cycles import used_by
 from coatcheck_strands.offloaders import Offloaders
 from coatcheck_strands.options import (
     Call,

@@ -27,7 +27,7 @@ from coatcheck import (
     TextBlock,
 )
 from coatcheck_strands.convert import content_of
-from coatcheck_strands.eviction import used_by
+from coatcheck_strands.cycles import used_by
 from coatcheck_strands.options import Call, Scope, identity_of, resolved
 
 if TYPE_CHECKING:

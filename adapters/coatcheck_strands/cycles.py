@@ -1,0 +1,68 @@
+"""Which agent last used which entry, in which of its cycles.
+
+Only noting and asking belong here; what leaves for it is decided in ``eviction``. Where a storage is used on behalf of
+nobody, nothing is noted.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from strands import Agent
+
+__all__ = ("INDEX", "Cycles", "used_by")
+
+INDEX = "-lines"
+"""What the key of an entry's line index ends with; it comes and goes with the entry."""
+
+_user: ContextVar[Agent | None] = ContextVar("coatcheck_strands_user", default=None)
+
+
+@contextmanager
+def used_by(agent: Agent | None) -> Iterator[None]:
+    """Note every entry that is saved or loaded inside the block as used by ``agent``."""
+    token = _user.set(agent)
+    try:
+        yield
+    finally:
+        _user.reset(token)
+
+
+class Cycles:
+    """The last cycle in which each agent used each key. Safe for many threads."""
+
+    def __init__(self) -> None:
+        self.owner = secrets.token_hex(8)
+        self._last: WeakKeyDictionary[Agent, dict[str, int]] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def note(self, key: str) -> None:
+        """Note that a key is used now."""
+        agent = _user.get()
+        if agent is not None:
+            with self._lock:
+                self._last.setdefault(agent, {})[key.removesuffix(INDEX)] = agent.event_loop_metrics.cycle_count
+
+    def stale(self, agent: Agent, limit: int) -> list[str]:
+        """Return the keys that ``agent`` last used more than ``limit`` cycles ago."""
+        oldest = agent.event_loop_metrics.cycle_count - limit
+        with self._lock:
+            return [key for key, cycle in self._last.get(agent, {}).items() if cycle < oldest]
+
+    def forget(self, agent: Agent, key: str) -> None:
+        """Drop a key of ``agent``."""
+        with self._lock:
+            self._last.get(agent, {}).pop(key, None)
+
+    def is_used_beside(self, agent: Agent, key: str) -> bool:
+        """Return whether another agent uses a key too."""
+        with self._lock:
+            return any(key in used for other, used in self._last.items() if other is not agent)
