@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from haystack.components.agents import Agent
 from haystack.components.generators.chat import OpenAIChatGenerator
 from haystack.dataclasses import ChatMessage, FileContent, ImageContent, TextContent
+from haystack.hooks.human_in_the_loop import ConfirmationHook, ToolExecutionDecision
 from haystack.tools.errors import ToolInvocationError
 from haystack.tools.tool import Tool
 from haystack.utils import Secret
@@ -81,8 +82,21 @@ class FixtureTool(Tool):
     def _raise_if_error(self, number: int) -> None:
         returned = self.results[number]
         if returned.is_error:
-            text = "\n".join(block.text for block in returned.blocks if isinstance(block, TextBlock))
-            raise ToolInvocationError(text, tool_name=self.name)
+            raise ToolInvocationError(text_of(returned), tool_name=self.name)
+
+
+class Rejecting:
+    """A confirmation strategy: its user rejects every call of a tool, with a reason."""
+
+    def __init__(self, results: Mapping[int, Returned]) -> None:
+        self.results = results
+
+    def run(self, *, tool_name: str, tool_params: dict[str, Any], **_: object) -> ToolExecutionDecision:
+        reason = text_of(self.results[tool_params["number"]])
+        return ToolExecutionDecision(tool_name=tool_name, execute=False, feedback=reason)
+
+    async def run_async(self, **call: Any) -> ToolExecutionDecision:  # noqa: ANN401 - as run's
+        return self.run(**call)
 
 
 class HaystackHarness:
@@ -120,6 +134,8 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
         hook = ToolResultOffloadHook(case.offloader, scope=case.scope)
         tools.append(RetrievalTool(hook))
         hooks["after_tool"] = [hook]
+    if case.cancelled_tools:
+        hooks["before_tool"] = [ConfirmationHook({name: Rejecting(case.tools[name]) for name in case.cancelled_tools})]
     generator = OpenAIChatGenerator(
         api_key=Secret.from_token("none"),
         model="scripted",
@@ -141,6 +157,11 @@ def native_result(result: Returned) -> str | list[Native]:
     if len(result.blocks) == 1 and isinstance(result.blocks[0], TextBlock):
         return result.blocks[0].text
     return [native_block(block) for block in result.blocks]
+
+
+def text_of(returned: Returned) -> str:
+    """Return the text parts of a result, joined by line ends."""
+    return "\n".join(block.text for block in returned.blocks if isinstance(block, TextBlock))
 
 
 def native_block(block: Block) -> Native:

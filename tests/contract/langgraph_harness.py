@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import httpx
 from langchain.agents import create_agent
-from langchain_core.messages import ToolMessage
+from langchain.agents.middleware import after_model
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.types import Command
+from langgraph.types import Command, Send
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_langchain import OffloadMiddleware, offload_tool_calls, offload_tool_node, retrieval_tool
@@ -25,6 +26,8 @@ from coatcheck_langchain import OffloadMiddleware, offload_tool_calls, offload_t
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.messages import ToolCall
     from langchain_core.runnables import Runnable, RunnableConfig
 
     from coatcheck.testing import Returned, Run, Transcript
@@ -95,7 +98,11 @@ class CreateAgentHarness(LangChainHarness):
     """``create_agent`` with ``OffloadMiddleware``."""
 
     def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
-        middleware = () if case.offloader is None else (OffloadMiddleware(case.offloader, scope=case.scope),)
+        middleware: list[AgentMiddleware[Any, Any, Any]] = []
+        if case.offloader is not None:
+            middleware.append(OffloadMiddleware(case.offloader, scope=case.scope))
+        if case.cancelled_tools:
+            middleware.append(after_model(lambda state, _: cancelled(state, case)))
         return create_agent(model, tools_of(case), middleware=middleware)
 
 
@@ -105,9 +112,9 @@ class ToolNodeHarness(LangChainHarness):
     def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
         tools = tools_of(case)
         if case.offloader is None:
-            return graph(model, tools, ToolNode(tools))
+            return graph(case, model, tools, ToolNode(tools))
         tools = [*tools, retrieval_tool(case.offloader, scope=case.scope)]
-        return graph(model, tools, ToolNode(tools, **offload_tool_calls(case.offloader, scope=case.scope)))
+        return graph(case, model, tools, ToolNode(tools, **offload_tool_calls(case.offloader, scope=case.scope)))
 
 
 class WrappedNodeHarness(LangChainHarness):
@@ -116,13 +123,13 @@ class WrappedNodeHarness(LangChainHarness):
     def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
         tools = tools_of(case)
         if case.offloader is None:
-            return graph(model, tools, ToolNode(tools))
+            return graph(case, model, tools, ToolNode(tools))
         tools = [*tools, retrieval_tool(case.offloader, scope=case.scope)]
-        return graph(model, tools, offload_tool_node(ToolNode(tools), case.offloader, scope=case.scope))
+        return graph(case, model, tools, offload_tool_node(ToolNode(tools), case.offloader, scope=case.scope))
 
 
-def graph(model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) -> Runnable[Any, Any]:
-    """Return the usual graph: the model, then its tools, until it calls none."""
+def graph(case: Run, model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    """Return the usual graph: the model, then its tools, until it calls none; a node may answer for some of them."""
     bound = model.bind_tools(tools)
 
     def ask(state: MessagesState) -> dict[str, Any]:
@@ -135,10 +142,38 @@ def graph(model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) ->
     builder.add_node("model", RunnableLambda(ask, aask))
     builder.add_node("tools", node)
     builder.set_entry_point("model")
-    builder.add_conditional_edges("model", tools_condition)
+    if case.cancelled_tools:
+        builder.add_conditional_edges("model", tools_condition, {"tools": "cancel", END: END})
+        builder.add_node("cancel", lambda state: cancelled(state, case))
+        builder.add_conditional_edges("cancel", lambda state: pending(state, case), ["tools", "model"])
+    else:
+        builder.add_conditional_edges("model", tools_condition)
     final = {tool.name for tool in tools if tool.return_direct}
     builder.add_conditional_edges("tools", lambda state: END if state["messages"][-1].name in final else "model")
     return builder.compile()
+
+
+def cancelled(state: Mapping[str, Any], case: Run) -> dict[str, Any]:
+    """Answer for the tools that the host cancels, as a node does that asks a person first."""
+    messages = [
+        ToolMessage(text_of(case, call), tool_call_id=call["id"], name=call["name"], status="error")
+        for call in state["messages"][-1].tool_calls
+        if call["name"] in case.cancelled_tools
+    ]
+    return {"messages": messages}
+
+
+def pending(state: Mapping[str, Any], case: Run) -> list[Send] | str:
+    """Send the other calls to their tools, if there are any."""
+    asked = next(message for message in reversed(state["messages"]) if isinstance(message, AIMessage))
+    calls = [call for call in asked.tool_calls if call["name"] not in case.cancelled_tools]
+    return [Send("tools", calls)] if calls else "model"
+
+
+def text_of(case: Run, call: ToolCall) -> str:
+    """Return the text of what a tool would return."""
+    returned = case.tools[call["name"]][call["args"]["number"]]
+    return "\n".join(block.text for block in returned.blocks if isinstance(block, TextBlock))
 
 
 def answer_in(state: Mapping[str, Any], case: Run) -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from strands import Agent, tool
 from strands.agent.conversation_manager import NullConversationManager
+from strands.hooks import BeforeToolCallEvent
 from strands.models.openai import OpenAIModel
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
@@ -63,8 +64,7 @@ class StrandsHarness:
 
     def _delegate(self, serving: ExitStack, name: str, result: Returned) -> AgentTool:
         """Return what gives an answer to the user in Strands: an agent to which the question is passed on."""
-        text = "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
-        conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text))
+        conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text_of(result)))
         agent = Agent(self._model(conversation), callback_handler=None)
         return agent.as_tool(name=name, description="Answers.", delegate=True)
 
@@ -82,7 +82,14 @@ def agent_of(case: Run, model: OpenAIModel, delegates: Sequence[AgentTool] = ())
     tools: list[Any] = [*(tool_of(name, results) for name, results in own.items()), *delegates]
     # Strands' default would drop the first messages of a conversation with many pages.
     keeping_all = NullConversationManager()
-    return Agent(model, tools=tools, plugins=plugins, callback_handler=None, conversation_manager=keeping_all)
+    agent = Agent(model, tools=tools, plugins=plugins, callback_handler=None, conversation_manager=keeping_all)
+
+    def cancel(event: BeforeToolCallEvent) -> None:
+        if event.tool_use["name"] in case.cancelled_tools:
+            event.cancel_tool = text_of(case.tools[event.tool_use["name"]][event.tool_use["input"]["number"]])
+
+    agent.add_hook(cancel, BeforeToolCallEvent)
+    return agent
 
 
 def tool_of(name: str, results: Mapping[int, Returned]) -> AgentTool:
@@ -95,6 +102,11 @@ def tool_of(name: str, results: Mapping[int, Returned]) -> AgentTool:
         return {"status": status, "content": [native_block(block) for block in result.blocks]}
 
     return give
+
+
+def text_of(result: Returned) -> str:
+    """Return the text parts of a result, joined by line ends."""
+    return "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
 
 
 def native_block(block: Block) -> dict[str, Any]:

@@ -159,6 +159,23 @@ class OffloadsFinalAnswers(ToyHarness):
         return transcript if transcript.answer is None else replace(transcript, answer="Tool result offloaded.")
 
 
+class OffloadsCancelledCalls(ToyHarness):
+    """Takes what the host says for what the tool returned."""
+
+    def answer(self, call: ModelCall, case: Run) -> Message:
+        return super().answer(call, replace(case, cancelled_tools=frozenset()))
+
+
+class StoresCancelledCalls(ToyHarness):
+    """Shows what the host says, and stores it all the same."""
+
+    def answer(self, call: ModelCall, case: Run) -> Message:
+        message = super().answer(call, case)
+        if case.offloader is not None and call.tool in case.cancelled_tools:
+            super().answer(call, replace(case, cancelled_tools=frozenset()))
+        return message
+
+
 class ForgetsTheStep(ToyHarness):
     """Hands the results of a step to the core one by one."""
 
@@ -181,6 +198,8 @@ BROKEN = {
     MixesUpParallelCalls: ("parallel calls", "result 0 is not what the core makes of it"),
     ChangesWhatStays: ("below the threshold", "result 0 should stay as it is without offloading"),
     OffloadsFinalAnswers: ("a final answer", "the answer to the user"),
+    OffloadsCancelledCalls: ("a cancelled call", "result 0 should stay as it is without offloading"),
+    StoresCancelledCalls: ("a cancelled call", "the storage holds 2 entries instead of 1"),
     ForgetsTheStep: ("parallel calls over the step budget", "result 1 is not what the core makes of it"),
 }
 """Each defect: a scenario that must fail, and words of its message that name the defect."""

@@ -54,14 +54,16 @@ class ToyHarness:
         if call.tool == RETRIEVAL_TOOL:
             return self.retrieve(call, case)
         result = returned(call, case)
-        return result.blocks if case.offloader is None else self.offload(call, result, case, case.offloader).blocks
+        if case.offloader is None or call.tool in case.cancelled_tools:
+            return result.blocks
+        return self.offload(call, result, case, case.offloader).blocks
 
     async def aanswer(self, call: ModelCall, case: Run) -> Message:
         """Run one tool call, async."""
         if call.tool == RETRIEVAL_TOOL:
             return self.retrieve(call, case)
         result = returned(call, case)
-        if case.offloader is None:
+        if case.offloader is None or call.tool in case.cancelled_tools:
             return result.blocks
         outcome = await case.offloader.aoffload(
             result.blocks, tool_name=call.tool, tool_args=call.arguments, scope=case.scope, is_error=result.is_error

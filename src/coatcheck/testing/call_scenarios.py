@@ -137,6 +137,21 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
         holds=(stored(BIG.text),),
     ),
     Scenario(
+        name="a cancelled call",
+        promise="What the host says in place of a tool that it cancelled stays as it is, and is stored nowhere.",
+        steps=(
+            (
+                Call(returns=(TextBlock(numbered_lines(500)),), tool="delete", becomes="kept"),
+                Call(returns=(BIG,)),
+            ),
+        ),
+        knobs={"offload_errors": True},  # frameworks mark the message as an error, and should not be spared for that
+        cancelled_tool="delete",
+        sees=("line 250 of 500",),
+        hides=(MIDDLE,),
+        holds=(stored(BIG.text),),
+    ),
+    Scenario(
         name="the same result twice",
         promise="The same result has the same reference, and is stored once.",
         steps=((Call(returns=(BIG,)),), (Call(returns=(BIG,)),)),

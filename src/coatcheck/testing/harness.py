@@ -80,6 +80,10 @@ class Run:
     final_tools: frozenset[str] = frozenset()
     """Tools whose result is the answer to the user, in the framework's way: the model is not asked again."""
 
+    cancelled_tools: frozenset[str] = frozenset()
+    """Tools whose calls the host cancels before they run, in the framework's way. What they would return is what the
+    host says instead; the framework may add to it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
