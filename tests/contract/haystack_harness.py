@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 from haystack.components.agents import Agent
 from haystack.components.generators.chat import OpenAIChatGenerator
 from haystack.dataclasses import ChatMessage, FileContent, ImageContent, TextContent
-from haystack.hooks.human_in_the_loop import ConfirmationHook, ToolExecutionDecision
+from haystack.hooks.human_in_the_loop import (
+    AlwaysAskPolicy,
+    BlockingConfirmationStrategy,
+    ConfirmationHook,
+    ConfirmationUIResult,
+)
+from haystack.hooks.human_in_the_loop.types import ConfirmationUI
 from haystack.tools.errors import ToolInvocationError
 from haystack.tools.tool import Tool
 from haystack.utils import Secret
@@ -85,18 +91,17 @@ class FixtureTool(Tool):
             raise ToolInvocationError(text_of(returned), tool_name=self.name)
 
 
-class Rejecting:
-    """A confirmation strategy: its user rejects every call of a tool, with a reason."""
+class RejectingUser(ConfirmationUI):
+    """Rejects every call of a tool, with a reason."""
 
     def __init__(self, results: Mapping[int, Returned]) -> None:
         self.results = results
 
-    def run(self, *, tool_name: str, tool_params: dict[str, Any], **_: object) -> ToolExecutionDecision:
-        reason = text_of(self.results[tool_params["number"]])
-        return ToolExecutionDecision(tool_name=tool_name, execute=False, feedback=reason)
-
-    async def run_async(self, **call: Any) -> ToolExecutionDecision:  # noqa: ANN401 - as run's
-        return self.run(**call)
+    def get_user_confirmation(
+        self, tool_name: str, tool_description: str, tool_params: dict[str, Any]
+    ) -> ConfirmationUIResult:
+        del tool_name, tool_description
+        return ConfirmationUIResult(action="reject", feedback=text_of(self.results[tool_params["number"]]))
 
 
 class HaystackHarness:
@@ -135,7 +140,7 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
         tools.append(RetrievalTool(hook))
         hooks["after_tool"] = [hook]
     if case.cancelled_tools:
-        hooks["before_tool"] = [ConfirmationHook({name: Rejecting(case.tools[name]) for name in case.cancelled_tools})]
+        hooks["before_tool"] = [ConfirmationHook({name: rejection(case.tools[name]) for name in case.cancelled_tools})]
     generator = OpenAIChatGenerator(
         api_key=Secret.from_token("none"),
         model="scripted",
@@ -150,6 +155,11 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
         exit_conditions=["text", *case.final_tools],
         max_agent_steps=MOST_STEPS,
     )
+
+
+def rejection(results: Mapping[int, Returned]) -> BlockingConfirmationStrategy:
+    """Return what asks about every call of a tool, and is told no."""
+    return BlockingConfirmationStrategy(confirmation_policy=AlwaysAskPolicy(), confirmation_ui=RejectingUser(results))
 
 
 def native_result(result: Returned) -> str | list[Native]:

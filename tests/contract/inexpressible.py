@@ -23,6 +23,7 @@ LANGCHAIN_BY_CALL: Mapping[str, str] = {**LANGCHAIN, "parallel calls over the st
 _NO_JSON = "Haystack has no JSON content: what a tool returns as a value arrives as JSON text"
 
 HAYSTACK: Mapping[str, str] = {
+    "an interrupted call": "Haystack has no interrupts: a tool returns or fails, and a run ends between its steps only",
     "JSON list block": _NO_JSON,
     "JSON object block": _NO_JSON,
     "mixed media": f"one of the blocks is JSON. {_NO_JSON}",

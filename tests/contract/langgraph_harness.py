@@ -16,9 +16,10 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
 from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.types import Command, Send
+from langgraph.types import Command, Send, interrupt
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_langchain import OffloadMiddleware, offload_tool_calls, offload_tool_node, retrieval_tool
@@ -36,7 +37,12 @@ if TYPE_CHECKING:
 __all__ = ("CreateAgentHarness", "LangChainHarness", "ToolNodeHarness", "WrappedNodeHarness")
 
 QUESTION = {"messages": [("user", "Find out.")]}
-CONFIG: RunnableConfig = {"recursion_limit": 2_000}
+INTERRUPTS = "__interrupt__"
+"""Where a state names the interrupts that the agent stopped for."""
+
+RESUME: Command[Any] = Command(resume="go on")
+
+CONFIG: RunnableConfig = {"recursion_limit": 2_000, "configurable": {"thread_id": "1"}}
 """A model that reads page after page makes many steps."""
 
 FROM_A_TOOL = {"text", "json", "image", "file"}
@@ -60,15 +66,20 @@ class LangChainHarness:
 
     def run(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation, client() as sync:
-            state = self.build(case, self._model(conversation, sync, async_client())).invoke(QUESTION, CONFIG)
-            return replace(conversation.transcript(), answer=answer_in(state, case))
+            agent = self.build(case, self._model(conversation, sync, async_client()))
+            stopped = state = agent.invoke(QUESTION, CONFIG)
+            while INTERRUPTS in state:
+                state = agent.invoke(RESUME, CONFIG)
+            return transcript_of(conversation, state, case, was_interrupted=state is not stopped)
 
     async def arun(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation:
             async with async_client() as asynchronous:
                 agent = self.build(case, self._model(conversation, client(), asynchronous))
-                state = await agent.ainvoke(QUESTION, CONFIG)
-            return replace(conversation.transcript(), answer=answer_in(state, case))
+                stopped = state = await agent.ainvoke(QUESTION, CONFIG)
+                while INTERRUPTS in state:
+                    state = await agent.ainvoke(RESUME, CONFIG)
+            return transcript_of(conversation, state, case, was_interrupted=state is not stopped)
 
     def _model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> ChatOpenAI:
         return ChatOpenAI(
@@ -103,7 +114,7 @@ class CreateAgentHarness(LangChainHarness):
             middleware.append(OffloadMiddleware(case.offloader, scope=case.scope))
         if case.cancelled_tools:
             middleware.append(after_model(lambda state, _: cancelled(state, case)))
-        return create_agent(model, tools_of(case), middleware=middleware)
+        return create_agent(model, tools_of(case), middleware=middleware, checkpointer=checkpointer_of(case))
 
 
 class ToolNodeHarness(LangChainHarness):
@@ -150,7 +161,7 @@ def graph(case: Run, model: ChatOpenAI, tools: list[BaseTool], node: Runnable[An
         builder.add_conditional_edges("model", tools_condition)
     final = {tool.name for tool in tools if tool.return_direct}
     builder.add_conditional_edges("tools", lambda state: END if state["messages"][-1].name in final else "model")
-    return builder.compile()
+    return builder.compile(checkpointer=checkpointer_of(case))
 
 
 def cancelled(state: Mapping[str, Any], case: Run) -> dict[str, Any]:
@@ -176,23 +187,34 @@ def text_of(case: Run, call: ToolCall) -> str:
     return "\n".join(block.text for block in returned.blocks if isinstance(block, TextBlock))
 
 
-def answer_in(state: Mapping[str, Any], case: Run) -> str | None:
-    """Return what a tool gave to the user."""
+def checkpointer_of(case: Run) -> InMemorySaver | None:
+    """Return what an agent needs to go on after it stopped."""
+    return InMemorySaver() if case.interrupting_tools else None
+
+
+def transcript_of(
+    conversation: Conversation, state: Mapping[str, Any], case: Run, *, was_interrupted: bool
+) -> Transcript:
+    """Return the transcript with what a tool gave to the user."""
     last = state["messages"][-1]
-    return str(last.content) if isinstance(last, ToolMessage) and last.name in case.final_tools else None
+    answer = str(last.content) if isinstance(last, ToolMessage) and last.name in case.final_tools else None
+    return replace(conversation.transcript(), answer=answer, was_interrupted=was_interrupted)
 
 
 def tools_of(case: Run) -> list[BaseTool]:
     """Return the tools of a run."""
-    return [tool_of(name, results, is_final=name in case.final_tools) for name, results in case.tools.items()]
+    return [tool_of(name, results, case) for name, results in case.tools.items()]
 
 
-def tool_of(name: str, results: Mapping[int, Returned], *, is_final: bool) -> BaseTool:
+def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
     """Return a tool that gives a result for each number."""
 
     def give(number: int, tool_call_id: Annotated[str, InjectedToolCallId]) -> object:
+        if name in case.interrupting_tools:
+            interrupt("may I?")
         return native_result(results[number], tool_call_id)
 
+    is_final = name in case.final_tools
     return StructuredTool.from_function(
         give, name=name, description="Gives a result.", handle_tool_error=True, return_direct=is_final
     )

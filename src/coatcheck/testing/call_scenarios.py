@@ -152,6 +152,19 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
         holds=(stored(BIG.text),),
     ),
     Scenario(
+        name="an interrupted call",
+        promise="An interrupt passes, and what runs again when the agent goes on has the same reference, stored once.",
+        steps=(
+            (
+                Call(returns=(BIG,)),
+                Call(returns=(TextBlock(numbered_lines(500)),), tool="ask"),
+            ),
+        ),
+        interrupting_tool="ask",
+        hides=(MIDDLE, "line 250 of 500"),
+        holds=(stored(BIG.text), stored(numbered_lines(500))),
+    ),
+    Scenario(
         name="the same result twice",
         promise="The same result has the same reference, and is stored once.",
         steps=((Call(returns=(BIG,)),), (Call(returns=(BIG,)),)),

@@ -84,6 +84,10 @@ class Run:
     """Tools whose calls the host cancels before they run, in the framework's way. What they would return is what the
     host says instead; the framework may add to it."""
 
+    interrupting_tools: frozenset[str] = frozenset()
+    """Tools that stop the agent before they return, once in each call, in the framework's way. The harness lets the
+    agent go on."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
@@ -97,6 +101,9 @@ class Transcript:
 
     answer: str | None = None
     """What the user got, where a tool of ``Run.final_tools`` ended the conversation: its text parts, joined."""
+
+    was_interrupted: bool = False
+    """Whether the agent stopped for a tool of ``Run.interrupting_tools``, and was let go on."""
 
 
 class Harness(Protocol):

@@ -102,6 +102,9 @@ class Scenario:
     """The tool whose calls the host cancels, with the words that stand in what it returns. Framework and host made the
     message, and no tool, so the core is not asked about it."""
 
+    interrupting_tool: str | None = None
+    """The tool that stops the agent once before it returns, until the host lets the agent go on."""
+
     holds: tuple[bytes, ...] | None = None
     """Every content that the storage holds afterwards, beside indexes; None where the references say enough."""
 

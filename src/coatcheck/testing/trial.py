@@ -77,6 +77,8 @@ class Trial:
         script = Script(self._scenario)
         offloader = self._offloader(self._open_storage())
         transcript = self._converse(offloader, script)
+        if self._scenario.interrupting_tool is not None:
+            assert transcript.was_interrupted, "the agent was to be interrupted, and was not"
         results = transcript.received[: len(self._scenario.for_model)]
         self._check_results(results)
         if self._scenario.answer is not None:
@@ -106,6 +108,7 @@ class Trial:
             model=script,
             final_tools=_named(self._scenario.final_tool),
             cancelled_tools=_named(self._scenario.cancelled_tool),
+            interrupting_tools=_named(self._scenario.interrupting_tool),
         )
         return asyncio.run(self._harness.arun(case)) if self._is_async else self._harness.run(case)
 
