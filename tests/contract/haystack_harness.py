@@ -1,7 +1,8 @@
 """The harness of the Haystack adapter: an ``Agent`` with the hook, and the real OpenAI client.
 
 It builds the agent and runs it, sync or async. What the fixture's blocks look like in Haystack stands here too. The
-client refuses media in a tool result; then what it was about to send is read off the framework's own messages.
+client refuses media in a tool result, and calls without an id; then what it was about to send is read off the
+framework's own messages.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ __all__ = ("HaystackHarness",)
 MOST_STEPS = 2_000
 """A model that reads page after page makes many steps."""
 
-REFUSED = "Unsupported tool result"
-"""How the client's refusal of media begins."""
+REFUSED = ("Unsupported tool result", "`ToolCall` must have a non-null `id`")
+"""How the client's refusals begin."""
 
 NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
 

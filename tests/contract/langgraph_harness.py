@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 from langchain.agents import create_agent
 from langchain.agents.middleware import after_model
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.prebuilt import ToolNode, ToolRuntime, tools_condition
 from langgraph.types import Command, Send, interrupt
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
@@ -209,10 +209,12 @@ def tools_of(case: Run) -> list[BaseTool]:
 def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
     """Return a tool that gives a result for each number."""
 
-    def give(number: int, tool_call_id: Annotated[str, InjectedToolCallId]) -> object:
+    def give(number: int, runtime: ToolRuntime) -> object:
         if name in case.interrupting_tools:
             interrupt("may I?")
-        return native_result(results[number], tool_call_id)
+        result = native_result(results[number], runtime.tool_call_id or "")
+        # LangChain makes a message of what a tool returns only where the call has an id.
+        return result if runtime.tool_call_id is not None else ToolMessage(result, tool_call_id="")  # type: ignore[call-overload] # a text or a list
 
     is_final = name in case.final_tools
     return StructuredTool.from_function(

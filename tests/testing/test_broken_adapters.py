@@ -199,6 +199,15 @@ class ChangesWhatRunsAgain(ToyHarness):
         return super().offload(call, replace(result, blocks=(*result.blocks, *again)), case, offloader)
 
 
+class NeedsAnId(ToyHarness):
+    """Looks every call up by its id."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        if call.call_id is None:
+            return Kept(blocks=result.blocks, reason="policy")
+        return super().offload(call, result, case, offloader)
+
+
 class ForgetsTheStep(ToyHarness):
     """Hands the results of a step to the core one by one."""
 
@@ -225,6 +234,7 @@ BROKEN = {
     StoresCancelledCalls: ("a cancelled call", "the storage holds 2 entries instead of 1"),
     SwallowsInterrupts: ("an interrupted call", "the agent was to be interrupted"),
     ChangesWhatRunsAgain: ("an interrupted call", "result 0 is not what the core makes of it"),
+    NeedsAnId: ("call id that is missing", "result 0 is not what the core makes of it"),
     ForgetsTheStep: ("parallel calls over the step budget", "result 1 is not what the core makes of it"),
 }
 """Each defect: a scenario that must fail, and words of its message that name the defect."""

@@ -202,6 +202,13 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
         )
     ),
     Scenario(
+        name="call id that is missing",
+        promise="A call to which the model gives no id is one like any other: its result is stored.",
+        steps=((Call(returns=(BIG,), has_id=False),),),
+        hides=(MIDDLE,),
+        holds=(stored(BIG.text),),
+    ),
+    Scenario(
         name="call id used twice at once",
         promise="Two calls with one id keep two results: neither overwrites the other.",
         steps=((Call(returns=(BIG,), call_id="same"), Call(returns=(TextBlock("z\n" * 2_000),), call_id="same")),),

@@ -27,8 +27,8 @@ class ModelCall:
     arguments: Mapping[str, object]
     """Its arguments. Those of the scenario's own tools are ``{"number": n}``."""
 
-    call_id: str
-    """Its id, as the model gives it: it may be empty, long, or the same as another's."""
+    call_id: str | None
+    """Its id, as the model gives it: it may be empty, long, or the same as another's. None: the model gives none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,9 @@ class Call:
     call_id: str | None = None
     """The id that the model gives the call; None for a usual one."""
 
+    has_id: bool = True
+    """Whether the model gives the call an id at all."""
+
     is_error: bool = False
     """Whether the tool reports the result as an error."""
 
