@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
     from langchain_core.tools import BaseTool
 
-__all__ = ("Change", "Step", "answered_in", "is_message_result", "map_tool_messages", "messages_in", "step_of_input")
+__all__ = (
+    "Change",
+    "Step",
+    "answered_in",
+    "id_of",
+    "is_message_result",
+    "map_tool_messages",
+    "messages_in",
+    "step_of_input",
+)
 
 Change = Callable[[object, ToolMessage], object]
 """Gets the object that stands in the result, and the message that it is; returns what shall stand there."""
@@ -32,7 +41,7 @@ _HOLDERS = ("update", "value")
 class Step:
     """What is known of the calls that a result answers."""
 
-    calls: Mapping[str | None, Mapping[str, Any]]
+    calls: Mapping[str, Mapping[str, Any]]
     """The calls being answered, by id."""
 
     answered: Collection[str | None]
@@ -108,9 +117,9 @@ def step_of_input(
     if not calls:
         last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
         calls = list(last.tool_calls) if last is not None else [call for call in messages if isinstance(call, Mapping)]
-    ids = [call.get("id") for call in calls]
+    ids = [id_of(call) for call in calls]
     # An id that a model used twice in a step tells nothing of a message; the message's own name does.
-    by_id = {call.get("id"): call if ids.count(call.get("id")) == 1 else {} for call in calls}
+    by_id = {call_id: call if ids.count(call_id) == 1 else {} for call_id, call in zip(ids, calls, strict=True)}
     return Step(
         calls=by_id,
         answered=answered_in(messages) - by_id.keys(),
@@ -119,6 +128,11 @@ def step_of_input(
         config=config,
         retrieval_tool=retrieval_tool,
     )
+
+
+def id_of(call: Mapping[str, Any]) -> str:
+    """Return the id that an answer to a call has: messages know no missing id, so it is empty then."""
+    return call.get("id") or ""
 
 
 def answered_in(messages: Iterable[object]) -> set[str | None]:

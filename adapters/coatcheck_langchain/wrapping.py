@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from langchain_core.messages import ToolMessage
 
 from coatcheck_langchain.options import ambient, resolved
-from coatcheck_langchain.results import Step, answered_in, messages_in
+from coatcheck_langchain.results import Step, answered_in, id_of, messages_in
 from coatcheck_langchain.retrieval import RetrievalTool, told
 from coatcheck_langchain.rewriting import logger
 
@@ -117,14 +117,15 @@ class CallWrapper:
             stack.enter_context(ambient(resolved(self._rewriter.scope, request.runtime)))
         except Exception as error:  # noqa: BLE001 - the host's callable must not end the agent
             call = request.tool_call
-            return ToolMessage(told(error), tool_call_id=call["id"] or "", name=call["name"], status="error")
+            return ToolMessage(told(error), tool_call_id=id_of(call), name=call["name"], status="error")
         return None
 
     def _step_of(self, request: Request) -> Step:
         call, tool, runtime = request.tool_call, request.tool, request.runtime
+        call_id = id_of(call)
         return Step(
-            calls={call["id"]: call},
-            answered=answered_in(messages_in(request.state, key=self._rewriter.key)) - {call["id"]},
+            calls={call_id: call},
+            answered=answered_in(messages_in(request.state, key=self._rewriter.key)) - {call_id},
             tools={} if tool is None else {call["name"]: tool},
             context=runtime,
             config=getattr(runtime, "config", None),

@@ -1,7 +1,8 @@
 """The harness of the Haystack adapter: an ``Agent`` with the hook, and the real OpenAI client.
 
 It builds the agent and runs it, sync or async. What the fixture's blocks look like in Haystack stands here too. The
-client refuses media in a tool result; then what it was about to send is read off the framework's own messages.
+client refuses media in a tool result, and calls without an id; then what it was about to send is read off the
+framework's own messages.
 """
 
 from __future__ import annotations
@@ -14,6 +15,13 @@ from typing import TYPE_CHECKING, Any
 from haystack.components.agents import Agent
 from haystack.components.generators.chat import OpenAIChatGenerator
 from haystack.dataclasses import ChatMessage, FileContent, ImageContent, TextContent
+from haystack.hooks.human_in_the_loop import (
+    AlwaysAskPolicy,
+    BlockingConfirmationStrategy,
+    ConfirmationHook,
+    ConfirmationUIResult,
+)
+from haystack.hooks.human_in_the_loop.types import ConfirmationUI
 from haystack.tools.errors import ToolInvocationError
 from haystack.tools.tool import Tool
 from haystack.utils import Secret
@@ -36,8 +44,8 @@ __all__ = ("HaystackHarness",)
 MOST_STEPS = 2_000
 """A model that reads page after page makes many steps."""
 
-REFUSED = "Unsupported tool result"
-"""How the client's refusal of media begins."""
+REFUSED = ("Unsupported tool result", "`ToolCall` must have a non-null `id`")
+"""How the client's refusals begin."""
 
 NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
 
@@ -81,8 +89,20 @@ class FixtureTool(Tool):
     def _raise_if_error(self, number: int) -> None:
         returned = self.results[number]
         if returned.is_error:
-            text = "\n".join(block.text for block in returned.blocks if isinstance(block, TextBlock))
-            raise ToolInvocationError(text, tool_name=self.name)
+            raise ToolInvocationError(text_of(returned), tool_name=self.name)
+
+
+class RejectingUser(ConfirmationUI):
+    """Rejects every call of a tool, with a reason."""
+
+    def __init__(self, results: Mapping[int, Returned]) -> None:
+        self.results = results
+
+    def get_user_confirmation(
+        self, tool_name: str, tool_description: str, tool_params: dict[str, Any]
+    ) -> ConfirmationUIResult:
+        del tool_name, tool_description
+        return ConfirmationUIResult(action="reject", feedback=text_of(self.results[tool_params["number"]]))
 
 
 class HaystackHarness:
@@ -120,6 +140,8 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
         hook = ToolResultOffloadHook(case.offloader, scope=case.scope)
         tools.append(RetrievalTool(hook))
         hooks["after_tool"] = [hook]
+    if case.cancelled_tools:
+        hooks["before_tool"] = [ConfirmationHook({name: rejection(case.tools[name]) for name in case.cancelled_tools})]
     generator = OpenAIChatGenerator(
         api_key=Secret.from_token("none"),
         model="scripted",
@@ -136,11 +158,21 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
     )
 
 
+def rejection(results: Mapping[int, Returned]) -> BlockingConfirmationStrategy:
+    """Return what asks about every call of a tool, and is told no."""
+    return BlockingConfirmationStrategy(confirmation_policy=AlwaysAskPolicy(), confirmation_ui=RejectingUser(results))
+
+
 def native_result(result: Returned) -> str | list[Native]:
     """Return what a tool of Haystack's would: a text, or a list of its content."""
     if len(result.blocks) == 1 and isinstance(result.blocks[0], TextBlock):
         return result.blocks[0].text
     return [native_block(block) for block in result.blocks]
+
+
+def text_of(returned: Returned) -> str:
+    """Return the text parts of a result, joined by line ends."""
+    return "\n".join(block.text for block in returned.blocks if isinstance(block, TextBlock))
 
 
 def native_block(block: Block) -> Native:

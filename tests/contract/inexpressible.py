@@ -23,6 +23,7 @@ LANGCHAIN_BY_CALL: Mapping[str, str] = {**LANGCHAIN, "parallel calls over the st
 _NO_JSON = "Haystack has no JSON content: what a tool returns as a value arrives as JSON text"
 
 HAYSTACK: Mapping[str, str] = {
+    "an interrupted call": "Haystack has no interrupts: a tool returns or fails, and a run ends between its steps only",
     "JSON list block": _NO_JSON,
     "JSON object block": _NO_JSON,
     "mixed media": f"one of the blocks is JSON. {_NO_JSON}",
@@ -32,10 +33,13 @@ HAYSTACK: Mapping[str, str] = {
 
 _NAME = "Strands answers a call by such a name itself, before any tool runs: names match [a-zA-Z0-9_-]{1,64}"
 
+_NO_ID = "Strands takes a call without an id for an incomplete one, and drops it"
+
 STRANDS: Mapping[str, str] = {
     "hostile tool name with dots and slashes": _NAME,
     "hostile tool name of 1,400 characters": _NAME,
     "hostile tool name that breaks lines": _NAME,
     "parallel calls over the step budget": _BY_CALL,
-    "hostile call id that is empty": "Strands takes a call without an id for an incomplete one, and drops it",
+    "hostile call id that is empty": _NO_ID,
+    "call id that is missing": _NO_ID,
 }

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 from langchain.agents import create_agent
-from langchain_core.messages import ToolMessage
+from langchain.agents.middleware import after_model
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.types import Command
+from langgraph.prebuilt import ToolNode, ToolRuntime, tools_condition
+from langgraph.types import Command, Send, interrupt
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_langchain import OffloadMiddleware, offload_tool_calls, offload_tool_node, retrieval_tool
@@ -25,6 +27,8 @@ from coatcheck_langchain import OffloadMiddleware, offload_tool_calls, offload_t
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.messages import ToolCall
     from langchain_core.runnables import Runnable, RunnableConfig
 
     from coatcheck.testing import Returned, Run, Transcript
@@ -33,7 +37,12 @@ if TYPE_CHECKING:
 __all__ = ("CreateAgentHarness", "LangChainHarness", "ToolNodeHarness", "WrappedNodeHarness")
 
 QUESTION = {"messages": [("user", "Find out.")]}
-CONFIG: RunnableConfig = {"recursion_limit": 2_000}
+INTERRUPTS = "__interrupt__"
+"""Where a state names the interrupts that the agent stopped for."""
+
+RESUME: Command[Any] = Command(resume="go on")
+
+CONFIG: RunnableConfig = {"recursion_limit": 2_000, "configurable": {"thread_id": "1"}}
 """A model that reads page after page makes many steps."""
 
 FROM_A_TOOL = {"text", "json", "image", "file"}
@@ -57,15 +66,20 @@ class LangChainHarness:
 
     def run(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation, client() as sync:
-            state = self.build(case, self._model(conversation, sync, async_client())).invoke(QUESTION, CONFIG)
-            return replace(conversation.transcript(), answer=answer_in(state, case))
+            agent = self.build(case, self._model(conversation, sync, async_client()))
+            stopped = state = agent.invoke(QUESTION, CONFIG)
+            while INTERRUPTS in state:
+                state = agent.invoke(RESUME, CONFIG)
+            return transcript_of(conversation, state, case, was_interrupted=state is not stopped)
 
     async def arun(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation:
             async with async_client() as asynchronous:
                 agent = self.build(case, self._model(conversation, client(), asynchronous))
-                state = await agent.ainvoke(QUESTION, CONFIG)
-            return replace(conversation.transcript(), answer=answer_in(state, case))
+                stopped = state = await agent.ainvoke(QUESTION, CONFIG)
+                while INTERRUPTS in state:
+                    state = await agent.ainvoke(RESUME, CONFIG)
+            return transcript_of(conversation, state, case, was_interrupted=state is not stopped)
 
     def _model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> ChatOpenAI:
         return ChatOpenAI(
@@ -95,8 +109,12 @@ class CreateAgentHarness(LangChainHarness):
     """``create_agent`` with ``OffloadMiddleware``."""
 
     def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
-        middleware = () if case.offloader is None else (OffloadMiddleware(case.offloader, scope=case.scope),)
-        return create_agent(model, tools_of(case), middleware=middleware)
+        middleware: list[AgentMiddleware[Any, Any, Any]] = []
+        if case.offloader is not None:
+            middleware.append(OffloadMiddleware(case.offloader, scope=case.scope))
+        if case.cancelled_tools:
+            middleware.append(after_model(lambda state, _: cancelled(state, case)))
+        return create_agent(model, tools_of(case), middleware=middleware, checkpointer=checkpointer_of(case))
 
 
 class ToolNodeHarness(LangChainHarness):
@@ -105,9 +123,9 @@ class ToolNodeHarness(LangChainHarness):
     def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
         tools = tools_of(case)
         if case.offloader is None:
-            return graph(model, tools, ToolNode(tools))
+            return graph(case, model, tools, ToolNode(tools))
         tools = [*tools, retrieval_tool(case.offloader, scope=case.scope)]
-        return graph(model, tools, ToolNode(tools, **offload_tool_calls(case.offloader, scope=case.scope)))
+        return graph(case, model, tools, ToolNode(tools, **offload_tool_calls(case.offloader, scope=case.scope)))
 
 
 class WrappedNodeHarness(LangChainHarness):
@@ -116,13 +134,13 @@ class WrappedNodeHarness(LangChainHarness):
     def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
         tools = tools_of(case)
         if case.offloader is None:
-            return graph(model, tools, ToolNode(tools))
+            return graph(case, model, tools, ToolNode(tools))
         tools = [*tools, retrieval_tool(case.offloader, scope=case.scope)]
-        return graph(model, tools, offload_tool_node(ToolNode(tools), case.offloader, scope=case.scope))
+        return graph(case, model, tools, offload_tool_node(ToolNode(tools), case.offloader, scope=case.scope))
 
 
-def graph(model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) -> Runnable[Any, Any]:
-    """Return the usual graph: the model, then its tools, until it calls none."""
+def graph(case: Run, model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    """Return the usual graph: the model, then its tools, until it calls none; a node may answer for some of them."""
     bound = model.bind_tools(tools)
 
     def ask(state: MessagesState) -> dict[str, Any]:
@@ -135,29 +153,70 @@ def graph(model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) ->
     builder.add_node("model", RunnableLambda(ask, aask))
     builder.add_node("tools", node)
     builder.set_entry_point("model")
-    builder.add_conditional_edges("model", tools_condition)
+    if case.cancelled_tools:
+        builder.add_conditional_edges("model", tools_condition, {"tools": "cancel", END: END})
+        builder.add_node("cancel", lambda state: cancelled(state, case))
+        builder.add_conditional_edges("cancel", lambda state: pending(state, case), ["tools", "model"])
+    else:
+        builder.add_conditional_edges("model", tools_condition)
     final = {tool.name for tool in tools if tool.return_direct}
     builder.add_conditional_edges("tools", lambda state: END if state["messages"][-1].name in final else "model")
-    return builder.compile()
+    return builder.compile(checkpointer=checkpointer_of(case))
 
 
-def answer_in(state: Mapping[str, Any], case: Run) -> str | None:
-    """Return what a tool gave to the user."""
+def cancelled(state: Mapping[str, Any], case: Run) -> dict[str, Any]:
+    """Answer for the tools that the host cancels, as a node does that asks a person first."""
+    messages = [
+        ToolMessage(text_of(case, call), tool_call_id=call["id"], name=call["name"], status="error")
+        for call in state["messages"][-1].tool_calls
+        if call["name"] in case.cancelled_tools
+    ]
+    return {"messages": messages}
+
+
+def pending(state: Mapping[str, Any], case: Run) -> list[Send] | str:
+    """Send the other calls to their tools, if there are any."""
+    asked = next(message for message in reversed(state["messages"]) if isinstance(message, AIMessage))
+    calls = [call for call in asked.tool_calls if call["name"] not in case.cancelled_tools]
+    return [Send("tools", calls)] if calls else "model"
+
+
+def text_of(case: Run, call: ToolCall) -> str:
+    """Return the text of what a tool would return."""
+    returned = case.tools[call["name"]][call["args"]["number"]]
+    return "\n".join(block.text for block in returned.blocks if isinstance(block, TextBlock))
+
+
+def checkpointer_of(case: Run) -> InMemorySaver | None:
+    """Return what an agent needs to go on after it stopped."""
+    return InMemorySaver() if case.interrupting_tools else None
+
+
+def transcript_of(
+    conversation: Conversation, state: Mapping[str, Any], case: Run, *, was_interrupted: bool
+) -> Transcript:
+    """Return the transcript with what a tool gave to the user."""
     last = state["messages"][-1]
-    return str(last.content) if isinstance(last, ToolMessage) and last.name in case.final_tools else None
+    answer = str(last.content) if isinstance(last, ToolMessage) and last.name in case.final_tools else None
+    return replace(conversation.transcript(), answer=answer, was_interrupted=was_interrupted)
 
 
 def tools_of(case: Run) -> list[BaseTool]:
     """Return the tools of a run."""
-    return [tool_of(name, results, is_final=name in case.final_tools) for name, results in case.tools.items()]
+    return [tool_of(name, results, case) for name, results in case.tools.items()]
 
 
-def tool_of(name: str, results: Mapping[int, Returned], *, is_final: bool) -> BaseTool:
+def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
     """Return a tool that gives a result for each number."""
 
-    def give(number: int, tool_call_id: Annotated[str, InjectedToolCallId]) -> object:
-        return native_result(results[number], tool_call_id)
+    def give(number: int, runtime: ToolRuntime) -> object:
+        if name in case.interrupting_tools:
+            interrupt("may I?")
+        result = native_result(results[number], runtime.tool_call_id or "")
+        # LangChain makes a message of what a tool returns only where the call has an id.
+        return result if runtime.tool_call_id is not None else ToolMessage(result, tool_call_id="")  # type: ignore[call-overload] # a text or a list
 
+    is_final = name in case.final_tools
     return StructuredTool.from_function(
         give, name=name, description="Gives a result.", handle_tool_error=True, return_direct=is_final
     )

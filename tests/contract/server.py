@@ -136,7 +136,7 @@ def tool_calls(calls: Sequence[ModelCall]) -> list[dict[str, Any]]:
     """Return tool calls as the wire has them: arguments are JSON text."""
     return [
         {
-            "id": call.call_id,
+            **({} if call.call_id is None else {"id": call.call_id}),
             "type": "function",
             "function": {"name": call.tool, "arguments": json.dumps(dict(call.arguments))},
         }

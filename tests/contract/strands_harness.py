@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from strands import Agent, tool
+from strands import Agent, ToolContext, tool
 from strands.agent.conversation_manager import NullConversationManager
+from strands.hooks import BeforeToolCallEvent
 from strands.models.openai import OpenAIModel
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
@@ -43,14 +44,18 @@ class StrandsHarness:
     def run(self, case: Run) -> Transcript:
         with ExitStack() as serving:
             agent, conversation = self._enter(serving, case)
-            result = agent(QUESTION)
-            return transcript_of(conversation, agent, result, case)
+            stopped = result = agent(QUESTION)
+            while result.stop_reason == "interrupt":
+                result = agent(resume(result))
+            return transcript_of(conversation, agent, result, case, was_interrupted=result is not stopped)
 
     async def arun(self, case: Run) -> Transcript:
         with ExitStack() as serving:
             agent, conversation = self._enter(serving, case)
-            result = await agent.invoke_async(QUESTION)
-            return transcript_of(conversation, agent, result, case)
+            stopped = result = await agent.invoke_async(QUESTION)
+            while result.stop_reason == "interrupt":
+                result = await agent.invoke_async(resume(result))
+            return transcript_of(conversation, agent, result, case, was_interrupted=result is not stopped)
 
     def _enter(self, serving: ExitStack, case: Run) -> tuple[Agent, Conversation]:
         conversation = serving.enter_context(self._server.conversation(case.model))
@@ -63,8 +68,7 @@ class StrandsHarness:
 
     def _delegate(self, serving: ExitStack, name: str, result: Returned) -> AgentTool:
         """Return what gives an answer to the user in Strands: an agent to which the question is passed on."""
-        text = "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
-        conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text))
+        conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text_of(result)))
         agent = Agent(self._model(conversation), callback_handler=None)
         return agent.as_tool(name=name, description="Answers.", delegate=True)
 
@@ -79,22 +83,44 @@ def agent_of(case: Run, model: OpenAIModel, delegates: Sequence[AgentTool] = ())
     if case.offloader is not None:
         plugins = [ContextOffloader(case.offloader, scope=case.scope, native_media=False)]
     own = {name: results for name, results in case.tools.items() if name not in case.final_tools}
-    tools: list[Any] = [*(tool_of(name, results) for name, results in own.items()), *delegates]
+    tools: list[Any] = [*(tool_of(name, results, case) for name, results in own.items()), *delegates]
     # Strands' default would drop the first messages of a conversation with many pages.
     keeping_all = NullConversationManager()
-    return Agent(model, tools=tools, plugins=plugins, callback_handler=None, conversation_manager=keeping_all)
+    agent = Agent(model, tools=tools, plugins=plugins, callback_handler=None, conversation_manager=keeping_all)
+
+    def cancel(event: BeforeToolCallEvent) -> None:
+        if event.tool_use["name"] in case.cancelled_tools:
+            event.cancel_tool = text_of(case.tools[event.tool_use["name"]][event.tool_use["input"]["number"]])
+
+    agent.add_hook(cancel, BeforeToolCallEvent)
+    return agent
 
 
-def tool_of(name: str, results: Mapping[int, Returned]) -> AgentTool:
+def resume(stopped: AgentResult) -> Any:  # noqa: ANN401 - Strands' own type is private
+    """Return what lets a stopped agent go on."""
+    return [
+        {"interruptResponse": {"interruptId": interrupt.id, "response": "go on"}}
+        for interrupt in stopped.interrupts or ()
+    ]
+
+
+def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> AgentTool:
     """Return a tool that gives a result for each number."""
 
-    @tool(name=name, description="Gives a result.")
-    def give(number: int) -> dict[str, Any]:
+    @tool(name=name, description="Gives a result.", context=True)
+    def give(number: int, tool_context: ToolContext) -> dict[str, Any]:
+        if name in case.interrupting_tools:
+            tool_context.interrupt("may I?")
         result = results[number]
         status = "error" if result.is_error else "success"
         return {"status": status, "content": [native_block(block) for block in result.blocks]}
 
     return give
+
+
+def text_of(result: Returned) -> str:
+    """Return the text parts of a result, joined by line ends."""
+    return "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
 
 
 def native_block(block: Block) -> dict[str, Any]:
@@ -113,7 +139,9 @@ def native_block(block: Block) -> dict[str, Any]:
             return {"guardContent": {"text": {"text": block.native}}}
 
 
-def transcript_of(conversation: Conversation, agent: Agent, result: AgentResult, case: Run) -> Transcript:
+def transcript_of(
+    conversation: Conversation, agent: Agent, result: AgentResult, case: Run, *, was_interrupted: bool
+) -> Transcript:
     """Return the transcript with the blocks that the client does not send, as they stand in the conversation."""
     transcript = conversation.transcript()
     results = [
@@ -122,7 +150,7 @@ def transcript_of(conversation: Conversation, agent: Agent, result: AgentResult,
     sent = results[: len(results) - len(case.final_tools)]  # the model does not see the answer to the user
     received = [whole(one, result["content"]) for one, result in zip(transcript.received, sent, strict=True)]
     answer = "\n".join(block["text"] for block in result.message["content"]) if case.final_tools else None
-    return replace(transcript, received=tuple(received), answer=answer)
+    return replace(transcript, received=tuple(received), answer=answer, was_interrupted=was_interrupted)
 
 
 def whole(received: Received, content: list[Any]) -> Received:

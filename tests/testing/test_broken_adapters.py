@@ -12,7 +12,7 @@ import pytest
 from coatcheck import RETRIEVAL_TOOL, Kept, Offloader, Outcome, TextBlock
 from coatcheck.testing import SCENARIOS, ModelCall, Received, Run, Scenario, Transcript
 from coatcheck.testing.adapter import AdapterContract
-from tests.testing.toy_framework import Message, ToyHarness
+from tests.testing.toy_framework import Interrupt, Message, ToyHarness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,6 +159,55 @@ class OffloadsFinalAnswers(ToyHarness):
         return transcript if transcript.answer is None else replace(transcript, answer="Tool result offloaded.")
 
 
+class OffloadsCancelledCalls(ToyHarness):
+    """Takes what the host says for what the tool returned."""
+
+    def answer(self, call: ModelCall, case: Run) -> Message:
+        return super().answer(call, replace(case, cancelled_tools=frozenset()))
+
+
+class StoresCancelledCalls(ToyHarness):
+    """Shows what the host says, and stores it all the same."""
+
+    def answer(self, call: ModelCall, case: Run) -> Message:
+        message = super().answer(call, case)
+        if case.offloader is not None and call.tool in case.cancelled_tools:
+            super().answer(call, replace(case, cancelled_tools=frozenset()))
+        return message
+
+
+class SwallowsInterrupts(ToyHarness):
+    """Takes whatever a tool raises for a failure."""
+
+    def answer(self, call: ModelCall, case: Run) -> Message:
+        try:
+            return super().answer(call, case)
+        except Interrupt:
+            return (TextBlock("the tool failed"),)
+
+
+class ChangesWhatRunsAgain(ToyHarness):
+    """Counts the runs of a call into its result."""
+
+    def __init__(self) -> None:
+        self.ran: set[object] = set()
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        number = call.arguments["number"]
+        again = (TextBlock("once more"),) if number in self.ran else ()
+        self.ran.add(number)
+        return super().offload(call, replace(result, blocks=(*result.blocks, *again)), case, offloader)
+
+
+class NeedsAnId(ToyHarness):
+    """Looks every call up by its id."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        if call.call_id is None:
+            return Kept(blocks=result.blocks, reason="policy")
+        return super().offload(call, result, case, offloader)
+
+
 class ForgetsTheStep(ToyHarness):
     """Hands the results of a step to the core one by one."""
 
@@ -181,6 +230,11 @@ BROKEN = {
     MixesUpParallelCalls: ("parallel calls", "result 0 is not what the core makes of it"),
     ChangesWhatStays: ("below the threshold", "result 0 should stay as it is without offloading"),
     OffloadsFinalAnswers: ("a final answer", "the answer to the user"),
+    OffloadsCancelledCalls: ("a cancelled call", "result 0 should stay as it is without offloading"),
+    StoresCancelledCalls: ("a cancelled call", "the storage holds 2 entries instead of 1"),
+    SwallowsInterrupts: ("an interrupted call", "the agent was to be interrupted"),
+    ChangesWhatRunsAgain: ("an interrupted call", "result 0 is not what the core makes of it"),
+    NeedsAnId: ("call id that is missing", "result 0 is not what the core makes of it"),
     ForgetsTheStep: ("parallel calls over the step budget", "result 1 is not what the core makes of it"),
 }
 """Each defect: a scenario that must fail, and words of its message that name the defect."""

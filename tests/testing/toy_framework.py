@@ -30,38 +30,56 @@ if TYPE_CHECKING:
 Message: TypeAlias = "tuple[Block, ...]"
 
 
+class Interrupt(Exception):
+    """Stops the agent, which goes on with the same step from its start."""
+
+
 class ToyHarness:
     """The adapter and the agent in one. Its messages are tuples of content blocks; its wire is their text."""
 
     def run(self, case: Run) -> Transcript:
         messages: list[Message] = []
+        went_on = case
         while calls := case.model([received(message) for message in messages]):
             if answer := final_answer(calls, case):
                 return replace(transcript(messages, case), answer=answer)
-            messages += [self.answer(call, case) for call in calls]
-        return transcript(messages, case)
+            try:
+                step = [self.answer(call, went_on) for call in calls]
+            except Interrupt:
+                went_on = replace(case, interrupting_tools=frozenset())
+                step = [self.answer(call, went_on) for call in calls]
+            messages += step
+        return replace(transcript(messages, case), was_interrupted=went_on is not case)
 
     async def arun(self, case: Run) -> Transcript:
         messages: list[Message] = []
+        went_on = case
         while calls := case.model([received(message) for message in messages]):
             if answer := final_answer(calls, case):
                 return replace(transcript(messages, case), answer=answer)
-            messages += [await self.aanswer(call, case) for call in calls]
-        return transcript(messages, case)
+            try:
+                step = [await self.aanswer(call, went_on) for call in calls]
+            except Interrupt:
+                went_on = replace(case, interrupting_tools=frozenset())
+                step = [await self.aanswer(call, went_on) for call in calls]
+            messages += step
+        return replace(transcript(messages, case), was_interrupted=went_on is not case)
 
     def answer(self, call: ModelCall, case: Run) -> Message:
         """Run one tool call, sync."""
         if call.tool == RETRIEVAL_TOOL:
             return self.retrieve(call, case)
         result = returned(call, case)
-        return result.blocks if case.offloader is None else self.offload(call, result, case, case.offloader).blocks
+        if case.offloader is None or call.tool in case.cancelled_tools:
+            return result.blocks
+        return self.offload(call, result, case, case.offloader).blocks
 
     async def aanswer(self, call: ModelCall, case: Run) -> Message:
         """Run one tool call, async."""
         if call.tool == RETRIEVAL_TOOL:
             return self.retrieve(call, case)
         result = returned(call, case)
-        if case.offloader is None:
+        if case.offloader is None or call.tool in case.cancelled_tools:
             return result.blocks
         outcome = await case.offloader.aoffload(
             result.blocks, tool_name=call.tool, tool_args=call.arguments, scope=case.scope, is_error=result.is_error
@@ -86,6 +104,9 @@ class ToyHarness:
 
 
 def returned(call: ModelCall, case: Run) -> Returned:
+    """Run a tool."""
+    if call.tool in case.interrupting_tools:
+        raise Interrupt
     number = call.arguments["number"]
     assert isinstance(number, int)
     return case.tools[call.tool][number]

@@ -137,6 +137,34 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
         holds=(stored(BIG.text),),
     ),
     Scenario(
+        name="a cancelled call",
+        promise="What the host says in place of a tool that it cancelled stays as it is, and is stored nowhere.",
+        steps=(
+            (
+                Call(returns=(TextBlock(numbered_lines(500)),), tool="delete", becomes="kept"),
+                Call(returns=(BIG,)),
+            ),
+        ),
+        knobs={"offload_errors": True},  # frameworks mark the message as an error, and should not be spared for that
+        cancelled_tool="delete",
+        sees=("line 250 of 500",),
+        hides=(MIDDLE,),
+        holds=(stored(BIG.text),),
+    ),
+    Scenario(
+        name="an interrupted call",
+        promise="An interrupt passes, and what runs again when the agent goes on has the same reference, stored once.",
+        steps=(
+            (
+                Call(returns=(BIG,)),
+                Call(returns=(TextBlock(numbered_lines(500)),), tool="ask"),
+            ),
+        ),
+        interrupting_tool="ask",
+        hides=(MIDDLE, "line 250 of 500"),
+        holds=(stored(BIG.text), stored(numbered_lines(500))),
+    ),
+    Scenario(
         name="the same result twice",
         promise="The same result has the same reference, and is stored once.",
         steps=((Call(returns=(BIG,)),), (Call(returns=(BIG,)),)),
@@ -172,6 +200,13 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
             ("call id of 1,400 characters", "fetch", "i" * 1_400),
             ("call id that is empty", "fetch", ""),
         )
+    ),
+    Scenario(
+        name="call id that is missing",
+        promise="A call to which the model gives no id is one like any other: its result is stored.",
+        steps=((Call(returns=(BIG,), has_id=False),),),
+        hides=(MIDDLE,),
+        holds=(stored(BIG.text),),
     ),
     Scenario(
         name="call id used twice at once",

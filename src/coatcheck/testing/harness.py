@@ -27,8 +27,8 @@ class ModelCall:
     arguments: Mapping[str, object]
     """Its arguments. Those of the scenario's own tools are ``{"number": n}``."""
 
-    call_id: str
-    """Its id, as the model gives it: it may be empty, long, or the same as another's."""
+    call_id: str | None
+    """Its id, as the model gives it: it may be empty, long, or the same as another's. None: the model gives none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,14 @@ class Run:
     final_tools: frozenset[str] = frozenset()
     """Tools whose result is the answer to the user, in the framework's way: the model is not asked again."""
 
+    cancelled_tools: frozenset[str] = frozenset()
+    """Tools whose calls the host cancels before they run, in the framework's way. What they would return is what the
+    host says instead; the framework may add to it."""
+
+    interrupting_tools: frozenset[str] = frozenset()
+    """Tools that stop the agent before they return, once in each call, in the framework's way. The harness lets the
+    agent go on."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
@@ -93,6 +101,9 @@ class Transcript:
 
     answer: str | None = None
     """What the user got, where a tool of ``Run.final_tools`` ended the conversation: its text parts, joined."""
+
+    was_interrupted: bool = False
+    """Whether the agent stopped for a tool of ``Run.interrupting_tools``, and was let go on."""
 
 
 class Harness(Protocol):

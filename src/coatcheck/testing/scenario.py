@@ -46,6 +46,9 @@ class Call:
     call_id: str | None = None
     """The id that the model gives the call; None for a usual one."""
 
+    has_id: bool = True
+    """Whether the model gives the call an id at all."""
+
     is_error: bool = False
     """Whether the tool reports the result as an error."""
 
@@ -98,6 +101,13 @@ class Scenario:
     final_tool: str | None = None
     """The tool whose result is the answer to the user: never offloaded, and never sent to the model."""
 
+    cancelled_tool: str | None = None
+    """The tool whose calls the host cancels, with the words that stand in what it returns. Framework and host made the
+    message, and no tool, so the core is not asked about it."""
+
+    interrupting_tool: str | None = None
+    """The tool that stops the agent once before it returns, until the host lets the agent go on."""
+
     holds: tuple[bytes, ...] | None = None
     """Every content that the storage holds afterwards, beside indexes; None where the references say enough."""
 
@@ -124,3 +134,8 @@ class Scenario:
     def for_model(self) -> tuple[Call, ...]:
         """Return the calls whose results go to the model: all others."""
         return tuple(call for call in self.calls if call.tool != self.final_tool)
+
+    @property
+    def for_core(self) -> tuple[Call, ...]:
+        """Return the calls whose results the core decides about: those of them that a tool returned."""
+        return tuple(call for call in self.for_model if call.tool != self.cancelled_tool)

@@ -122,7 +122,7 @@ def _arguments(listed: str) -> dict[str, object]:
 
 def _tool_call(call: Call, number: int) -> ModelCall:
     call_id = f"call_{number}" if call.call_id is None else call.call_id
-    return ModelCall(tool=call.tool, arguments={"number": number}, call_id=call_id)
+    return ModelCall(tool=call.tool, arguments={"number": number}, call_id=call_id if call.has_id else None)
 
 
 def _reference(read: Read, references: Sequence[str]) -> str:

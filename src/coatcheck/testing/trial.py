@@ -77,6 +77,8 @@ class Trial:
         script = Script(self._scenario)
         offloader = self._offloader(self._open_storage())
         transcript = self._converse(offloader, script)
+        if self._scenario.interrupting_tool is not None:
+            assert transcript.was_interrupted, "the agent was to be interrupted, and was not"
         results = transcript.received[: len(self._scenario.for_model)]
         self._check_results(results)
         if self._scenario.answer is not None:
@@ -99,9 +101,14 @@ class Trial:
         tools: dict[str, dict[int, Returned]] = {}
         for number, call in enumerate(self._scenario.calls):
             tools.setdefault(call.tool, {})[number] = Returned(blocks=call.returns, is_error=call.is_error)
-        final = {self._scenario.final_tool} - {None}
         case = Run(
-            offloader=offloader, scope=self._scope, tools=tools, model=script, final_tools=frozenset(map(str, final))
+            offloader=offloader,
+            scope=self._scope,
+            tools=tools,
+            model=script,
+            final_tools=_named(self._scenario.final_tool),
+            cancelled_tools=_named(self._scenario.cancelled_tool),
+            interrupting_tools=_named(self._scenario.interrupting_tool),
         )
         return asyncio.run(self._harness.arun(case)) if self._is_async else self._harness.run(case)
 
@@ -111,9 +118,9 @@ class Trial:
         calls = self._scenario.for_model
         assert len(results) == len(calls), f"the model received {len(results)} results for {len(calls)} calls"
         untouched: Sequence[Received] | None = None
-        expected = self._expected()
+        outcomes = iter(self._expected())
         for number, (call, received) in enumerate(zip(calls, results, strict=True)):
-            outcome = expected[number]
+            outcome = next(outcomes) if call in self._scenario.for_core else Kept(blocks=call.returns, reason="policy")
             assert _BECOMES[type(outcome)] == call.becomes, (
                 f"the core itself {_BECOMES[type(outcome)]} the result {number}"
             )
@@ -128,7 +135,7 @@ class Trial:
         check_contains(seen, sees=self._scenario.sees, hides=self._scenario.hides, what="the results")
 
     def _expected(self) -> list[Outcome]:
-        """Return what the core makes of each result, step by step; final answers it does not get to see."""
+        """Return what the core makes of each result, step by step; what is not for it, it does not get to see."""
         numbers = iter(range(len(self._scenario.calls)))
         steps = [
             [
@@ -136,7 +143,7 @@ class Trial:
                     blocks=call.returns, tool_name=call.tool, tool_args={"number": number}, is_error=call.is_error
                 )
                 for call, number in zip(step, numbers, strict=False)
-                if call in self._scenario.for_model
+                if call in self._scenario.for_core
             ]
             for step in self._scenario.steps
         ]
@@ -236,6 +243,10 @@ def check_contains(text: str, *, sees: Sequence[str], hides: Sequence[str], what
         assert wanted in text, f"{what} lack {wanted!r}: {_shortened(text)}"
     for unwanted in hides:
         assert unwanted not in text, f"{what} contain {unwanted!r}, which must not reach the model"
+
+
+def _named(tool: str | None) -> frozenset[str]:
+    return frozenset(() if tool is None else (tool,))
 
 
 def _shortened(text: str) -> str:

@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
@@ -106,6 +107,25 @@ async def test_finished_siblings_that_run_again_after_a_resume_store_nothing_new
     assert len(set(references)) == 3
     # A node sees no result of a step that was interrupted; the other ways see each run.
     assert len(references) > 3 or way is by_node or len(runs) == 2
+
+
+@RUNS
+@pytest.mark.parametrize("way", [by_calls, by_node])
+async def test_each_of_several_calls_without_an_id_is_seen(way: Any, mode: str) -> None:
+    @tool
+    def search(query: str) -> ToolMessage:
+        """Search for rows."""
+        return ToolMessage(query + LONG, tool_call_id="")
+
+    without_id = {"name": "search", "args": {"query": "x"}, "id": None}
+    turns = (AIMessage("", tool_calls=[without_id]), AIMessage("", tool_calls=[without_id]), say())
+    graph, _ = graph_of(way(make_offloader(), search), *turns)
+
+    done = await run(graph, mode, question())
+
+    texts = [text_of(message) for message in answers(done["messages"])]
+    assert len(texts) == 2
+    assert all(text.startswith(OPENING) and "call search again" in text for text in texts)
 
 
 CONTROL = [GraphInterrupt(), GraphBubbleUp(), ParentCommand(Command(goto="next")), KeyboardInterrupt(), ValueError("x")]
