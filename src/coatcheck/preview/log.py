@@ -9,9 +9,11 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from coatcheck.preview.source import join_lines, lines_of, pick, plain, sample_of
+from coatcheck.preview.source import join_lines, lines_of, parts_of, pick, plain, sample_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from coatcheck.preview.source import Previewed
     from coatcheck.tokens import TokenCounter
 
@@ -24,6 +26,15 @@ _TROUBLE = re.compile(
     r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|SEVERE|FAILURE|FAILED|WARN(?:ING)?)\b"
     r"|: (?:fatal )?error:|\b\d+ (?:failed|errors?|failures?)\b|[Ss]egmentation fault|Killed$"
 )
+_SIGNS = (
+    *("traceback", "e  ", "error", "exception", "warn", "fatal", "panic", "err!", "***", "fail", "critical", "severe"),
+    *("segmentation fault", "killed"),
+)
+"""In small letters; whatever ``_TROUBLE`` finds holds one of them."""
+
+_MOST_SUSPECTS = 1_000
+"""Lines that are looked at for trouble, from both ends: a pattern takes some microseconds for each."""
+
 _STAMPED = re.compile(
     r"\W{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]|\d\d[:.]\d\d[:.]\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\d{10}[. ]"
     r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b)"
@@ -60,18 +71,22 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     """Return head, tail and lines of trouble within ``budget`` tokens, or None if hardly a line fits."""
     if not counter.exceeds(content.text, budget):
         return content.text
-    lines = {number: plain(line) for number, line in lines_of(content).items()}
-    numbers = [number for number, line in lines.items() if line.strip()]
+    raw = lines_of(content)
+    numbers = [number for number, line in raw.items() if line and not line.isspace()]
     if not numbers:
         return None
-    trouble = pick(_trouble(lines, numbers), lines.__getitem__, content.lines, int(budget * _TROUBLE_SHARE), counter)
-    fill: list[int] = []
+
+    def line(number: int) -> str:
+        return plain(raw[number])
+
+    suspects = [number for number in _suspects(content) if number in raw]
+    trouble = pick(_trouble(line, suspects), line, content.lines, int(budget * _TROUBLE_SHARE), counter)
     head, tail = iter(numbers), reversed(numbers)
-    for step, _ in enumerate(numbers):
-        fill.append(next(tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head))
+    most = min(len(numbers), budget)  # a line takes a token at least
+    fill = [next(tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head) for step in range(most)]
     chosen = pick(
         [numbers[0], *reversed(numbers[-_LAST_LINES:]), *trouble, *fill],
-        lines.__getitem__,
+        line,
         content.lines,
         budget,
         counter,
@@ -80,12 +95,34 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
 
 
-def _trouble(lines: dict[int, str], numbers: list[int]) -> list[int]:
+def _suspects(content: Previewed) -> list[int]:
+    """Return the numbers of lines that hold a sign of trouble; most of a log is not worth a pattern."""
+    found: list[int] = []
+    for first, part in parts_of(content):
+        lowered = part.lower()
+        places: set[int] = set()
+        for sign in _SIGNS:
+            place = lowered.find(sign)
+            while place >= 0:
+                places.add(place)
+                end = lowered.find("\n", place)
+                place = lowered.find(sign, end) if end >= 0 else -1
+        number, before = first, 0
+        for place in sorted(places):
+            number += lowered.count("\n", before, place)
+            before = place
+            found.append(number)
+    unique = list(dict.fromkeys(found))
+    half = _MOST_SUSPECTS // 2
+    return unique if len(unique) <= _MOST_SUSPECTS else [*unique[:half], *unique[-half:]]
+
+
+def _trouble(text_of: Callable[[int], str], numbers: list[int]) -> list[int]:
     """Return the lines of trouble: the first, the last, the second, and so on, few of each sort."""
     found: list[int] = []
     alike: dict[str, int] = {}
     for number in numbers:
-        line = lines[number][:400]
+        line = text_of(number)[:400]
         if _TROUBLE.search(line):
             sort = _DIGITS.sub("0", line)
             alike[sort] = alike.get(sort, 0) + 1

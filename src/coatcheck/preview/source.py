@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
     from coatcheck.tokens import TokenCounter
 
-__all__ = ("Previewed", "gap_of_lines", "join_lines", "lines_of", "pick", "plain", "sample_of")
+__all__ = ("Previewed", "gap_of_lines", "join_lines", "lines_of", "parts_of", "pick", "plain", "sample_of")
 
-_WINDOW = 512 * 1024
+_WINDOW = 128 * 1024
 """Characters that are looked at from each end of a content."""
 
 _SAMPLE_CHARACTERS = 16_384
@@ -40,6 +40,15 @@ class Previewed:
 
     lines: int
     """Lines in the text: ``\\n`` ends one, and the last needs none."""
+
+
+def parts_of(content: Previewed) -> list[tuple[int, str]]:
+    """Return the text that ``lines_of`` looks at, in one or two parts, each with the number of its first line."""
+    text = content.text
+    if len(text) <= 2 * _WINDOW:
+        return [(1, text)]
+    tail = text[-_WINDOW:]
+    return [(1, text[:_WINDOW]), (content.lines - tail.removesuffix("\n").count("\n"), tail)]
 
 
 def lines_of(content: Previewed) -> dict[int, str]:
