@@ -180,6 +180,15 @@ def test_matches_are_shown_by_file_every_file_first() -> None:
     assert "  1:def function_0(value: int) -> int:" in shown
 
 
+def test_matches_that_are_not_looked_at_are_not_counted() -> None:
+    text = "".join(f"src/file.py:{number}: some match {number}\n" for number in range(1, 30_001))
+    content = Previewed(text=text, content_type="text/plain", lines=30_000)
+    shown = preview(content, ByteCounter(), budget=300).split("\n")
+
+    assert re.fullmatch(r"1 file, \d+ of the first [\d,]+ matches shown, the rest is not:", shown[0])
+    assert re.fullmatch(r"\[… lines [\d,]+-30,000 of 30,000 not shown …\]", shown[-1])
+
+
 def test_noise_is_named_and_not_spelled_out() -> None:
     shown = _shown("base64", 1_000)
 

@@ -57,8 +57,7 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
             left -= cost
     hidden = len(files) - len(shown)
     more = [f"[… {count_of(hidden, 'more file')} …]"] if hidden else []
-    what = (
-        f"{count_of(len(files), 'file')}, {sum(map(len, shown.values())):,} of {last:,} matches shown, the rest is not:"
-    )
+    seen = f"{'the first ' if rest else ''}{last:,} matches"
+    what = f"{count_of(len(files), 'file')}, {sum(map(len, shown.values())):,} of {seen} shown, the rest is not:"
     text = "\n".join((what, *(line for lines in shown.values() for line in lines), *more, *rest))
     return text if shown and counter.count(text) <= budget else None
