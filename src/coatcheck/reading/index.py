@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -113,12 +113,10 @@ class LineIndex:
         rows = stored.get("checkpoints")
         if not isinstance(rows, list) or not 0 < len(rows) <= MAX_CHECKPOINTS:
             return None
-        totals = [size, stored.get("lines"), stored.get("characters")]
-        places = [place for row in (*rows, totals) if (place := _place(row)) is not None]
-        if len(places) <= len(rows) or places[0] != START or not _rising(places):
+        lines, characters = stored.get("lines", 0), stored.get("characters", 0)
+        if not _are_places([*rows, [size, lines, characters]]) or tuple(rows[0]) != START:
             return None
-        *checkpoints, end = places
-        return cls(size=size, characters=end.character, lines=end.line, checkpoints=tuple(checkpoints))
+        return cls(size=size, characters=characters, lines=lines, checkpoints=tuple(map(Place._make, rows)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,13 +245,9 @@ def _length(first: int) -> int:
     return 2 if first < 0xE0 else 3 if first < 0xF0 else 4  # noqa: PLR2004 - as UTF-8 defines it
 
 
-def _place(row: object) -> Place | None:
-    """Return the place that a row of a stored index stands for, or None if it stands for none."""
-    if not isinstance(row, list) or len(row) != len(START) or not all(type(number) is int for number in row):
-        return None
-    return Place(*row)
-
-
-def _rising(places: list[Place]) -> bool:
-    """Return whether no count ever falls from one place to the next."""
-    return all(a <= b for pair in pairwise(places) for a, b in zip(*pair, strict=True))
+def _are_places(rows: list[Any]) -> bool:
+    """Return whether each row of a stored index holds three whole numbers, none of which ever falls."""
+    if {type(row) for row in rows} != {list} or {len(row) for row in rows} != {len(START)}:
+        return False
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return all({type(number) for number in column} == {int} and column == sorted(column) for column in columns)

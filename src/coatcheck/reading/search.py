@@ -19,7 +19,7 @@ from coatcheck.reading.pattern import Matcher, compile_pattern
 from coatcheck.reading.request import DEFAULT_CONTEXT_LINES
 from coatcheck.reading.rows import Row, RowMaker
 from coatcheck.reading.source import Answer
-from coatcheck.reading.walk import Walk, fetch, orient
+from coatcheck.reading.walk import LARGEST_PART, Walk, fetch, orient
 
 if TYPE_CHECKING:
     from coatcheck.reading.index import LineIndex
@@ -140,10 +140,13 @@ def _find(matcher: Matcher, field: _Field, origin: Place, index: LineIndex) -> S
 
 def _feed(scanner: scan.Scanner, at: int, stop: int) -> Steps[None]:
     while at < stop and not scanner.full:
-        end = min(stop, at + scan.WINDOW)
-        data = yield from fetch(at, end)
-        scanner.feed(data, final=end == stop)
-        at = end
+        data = memoryview((yield from fetch(at, min(stop, at + LARGEST_PART))))
+        for start in range(0, len(data), scan.WINDOW):
+            piece = data[start : start + scan.WINDOW]
+            at += len(piece)
+            scanner.feed(piece, final=at == stop)
+            if scanner.full:
+                return
 
 
 def _line_start(origin: Place, floor: int) -> Steps[tuple[Place, bytes]]:

@@ -31,7 +31,7 @@ __all__ = ("LARGEST_PART", "Walk", "fetch", "orient")
 FIRST_PART = 65_536
 """Bytes of a walk's first request: what a page of text needs, and one round trip on a network storage."""
 
-LARGEST_PART = 4_194_304
+LARGEST_PART = 2_097_152
 """Bytes of any request: large enough that round trips do not count, small enough to hold a few."""
 
 _GROWTH = 4
