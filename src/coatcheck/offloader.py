@@ -16,6 +16,7 @@ from coatcheck.errors import InvalidRequest
 from coatcheck.events import Event, Recorder, Stats
 from coatcheck.execution import arun, run
 from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.outcomes import Kept
 from coatcheck.plan import Keep, certainly_within
 from coatcheck.policy import Never, OverShare, OverTokens, require_policy
 from coatcheck.reading import DEFAULT_CONTEXT_LINES, parse_request
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.blocks import Block
-    from coatcheck.outcomes import Content, Kept, Outcome, Retrieved
+    from coatcheck.outcomes import Content, Outcome, Retrieved
     from coatcheck.policy import Policy
     from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
     from coatcheck.tokens import TokenCounter
@@ -152,16 +153,18 @@ class Offloader:
             InvalidRequest: an argument is wrong, or no scope was given and ``require_scope`` is set.
 
         """
-        call = Call(
-            result=_result(blocks, tool_name, tool_args=tool_args, is_error=is_error),
+        arrived = self._arrived(
+            blocks,
+            tool_name,
+            tool_args=tool_args,
             scope=self._scope(scope, identity),
-            policy=self._policy(tool_name, policy),
-            retrieval_tool=retrieval_tool,
+            is_error=is_error,
             measured_tokens=measured_tokens,
             confirm=confirm,
+            policy=policy,
+            retrieval_tool=retrieval_tool,
         )
-        kept = self._kept_at_once(call)
-        return kept if kept is not None else run(self._engine.offload(call))
+        return arrived if isinstance(arrived, Kept) else run(self._engine.offload(arrived))
 
     async def aoffload(
         self,
@@ -178,16 +181,18 @@ class Offloader:
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Outcome:
         """Do what ``offload`` does, without blocking the event loop."""
-        call = Call(
-            result=_result(blocks, tool_name, tool_args=tool_args, is_error=is_error),
+        arrived = self._arrived(
+            blocks,
+            tool_name,
+            tool_args=tool_args,
             scope=self._scope(scope, identity),
-            policy=self._policy(tool_name, policy),
-            retrieval_tool=retrieval_tool,
+            is_error=is_error,
             measured_tokens=measured_tokens,
             confirm=confirm,
+            policy=policy,
+            retrieval_tool=retrieval_tool,
         )
-        kept = self._kept_at_once(call)
-        return kept if kept is not None else await arun(self._engine.offload(call))
+        return arrived if isinstance(arrived, Kept) else await arun(self._engine.offload(arrived))
 
     def keeps(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
         """Return whether a result that is nothing but ``texts`` certainly stays; then it is counted, and all is done.
@@ -445,25 +450,46 @@ class Offloader:
         if len(overrides) != len(results):
             msg = f"policies must hold one policy or None for each of the {len(results)} results, not {len(overrides)}"
             raise InvalidRequest(msg)
-        return [
-            Call(
-                result=_checked(result),
-                scope=chosen,
-                policy=self._policy(result.tool_name, override),
-                retrieval_tool=retrieval_tool,
-            )
-            for result, override in zip(results, overrides, strict=True)
-        ]
+        calls = []
+        for result, override in zip(results, overrides, strict=True):
+            _checked(result.blocks, result.tool_name)
+            policy = self._policy(result.tool_name, override)
+            calls.append(Call(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
+        return calls
 
-    def _kept_at_once(self, call: Call) -> Kept | None:
-        """Return the outcome of a result that certainly stays, without counting a token; None where it takes a look."""
-        result = call.result
-        if call.retrieval_tool is not None and result.tool_name == call.retrieval_tool:
-            return self._engine.keep(call, _EXEMPT)
-        limit, keep = self._certain_limit(call.policy, is_error=result.is_error)
-        if isinstance(call.measured_tokens, int) or not certainly_within(result.blocks, limit):
-            return None
-        return self._engine.keep(call, keep)
+    def _arrived(
+        self,
+        blocks: Sequence[Block],
+        tool_name: str,
+        *,
+        tool_args: Mapping[str, object] | None,
+        scope: str,
+        is_error: bool,
+        measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None,
+        confirm: Callable[[int], MaybeAwaitable[bool]] | None,
+        policy: Policy | None,
+        retrieval_tool: str | None,
+    ) -> Call | Kept:
+        """Return the outcome of a result that certainly stays, without counting a token; else what the engine needs."""
+        content = _checked(blocks, tool_name)
+        governing = self._policy(tool_name, policy)
+        limit, keep = self._certain_limit(governing, is_error=is_error)
+        if retrieval_tool is not None and tool_name == retrieval_tool:
+            stays, keep = True, _EXEMPT
+        else:
+            stays = not isinstance(measured_tokens, int) and certainly_within(content, limit)
+        if stays and not self._recorder.listening:  # most results are small, and need no more than this
+            self._recorder.count_kept()
+            return Kept(blocks=content, reason=keep.reason)
+        call = Call(
+            result=ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
+            scope=scope,
+            policy=governing,
+            retrieval_tool=retrieval_tool,
+            measured_tokens=measured_tokens,
+            confirm=confirm,
+        )
+        return self._engine.keep(call, keep) if stays else call
 
     def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
         """Return up to how many UTF-8 bytes a text certainly stays, and why; below zero where that takes a look."""
@@ -479,26 +505,21 @@ class Offloader:
         return -1, _WITHIN
 
 
-def _result(
-    blocks: Sequence[Block], tool_name: str, *, tool_args: Mapping[str, object] | None, is_error: bool
-) -> ToolResult:
-    if isinstance(blocks, _BLOCKS):
-        msg = f"blocks must be a sequence of content blocks, not one {type(blocks).__name__}: put it into a list"
-        raise InvalidRequest(msg)
-    return _checked(ToolResult(blocks=tuple(blocks), tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error))
-
-
-def _checked(result: ToolResult) -> ToolResult:
-    """Return ``result`` if an adapter filled it correctly.
+def _checked(blocks: Sequence[Block], tool_name: str) -> tuple[Block, ...]:
+    """Return the content blocks of a result, if an adapter gave what it should.
 
     Raises:
         InvalidRequest: the tool's name is no text, or something among the blocks is no content block.
 
     """
-    if not isinstance(result.tool_name, str):
-        msg = f"tool_name must be a text, not {result.tool_name!r}"
+    if isinstance(blocks, _BLOCKS):
+        msg = f"blocks must be a sequence of content blocks, not one {type(blocks).__name__}: put it into a list"
         raise InvalidRequest(msg)
-    for block in result.blocks:
+    if not isinstance(tool_name, str):
+        msg = f"tool_name must be a text, not {tool_name!r}"
+        raise InvalidRequest(msg)
+    content = tuple(blocks)
+    for block in content:
         if not isinstance(block, _BLOCKS):
             msg = (
                 f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {type(block).__name__}"
@@ -507,7 +528,7 @@ def _checked(result: ToolResult) -> ToolResult:
         if isinstance(block, TextBlock) and not isinstance(block.text, str):
             msg = f"a TextBlock holds a text, not {type(block.text).__name__}; bytes with a type make a MediaBlock"
             raise InvalidRequest(msg)
-    return result
+    return content
 
 
 def _id(reference: str | Reference) -> str:
