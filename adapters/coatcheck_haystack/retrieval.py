@@ -7,45 +7,29 @@ expects. The arguments go to the core as the model sent them, because the core v
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any
 
 from haystack.components.agents.state import State  # Haystack finds the parameter by its annotation
 from haystack.tools.tool import Tool
 
 from coatcheck import (
-    RETRIEVAL_ARGUMENTS,
     RETRIEVAL_DESCRIPTION,
     RETRIEVAL_TOOL,
-    CoatcheckError,
     InvalidRequest,
     MediaBlock,
-    StorageError,
+    failure_for_model,
+    retrieval_arguments,
+    retrieval_schema,
 )
 from coatcheck_haystack.convert import content_of
 from coatcheck_haystack.options import Scope, Source, StoreOrOffloader, source_of
 from coatcheck_haystack.serialization import source_from_dict, source_to_dict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from coatcheck import Retrieved
     from coatcheck_haystack.hook import ToolResultOffloadHook
 
 __all__ = ("RetrievalTool",)
-
-logger = logging.getLogger("coatcheck_haystack")
-
-_SHAPES: dict[str, dict[str, Any]] = {
-    "reference": {"type": "string"},
-    "pattern": {"type": "string"},
-    "line_range": {"type": "object", "properties": {"start": {"type": "integer"}, "end": {"type": "integer"}}},
-    "context_lines": {"type": "integer", "default": 5},
-    "query": {"type": "string"},
-    "offset": {"type": "integer"},
-}
-_MOST_NAMED = 5
-_LONGEST_NAME = 40
 
 
 class RetrievalTool(Tool):
@@ -94,7 +78,7 @@ class RetrievalTool(Tool):
         super().__init__(
             name=name,
             description=RETRIEVAL_DESCRIPTION,
-            parameters=_schema(RETRIEVAL_ARGUMENTS),
+            parameters=retrieval_schema(),
             function=self._retrieve,
             async_function=self._aretrieve,
             outputs_to_string={"raw_result": True} if native_media else None,
@@ -132,7 +116,7 @@ class RetrievalTool(Tool):
             offloader, selected = self.source.offloader_of(_state(state)), self._selected(_state(state), arguments)
             return _answer(offloader.retrieve(**selected))
         except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
-            return _told(error)
+            return failure_for_model(error)
 
     async def _aretrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
         try:
@@ -140,18 +124,16 @@ class RetrievalTool(Tool):
             found = await offloader.aretrieve(**selected)
             return await asyncio.to_thread(_answer, found) if self.native_media else _answer(found)
         except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
-            return _told(error)
+            return failure_for_model(error)
 
     def _selected(self, state: State | None, arguments: dict[str, Any]) -> dict[str, Any]:
-        unknown = [repr(name[:_LONGEST_NAME]) for name in arguments if name not in RETRIEVAL_ARGUMENTS]
-        if unknown:
-            msg = (
-                f"unknown arguments: {', '.join(unknown[:_MOST_NAMED])}; accepted are {', '.join(RETRIEVAL_ARGUMENTS)}"
-            )
-            raise InvalidRequest(msg)
-        given = {name: value for name, value in arguments.items() if value is not None}
         whose = self.source.whose(state)
-        return {"reference": None, **given, **whose, "native_media": self.native_media, "retrieval_tool": self.name}
+        return {
+            **retrieval_arguments(arguments),
+            **whose,
+            "native_media": self.native_media,
+            "retrieval_tool": self.name,
+        }
 
 
 def _state(state: object) -> State | None:
@@ -159,20 +141,7 @@ def _state(state: object) -> State | None:
     return state if isinstance(state, State) else None
 
 
-def _schema(descriptions: Mapping[str, str]) -> dict[str, Any]:
-    properties = {name: {**shape, "description": descriptions[name]} for name, shape in _SHAPES.items()}
-    return {"type": "object", "properties": properties, "required": ["reference"]}
-
-
 def _answer(found: Retrieved) -> Any:  # noqa: ANN401 - what a Haystack tool returns
     if any(isinstance(block, MediaBlock) for block in found.blocks):
         return content_of(found.blocks)
     return found.text
-
-
-def _told(error: Exception) -> str:
-    """Return what the model reads about an error: always text that every client accepts."""
-    if not isinstance(error, CoatcheckError):
-        logger.warning("coatcheck could not read back a tool result", exc_info=error)
-        error = StorageError(str(error))
-    return error.for_model

@@ -12,13 +12,12 @@ from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain f
 from langchain_core.tools import StructuredTool, ToolException
 
 from coatcheck import (
-    RETRIEVAL_ARGUMENTS,
     RETRIEVAL_DESCRIPTION,
     RETRIEVAL_TOOL,
-    CoatcheckError,
-    InvalidRequest,
     MediaBlock,
-    StorageError,
+    failure_for_model,
+    retrieval_arguments,
+    retrieval_schema,
 )
 from coatcheck_langchain.convert import content_of
 from coatcheck_langchain.options import (
@@ -30,26 +29,15 @@ from coatcheck_langchain.options import (
     offloader_of,
     resolved,
 )
-from coatcheck_langchain.rewriting import logger, off_loop
+from coatcheck_langchain.rewriting import off_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from coatcheck import Offloader, Retrieved
 
-__all__ = ("RetrievalTool", "retrieval_tool", "told")
+__all__ = ("RetrievalTool", "retrieval_tool")
 
-_SHAPES: dict[str, dict[str, Any]] = {
-    "reference": {"type": "string"},
-    "pattern": {"type": "string"},
-    "line_range": {"type": "object", "properties": {"start": {"type": "integer"}, "end": {"type": "integer"}}},
-    "context_lines": {"type": "integer", "default": 5},
-    "query": {"type": "string"},
-    "offset": {"type": "integer"},
-}
+_KNOWN = frozenset(retrieval_schema()["properties"])
 _UNKNOWN = "unknown_arguments"
-_MOST_NAMED = 5
-_LONGEST_NAME = 40
 
 
 class RetrievalTool(StructuredTool):
@@ -99,56 +87,40 @@ def retrieval_tool(
     shown = checked_name("name", name) or RETRIEVAL_TOOL
 
     def selected(config: RunnableConfig, arguments: dict[str, Any]) -> dict[str, Any]:
-        if unknown := arguments.pop(_UNKNOWN, None):
-            msg = f"unknown arguments: {unknown}; accepted are {', '.join(RETRIEVAL_ARGUMENTS)}"
-            raise InvalidRequest(msg)
-        given = {argument: value for argument, value in arguments.items() if value is not None}
+        given = retrieval_arguments({**arguments, **arguments.pop(_UNKNOWN, {})})
         whose = {"scope": resolved(scope, config), "identity": identity_of(config)}
-        return {"reference": None, **given, **whose, "native_media": native_media, "retrieval_tool": shown}
+        return {**given, **whose, "native_media": native_media, "retrieval_tool": shown}
 
     def retrieve(config: RunnableConfig, **arguments: Any) -> Any:  # noqa: ANN401 - content of a tool message
         try:
             return _answer(offloader.retrieve(**selected(config, arguments)))
         except Exception as error:
-            raise ToolException(told(error)) from error
+            raise ToolException(failure_for_model(error)) from error
 
     async def aretrieve(config: RunnableConfig, **arguments: Any) -> Any:  # noqa: ANN401 - content of a tool message
         try:
             found = await offloader.aretrieve(**selected(config, arguments))
             return await off_loop(native_media, _answer, found)
         except Exception as error:
-            raise ToolException(told(error)) from error
+            raise ToolException(failure_for_model(error)) from error
 
     return RetrievalTool(
         name=shown,
         description=RETRIEVAL_DESCRIPTION,
-        args_schema=_schema(RETRIEVAL_ARGUMENTS),
+        args_schema=retrieval_schema(),
         func=retrieve,
         coroutine=aretrieve,
         handle_tool_error=True,
     ).reading(offloader)
 
 
-def told(error: Exception) -> str:
-    """Return what the model reads about an error: always text that every client accepts."""
-    if not isinstance(error, CoatcheckError):
-        logger.warning("coatcheck could not read back a tool result", exc_info=error)
-        error = StorageError(str(error))
-    return error.for_model
-
-
-def _schema(descriptions: Mapping[str, str]) -> dict[str, Any]:
-    properties = {name: {**shape, "description": descriptions[name]} for name, shape in _SHAPES.items()}
-    return {"type": "object", "properties": properties, "required": ["reference"]}
-
-
 def _with_unknown_apart(tool_input: str | dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with those that the tool does not know set apart; a bare text is the reference."""
     if isinstance(tool_input, str):
         return {"reference": tool_input}
-    known = {name: value for name, value in tool_input.items() if name in RETRIEVAL_ARGUMENTS}
-    unknown = [name[:_LONGEST_NAME] for name in tool_input if name not in RETRIEVAL_ARGUMENTS]
-    return {**known, _UNKNOWN: ", ".join(map(repr, unknown[:_MOST_NAMED]))} if unknown else known
+    known = {name: value for name, value in tool_input.items() if name in _KNOWN}
+    unknown = {name: value for name, value in tool_input.items() if name not in _KNOWN}
+    return {**known, _UNKNOWN: unknown} if unknown else known
 
 
 def _answer(found: Retrieved) -> Any:  # noqa: ANN401 - content of a tool message

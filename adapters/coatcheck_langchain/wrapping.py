@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain_core.messages import ToolMessage
 
+from coatcheck import failure_for_model
 from coatcheck_langchain.options import ambient, resolved
 from coatcheck_langchain.results import Step, answered_in, id_of, messages_in
-from coatcheck_langchain.retrieval import RetrievalTool, told
+from coatcheck_langchain.retrieval import RetrievalTool
 from coatcheck_langchain.rewriting import logger
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class CallWrapper:
             stack.enter_context(ambient(resolved(self._rewriter.scope, request.runtime)))
         except Exception as error:  # noqa: BLE001 - the host's callable must not end the agent
             call = request.tool_call
-            return ToolMessage(told(error), tool_call_id=id_of(call), name=call["name"], status="error")
+            return ToolMessage(failure_for_model(error), tool_call_id=id_of(call), name=call["name"], status="error")
         return None
 
     def _step_of(self, request: Request) -> Step:

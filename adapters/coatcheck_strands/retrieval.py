@@ -7,30 +7,29 @@ arguments go to the core as the model sent them, because the core validates them
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strands.tools import PythonAgentTool
 
 from coatcheck import (
-    RETRIEVAL_ARGUMENTS,
     RETRIEVAL_DESCRIPTION,
     RETRIEVAL_TOOL,
-    CoatcheckError,
-    InvalidRequest,
     JsonBlock,
     MediaBlock,
     ReferenceExpired,
     ReferenceNotFound,
-    StorageError,
     TextBlock,
+    failure_for_model,
+    retrieval_arguments,
+    retrieval_schema,
 )
 from coatcheck_strands.convert import content_of
 from coatcheck_strands.cycles import used_by
 from coatcheck_strands.options import Call, Scope, identity_of, resolved
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from strands import Agent
     from strands.types.tools import ToolResult, ToolResultContent, ToolSpec, ToolUse
 
@@ -38,24 +37,6 @@ if TYPE_CHECKING:
     from coatcheck_strands.offloaders import Offloaders
 
 __all__ = ("RetrievalTool",)
-
-logger = logging.getLogger("coatcheck_strands")
-
-_SHAPES: dict[str, dict[str, Any]] = {
-    "reference": {"type": "string"},
-    "pattern": {"type": "string"},
-    "line_range": {
-        "type": "object",
-        "properties": {
-            "start": {"type": "integer", "description": "First line, counted from 1."},
-            "end": {"type": "integer", "description": "Last line, included."},
-        },
-    },
-    "context_lines": {"type": "integer"},
-    "query": {"type": "string"},
-    "offset": {"type": "integer"},
-}
-_SELECTORS = _SHAPES.keys() - {"reference"}
 
 
 class Context(Protocol):
@@ -71,7 +52,12 @@ class RetrievalTool(PythonAgentTool):
 
     def __init__(self, offloaders: Offloaders, *, scope: Scope, native_media: bool, whole: bool) -> None:
         """Read from ``offloaders``; with ``whole``, give the whole of a content where nothing is selected."""
-        super().__init__(RETRIEVAL_TOOL, _spec(), self._answer)
+        spec: ToolSpec = {
+            "name": RETRIEVAL_TOOL,
+            "description": RETRIEVAL_DESCRIPTION,
+            "inputSchema": {"json": retrieval_schema()},
+        }
+        super().__init__(RETRIEVAL_TOOL, spec, self._answer)
         self._offloaders = offloaders
         self._scope = scope
         self._native_media = native_media
@@ -104,26 +90,26 @@ class RetrievalTool(PythonAgentTool):
         try:
             content = await self._read(call, {"reference": reference, **given, "query": query, "offset": offset})
         except Exception as error:
-            raise ValueError(_told(error)) from error
+            raise ValueError(failure_for_model(error)) from error
         only = content[0].get("text") if len(content) == 1 else None
         return only if only is not None else {"status": "success", "content": content}
 
     async def _answer(self, tool_use: ToolUse, /, **state: Any) -> ToolResult:  # noqa: ANN401 - the invocation's state
         call = Call(agent=state.get("agent"), tool_use=tool_use, invocation_state=state)
-        arguments = tool_use["input"]
         try:
-            content = await self._read(call, arguments if isinstance(arguments, Mapping) else {"reference": arguments})
+            content = await self._read(call, tool_use["input"])
         except Exception as error:  # noqa: BLE001 - whatever it is, the model is told, and the agent goes on
-            return {"toolUseId": tool_use["toolUseId"], "status": "error", "content": [{"text": _told(error)}]}
+            return {
+                "toolUseId": tool_use["toolUseId"],
+                "status": "error",
+                "content": [{"text": failure_for_model(error)}],
+            }
         return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": content}
 
-    async def _read(self, call: Call, arguments: Mapping[str, Any]) -> list[ToolResultContent]:
+    async def _read(self, call: Call, arguments: object) -> list[ToolResultContent]:
         """Return what the arguments select, as content of a tool result."""
-        if unknown := arguments.keys() - _SHAPES.keys():
-            msg = f"unknown arguments: {', '.join(sorted(unknown))}; accepted are {', '.join(RETRIEVAL_ARGUMENTS)}"
-            raise InvalidRequest(msg)
-        reference = arguments.get("reference")
-        selected = {name: value for name, value in arguments.items() if name in _SELECTORS and value is not None}
+        selected = retrieval_arguments(arguments)
+        reference = selected.pop("reference")
         if selected.keys() == {"context_lines"}:  # Strands' way to ask for the first lines
             selected = {"line_range": {"start": 1, "end": selected["context_lines"]}}
         whose = {"scope": resolved(self._scope, call), "identity": identity_of(call.agent)}
@@ -153,12 +139,6 @@ class RetrievalTool(PythonAgentTool):
         return found.blocks
 
 
-def _spec() -> ToolSpec:
-    properties = {name: {**shape, "description": RETRIEVAL_ARGUMENTS[name]} for name, shape in _SHAPES.items()}
-    schema = {"type": "object", "properties": properties, "required": ["reference"]}
-    return {"name": RETRIEVAL_TOOL, "description": RETRIEVAL_DESCRIPTION, "inputSchema": {"json": schema}}
-
-
 def _block_of(content: Content) -> Block:
     """Return a whole content in the block that it came from."""
     if content.content_type == "application/json":
@@ -166,11 +146,3 @@ def _block_of(content: Content) -> Block:
     if content.content_type.startswith("text/"):
         return TextBlock(content.text)
     return MediaBlock(content.data, content.content_type)
-
-
-def _told(error: Exception) -> str:
-    """Return what is said about an error: always text that every client accepts."""
-    if not isinstance(error, CoatcheckError):
-        logger.warning("coatcheck could not read back a tool result", exc_info=error)
-        error = StorageError(str(error))
-    return error.for_model

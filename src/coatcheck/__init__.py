@@ -20,11 +20,12 @@ if TYPE_CHECKING:
         StorageError,
     )
     from coatcheck.events import Event, Stats
-    from coatcheck.notice import RETRIEVAL_ARGUMENTS, RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
+    from coatcheck.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
     from coatcheck.offloader import Offloader
     from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
     from coatcheck.references import Reference
+    from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
     from coatcheck.scopes import scope
     from coatcheck.storage.file import FileStorage
     from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from coatcheck.tokens import ByteCounter, TiktokenCounter, TokenCounter
 
 __all__ = (
-    "RETRIEVAL_ARGUMENTS",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
     "Always",
@@ -95,6 +95,9 @@ __all__ = (
     "ToolResultStoreBridge",
     "Truncated",
     "__version__",
+    "failure_for_model",
+    "retrieval_arguments",
+    "retrieval_schema",
     "scope",
 )
 
@@ -109,11 +112,12 @@ _MODULES = {
         "StorageError",
     ),
     "events": ("Event", "Stats"),
-    "notice": ("RETRIEVAL_ARGUMENTS", "RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
+    "notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader",),
     "outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
     "policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
     "references": ("Reference",),
+    "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
     "scopes": ("scope",),
     "storage.file": ("FileStorage",),
     "storage.haystack_bridge": ("ToolResultStoreBridge",),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = (
     "RETRIEVAL_ARGUMENTS",
     "RETRIEVAL_DESCRIPTION",
+    "RETRIEVAL_LINES",
     "RETRIEVAL_TOOL",
     "UNREADABLE",
     "block_heading",
@@ -29,7 +30,9 @@ __all__ = (
     "miss",
     "notice",
     "reference_line",
+    "too_slow",
     "truncation_notice",
+    "unknown_arguments",
 )
 
 RETRIEVAL_TOOL = "retrieve_offloaded_content"
@@ -47,11 +50,14 @@ RETRIEVAL_ARGUMENTS = {
     "reference": "The reference, exactly as the placeholder shows it.",
     "pattern": "Regular expression (RE2) to search line by line.",
     "line_range": 'First and last line to read or search, such as {"start": 10, "end": 20}.',
-    "context_lines": "Lines shown before and after each match.",
+    "context_lines": "Lines shown before and after each match; 5 unless given.",
     "query": "JMESPath expression on JSON or JSON Lines, such as items[?price > `9`].name",
     "offset": "Character to start at; with a query, in its result; with a pattern, where to go on.",
 }
 """One line for each argument of the tool."""
+
+RETRIEVAL_LINES = {"start": "First line, counted from 1.", "end": "Last line, included."}
+"""One line for each end of a line range."""
 
 UNREADABLE = (
     "The stored content cannot be read now: the storage failed. Try this call once more; if it fails again, call again"
@@ -61,6 +67,8 @@ UNREADABLE = (
 
 _OPENING = "Tool result offloaded. [Offloaded: "
 _LONGEST_NAME = 64
+_LONGEST_ARGUMENT = 40
+_MOST_ARGUMENTS = 5
 _LONGEST_PATH = 256
 """Characters. A path cut short is useless, so a longer one is not shown."""
 
@@ -157,6 +165,20 @@ def miss(reference: str, *, expired: bool) -> str:
         f"reference not found: {_one_line(reference)}. This conversation has no such content. Do not retry this"
         " reference: check it against the placeholder, or call again the tool whose result it replaced."
     )
+
+
+def too_slow(seconds: float) -> str:
+    """Return what a model is told whose request takes too long on this content."""
+    return (
+        f"stopped after {seconds:g} seconds: use a simpler pattern, without repeats inside repeats, or search a"
+        " line_range"
+    )
+
+
+def unknown_arguments(names: Sequence[str]) -> str:
+    """Return what a model is told that sent arguments which the tool does not have."""
+    shown = ", ".join(repr(name[:_LONGEST_ARGUMENT]) for name in names[:_MOST_ARGUMENTS])
+    return f"unknown arguments: {shown}; accepted are {', '.join(RETRIEVAL_ARGUMENTS)}"
 
 
 def _one_line(text: str, *, longest: int = _LONGEST_NAME) -> str:

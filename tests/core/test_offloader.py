@@ -39,6 +39,7 @@ from coatcheck import (
     TextBlock,
     TiktokenCounter,
     ToolResult,
+    engine,
     scope,
 )
 from coatcheck.scopes import choose_scope
@@ -688,3 +689,15 @@ def test_a_deep_copy_of_what_holds_an_offloader_finds_what_was_stored() -> None:
     assert copied.load(_reference(outcome)).text == "abcd" * 5_000
     storage = InMemoryStorage()
     assert copy.deepcopy([storage])[0] is storage
+
+
+async def test_a_read_back_that_takes_too_long_is_stopped_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    offloader = Offloader(policies={"*": Always()})
+    reference = offloader.offload((TextBlock("ab\n" * 2_000_000),), tool_name="t").references[0]
+    assert offloader.retrieve(reference, pattern="c").matches == 0
+
+    monkeypatch.setattr(engine, "READING_SECONDS", 0.0)
+    with pytest.raises(InvalidRequest, match=r"stopped after 0 seconds: use a simpler pattern, .* search a line_range"):
+        offloader.retrieve(reference, pattern="c")
+    with pytest.raises(InvalidRequest, match="stopped"):
+        await offloader.aretrieve(reference, pattern="c")

@@ -6,7 +6,6 @@ starts. Finding is done in ``scan``, rows are made in ``rows``.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,11 +32,6 @@ __all__ = ("read_matches",)
 MAX_WORK = 10_000_000_000
 """RE2 instructions times bytes for one piece of the content, which is searched without a look at the clock. On hostile
 content RE2 does 300 million in a second; on any other it does not get near that."""
-
-TIME_LIMIT_SECONDS = 10.0
-"""Of searching one content. A clock, since the time is linear but nothing in a pattern tells the factor: RE2 takes 0.3
-seconds for 100 MB, and a thousand times as long where its automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c``
-on a text of a and b."""
 
 LINE_START_REACH = 65_536
 """Bytes. How far before an offset the start of its line is looked for; a longer line is searched from the offset on."""
@@ -143,25 +137,14 @@ def _find(matcher: Matcher, field: _Field, origin: Place, index: LineIndex) -> S
 
 
 def _feed(scanner: scan.Scanner, at: int, stop: int) -> Steps[None]:
-    """Search the bytes from ``at`` to ``stop``, piece by piece, as far as hits are counted.
-
-    Raises:
-        InvalidRequest: it takes too long.
-
-    """
-    seconds = 0.0
     while at < stop and not scanner.full:
         data = memoryview((yield from fetch(at, min(stop, at + LARGEST_PART))))
         for start in range(0, len(data), scan.WINDOW):
             piece = data[start : start + scan.WINDOW]
             at += len(piece)
-            started = time.monotonic()
             scanner.feed(piece, final=at == stop)
             if scanner.full:
                 return
-            seconds += time.monotonic() - started
-            if seconds > TIME_LIMIT_SECONDS and at < stop:
-                raise InvalidRequest(wording.too_slow(TIME_LIMIT_SECONDS))
 
 
 def _line_start(origin: Place, floor: int) -> Steps[tuple[Place, bytes]]:

@@ -50,7 +50,6 @@ __all__ = (
     "too_deep",
     "too_large_to_query",
     "too_much_work",
-    "too_slow",
     "too_small",
     "unsupported",
 )
@@ -192,14 +191,6 @@ def too_complex(size: int) -> str:
     return (
         f"pattern is too complex for content of {size:,} bytes: "
         "use * or + instead of counted repeats such as {0,200}, or search a line_range"
-    )
-
-
-def too_slow(seconds: float) -> str:
-    """Refuse a pattern that takes too long on this content."""
-    return (
-        f"the search was stopped after {seconds:g} seconds: use a simpler pattern, "
-        "without repeats inside repeats, or search a line_range"
     )
 
 

@@ -13,7 +13,6 @@ from haystack.dataclasses import FileContent, ImageContent
 from haystack.tools.toolset import Toolset
 
 from coatcheck import (
-    RETRIEVAL_ARGUMENTS,
     RETRIEVAL_DESCRIPTION,
     RETRIEVAL_TOOL,
     Always,
@@ -23,6 +22,7 @@ from coatcheck import (
     MediaBlock,
     Offloader,
     TextBlock,
+    retrieval_schema,
 )
 from coatcheck_haystack import RetrievalTool, ToolResultOffloadHook, offloaded_references
 from tests.adapters.haystack.agents import (
@@ -66,9 +66,7 @@ def test_the_model_is_offered_what_the_core_says() -> None:
     spec = RetrievalTool(InMemoryStorage()).tool_spec
 
     assert (spec["name"], spec["description"]) == (RETRIEVAL_TOOL, RETRIEVAL_DESCRIPTION)
-    properties = spec["parameters"]["properties"]
-    assert {name: shape["description"] for name, shape in properties.items()} == RETRIEVAL_ARGUMENTS
-    assert spec["parameters"]["required"] == ["reference"]
+    assert spec["parameters"] == retrieval_schema()
 
 
 @RUNS

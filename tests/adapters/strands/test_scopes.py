@@ -137,7 +137,7 @@ def test_the_model_cannot_choose_a_scope() -> None:
     subject("go")
 
     assert text_of(results(subject)[0]).startswith(f"reference not found: {reference}")
-    assert "unknown arguments: scope" in text_of(results(subject)[1])
+    assert "unknown arguments: 'scope'" in text_of(results(subject)[1])
 
 
 # Sessions and restarts.

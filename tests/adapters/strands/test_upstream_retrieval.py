@@ -266,7 +266,7 @@ def test_ours_says_which_arguments_there_are() -> None:
     answer = results(conversation(ours, call(RETRIEVE, reference="r", lines="1-2")))[-1]
 
     assert answer["status"] == "error"
-    assert "unknown arguments: lines; accepted are reference, pattern" in text_of(answer)
+    assert "unknown arguments: 'lines'; accepted are reference, pattern" in text_of(answer)
 
 
 def test_the_method_is_awaitable_in_both(package: ModuleType) -> None:

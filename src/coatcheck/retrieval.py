@@ -1,0 +1,60 @@
+"""The retrieval tool, apart from any framework: its schema, its arguments, and what the model is told of a failure.
+
+An adapter wraps these into its framework's kind of tool and calls ``Offloader.retrieve``; so every framework shows
+models the same tool. The words stand in ``notice``, and what an argument means is decided in ``reading.request``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
+from coatcheck.notice import RETRIEVAL_ARGUMENTS, RETRIEVAL_LINES, unknown_arguments
+
+__all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
+
+logger = logging.getLogger("coatcheck")
+
+
+def retrieval_schema() -> dict[str, Any]:
+    """Return the JSON schema of the tool's arguments, a new one for each caller: frameworks change what they get."""
+    lines = {name: {"type": "integer", "description": description} for name, description in RETRIEVAL_LINES.items()}
+    shapes: dict[str, dict[str, Any]] = {
+        "reference": {"type": "string"},
+        "pattern": {"type": "string"},
+        "line_range": {"type": "object", "properties": lines},
+        "context_lines": {"type": "integer"},
+        "query": {"type": "string"},
+        "offset": {"type": "integer"},
+    }
+    properties = {name: {**shape, "description": RETRIEVAL_ARGUMENTS[name]} for name, shape in shapes.items()}
+    return {"type": "object", "properties": properties, "required": ["reference"]}
+
+
+def retrieval_arguments(sent: object) -> dict[str, Any]:
+    """Return what a model sent as keyword arguments for ``Offloader.retrieve``; None stands for "not given".
+
+    A model that sends no object means the reference. Their values are checked by ``retrieve``.
+
+    Raises:
+        InvalidRequest: there is an argument that the tool does not have; the message names it and those it has.
+
+    """
+    arguments = sent if isinstance(sent, Mapping) else {"reference": sent}
+    unknown = [str(name) for name in arguments if name not in RETRIEVAL_ARGUMENTS]
+    if unknown:
+        raise InvalidRequest(unknown_arguments(unknown))
+    return {"reference": None, **{name: value for name, value in arguments.items() if value is not None}}
+
+
+def failure_for_model(error: Exception) -> str:
+    """Return what the model reads about an error: always text that every client accepts.
+
+    One that is none of ours is logged, and the model is told that the storage failed.
+    """
+    if not isinstance(error, CoatcheckError):
+        logger.warning("a tool result could not be read back", exc_info=error)
+        error = StorageError(str(error))
+    return error.for_model
