@@ -35,7 +35,9 @@ async def test_our_spans_are_children_of_those_that_strands_makes(
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: telemetry.tracer_provider)
     monkeypatch.setattr(strands.telemetry.tracer, "_tracer_instance", None)
 
-    assert await parents(StrandsHarness(server), telemetry, mode=mode) == {
-        "offload search": "execute_event_loop_cycle",
-        "retrieve offloaded content": "execute_tool retrieve_offloaded_content",
-    }
+    found = await parents(StrandsHarness(server), telemetry, mode=mode)
+
+    assert found["retrieve offloaded content"] == "execute_tool retrieve_offloaded_content"
+    # 1.54 calls its hooks before it ends the span of the tool, 1.62 after that.
+    assert found["offload search"] in {"execute_tool search", "execute_event_loop_cycle"}
+    assert len(found) == 2
