@@ -86,7 +86,7 @@ class Offloader:
             show_path: name the local file in the notice, for agents that have a shell.
             require_scope: refuse to work in the shared default scope.
             on_event: called with each ``Event``, or several that are called in turn. What one raises is logged and
-                counted. One that blocks delays the call that it is told of, never the event loop.
+                counted. One that blocks delays the call that it is told of; from the async methods, never the loop.
 
         Raises:
             InvalidRequest: an argument is wrong.
@@ -480,7 +480,8 @@ class Offloader:
             stays, keep = True, _EXEMPT
         else:
             stays = not isinstance(measured_tokens, int) and certainly_within(content, limit)
-        if stays and not self._recorder.listening:  # most results are small, and need no more than this
+        # Most results are small, and need no more than this. Who listens may block, so the engine tells them.
+        if stays and not self._recorder.listening:
             self._recorder.count_kept()
             return Kept(blocks=content, reason=keep.reason)
         return Call(
