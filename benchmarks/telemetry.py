@@ -3,8 +3,7 @@
     python benchmarks/telemetry.py
 
 Silent; with a listener that does nothing; with ``OpenTelemetry`` and no SDK; with the SDK, collecting metrics. Each sync
-and, on an event loop, async: there, who listens is told on another thread. Figures are medians with the spread of the
-middle half.
+and async: on an event loop, whoever listens is told on another thread. Medians with the spread of the middle half.
 """
 
 from __future__ import annotations
