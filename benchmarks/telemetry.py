@@ -2,8 +2,8 @@
 
     python benchmarks/telemetry.py
 
-Silent; with a listener that does nothing; with ``OpenTelemetry`` and no SDK; with the SDK, collecting metrics. Each sync
-and async: on an event loop, whoever listens is told on another thread. Medians with the spread of the middle half.
+Silent; with a listener that does nothing; with ``OpenTelemetry`` and no SDK; with the SDK, collecting metrics. Sync and
+async: on an event loop, whoever listens is told on another thread. Medians with the spread of the middle half.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from coatcheck.policy import Policy, Rule, Verdict
 from coatcheck.preview import Previewed, preview
 from coatcheck.reading import Answer as ReadAnswer
 from coatcheck.reading import Encoded, IndexNeeded, Part, Request, encode_bytes, encode_text, index_text, is_text, read
+from coatcheck.references import canonical_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -347,12 +348,19 @@ class Engine:
             tokens = self._counter.count(answered.text)
             took = _milliseconds_since(started)
             self._recorder.emit(
-                Event(kind="retrieved", scope=scope, references=(reference,), tokens=tokens, milliseconds=took)
+                Event(
+                    kind="retrieved",
+                    scope=scope,
+                    references=(canonical_reference(reference),),
+                    tokens=tokens,
+                    milliseconds=took,
+                )
             )
         return answered
 
     def _not_retrieved(self, error: CoatcheckError, reference: str, scope: str, *, milliseconds: float) -> None:
-        event = partial(Event, scope=scope, references=(str(reference),), milliseconds=milliseconds, reason=str(error))
+        asked = (canonical_reference(str(reference)),)
+        event = partial(Event, scope=scope, references=asked, milliseconds=milliseconds, reason=str(error))
         match error:
             case ReferenceExpired():
                 self._recorder.count(expired=1)

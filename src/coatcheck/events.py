@@ -44,7 +44,7 @@ class Event:
     """The tool whose result it was; None for reads."""
 
     references: tuple[str, ...] = ()
-    """The references written, or the one that was asked for."""
+    """The references written, or the one that was asked for, without what a model wrote around it."""
 
     size: int | None = None
     """Bytes stored; None where nothing was."""

@@ -94,7 +94,7 @@ def run_through_everything(*listeners: Listener) -> list[Offloader]:
     offloader.offload([BIG], tool_name="odd", scope=WHOSE)
     offloader.offload([SMALL], tool_name="search", scope=WHOSE)
     offloader.offload([SMALL], tool_name="search", scope=WHOSE)
-    offloader.retrieve(reference, scope=WHOSE, pattern="word 7")
+    offloader.retrieve(f"{WORDS}: {reference}", scope=WHOSE, pattern="word 7")
     with pytest.raises(ReferenceNotFound):
         offloader.retrieve(WORDS, scope=WHOSE)
     storage.clear()
