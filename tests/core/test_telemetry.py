@@ -10,7 +10,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.metrics.export import HistogramDataPoint
 
-from coatcheck import Always, Event, FileStorage, InMemoryStorage, Offloaded, Offloader, OpenTelemetry, ToolResult
+from coatcheck import Event, FileStorage, InMemoryStorage, Offloaded, Offloader, OpenTelemetry, ToolResult
 from tests.core.storages import AsyncDictStorage
 from tests.core.telemetry import BIG, Telemetry, run_through_everything
 
@@ -136,5 +136,8 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
         OpenTelemetry()
 
 
-def test_without_providers_it_uses_the_global_ones_which_do_nothing_until_they_are_set() -> None:
-    assert Offloader(on_event=OpenTelemetry()).offload([BIG], tool_name="t", policy=Always()).references
+def test_without_an_sdk_nothing_happens_and_nothing_fails() -> None:
+    offloader = Offloader(on_event=OpenTelemetry())
+
+    assert isinstance(offloader.offload([BIG], tool_name="t"), Offloaded)
+    assert offloader.stats().failed == 0
