@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ("OpenTelemetry",)
 
 BOUNDARIES = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0)
-"""Seconds, from a result that stays to the time limit of a storage. The first two of OpenTelemetry's own are 0 and 5."""
+"""Seconds, from a result that stays to a storage's time limit. The first two of OpenTelemetry's own are 0 and 5."""
 
 
 class OpenTelemetry:
