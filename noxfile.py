@@ -179,7 +179,7 @@ def faults(session: nox.Session) -> None:
 @nox.parametrize("benchmark", BENCHMARKS, ids=BENCHMARKS)
 def bench(session: nox.Session, benchmark: str) -> None:
     """Measure what one thing costs; `-- --help` lists what it takes."""
-    session.install("-e.[s3]", "pytest", *groups("test-s3"))
+    session.install("-e.[otel,s3]", "opentelemetry-sdk", "pytest", *groups("test-s3"))
     session.run(
         "python", f"benchmarks/{benchmark}.py", *session.posargs, env={**OFFLINE, "PYTHONPATH": os.fspath(ROOT)}
     )

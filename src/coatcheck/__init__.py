@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from coatcheck.storage.s3 import S3Storage
     from coatcheck.storage.strands_bridge import StrandsOffloaderStorageBridge, StrandsStorageBridge
+    from coatcheck.telemetry import OpenTelemetry
     from coatcheck.tokens import ByteCounter, TiktokenCounter, TokenCounter
 
 __all__ = (
@@ -70,6 +71,7 @@ __all__ = (
     "Offloaded",
     "Offloader",
     "OpaqueBlock",
+    "OpenTelemetry",
     "Outcome",
     "OverChars",
     "OverShare",
@@ -135,6 +137,7 @@ _MODULES = {
     ),
     "storage.s3": ("S3Storage",),
     "storage.strands_bridge": ("StrandsOffloaderStorageBridge", "StrandsStorageBridge"),
+    "telemetry": ("OpenTelemetry",),
     "tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -33,6 +33,7 @@ from coatcheck.policy import Policy, Rule, Verdict
 from coatcheck.preview import Previewed, preview
 from coatcheck.reading import Answer as ReadAnswer
 from coatcheck.reading import Encoded, IndexNeeded, Part, Request, encode_bytes, encode_text, index_text, is_text, read
+from coatcheck.references import canonical_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +66,8 @@ class Call:
     retrieval_tool: str | None
     measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None
     confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
+    certain: Keep | None = None
+    """Why the result stays, where that was certain without a look."""
     started: float = field(default_factory=time.perf_counter)
 
     @property
@@ -110,6 +113,8 @@ class Engine:
 
     def offload(self, call: Call) -> Steps[Outcome]:
         """Decide what becomes of a result; store it first if it leaves."""
+        if call.certain is not None:
+            return self._keep(call, call.certain)
         measure, decision = yield from self._decide(call)
         if isinstance(decision, Leave) and call.confirm is not None:
             ask = partial(call.confirm, measure.estimate(exact_up_to=decision.exact_up_to).tokens)
@@ -132,7 +137,7 @@ class Engine:
             outcomes.append((yield from self._carry_out(call, measure, decision)))
         return tuple(outcomes)
 
-    def keep(self, call: Call, decision: Keep) -> Kept:
+    def _keep(self, call: Call, decision: Keep) -> Kept:
         """Record that a result stays."""
         self._recorder.count(results=1)
         if self._recorder.listening:
@@ -195,7 +200,7 @@ class Engine:
     def _carry_out(self, call: Call, measure: Measure, decision: Decision) -> Steps[Outcome]:
         match decision:
             case Keep():
-                return self.keep(call, decision)
+                return self._keep(call, decision)
             case Leave():
                 return (yield from self._leave(call, measure, decision))
 
@@ -237,7 +242,7 @@ class Engine:
             references = (*references, index)
             placeholder = build(index=index)
         if placeholder is None or (decision.limit is not None and not measure.local_exceeds(placeholder.tokens)):
-            return self.keep(call, Keep(reason="would not shrink"))
+            return self._keep(call, Keep(reason="would not shrink"))
         tokens = measure.estimate(exact_up_to=decision.exact_up_to)
         return self._offloaded(call, tokens, placeholder, references=references)
 
@@ -264,7 +269,7 @@ class Engine:
         self._failed(call, error, str(error))
         limit = self._configuration.limits.max_inline_tokens
         if not measure.exceeds(limit):
-            return self.keep(call, Keep(reason="storage failed"))
+            return self._keep(call, Keep(reason="storage failed"))
         described = [
             item if text is None or item.content is not None else replace(item, content=_previewed(text))
             for item, text in zip(items, measure.texts, strict=True)
@@ -279,7 +284,7 @@ class Engine:
             reason=_cause(error),
         )
         self._recorder.count(results=1, truncated=1)
-        self._emit(call, "truncated", tokens=tokens.tokens, reason=str(error))
+        self._emit(call, "truncated", tokens=tokens.tokens, reason=str(error), error_type=_class_of(error))
         return Truncated(blocks=blocks, error=error)
 
     def _save_block(
@@ -343,12 +348,19 @@ class Engine:
             tokens = self._counter.count(answered.text)
             took = _milliseconds_since(started)
             self._recorder.emit(
-                Event(kind="retrieved", scope=scope, references=(reference,), tokens=tokens, milliseconds=took)
+                Event(
+                    kind="retrieved",
+                    scope=scope,
+                    references=(canonical_reference(reference),),
+                    tokens=tokens,
+                    milliseconds=took,
+                )
             )
         return answered
 
     def _not_retrieved(self, error: CoatcheckError, reference: str, scope: str, *, milliseconds: float) -> None:
-        event = partial(Event, scope=scope, references=(str(reference),), milliseconds=milliseconds, reason=str(error))
+        asked = (canonical_reference(str(reference)),)
+        event = partial(Event, scope=scope, references=asked, milliseconds=milliseconds, reason=str(error))
         match error:
             case ReferenceExpired():
                 self._recorder.count(expired=1)
@@ -357,7 +369,7 @@ class Engine:
                 self._recorder.count(missed=1)
                 self._recorder.emit(event(kind="missed"))
             case StorageError():
-                self._recorder.failure(event(kind="failed"), error)
+                self._recorder.failure(event(kind="failed", error_type=_class_of(error)), error)
             case _:
                 pass  # the request itself was wrong, and the answer says so
 
@@ -442,6 +454,7 @@ class Engine:
             tool_name=call.result.tool_name,
             milliseconds=call.milliseconds,
             reason=reason,
+            error_type=_class_of(error),
         )
         self._recorder.failure(event, error)
 
@@ -452,6 +465,11 @@ def _milliseconds_since(started: float) -> float:
 
 def _previewed(text: str) -> Previewed:
     return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
+
+
+def _class_of(error: CoatcheckError) -> str:
+    """Return the class of what went wrong: of the backend's or the policy's own error, where there is one."""
+    return type(error.__cause__ or error).__name__
 
 
 def _cause(error: CoatcheckError) -> str:

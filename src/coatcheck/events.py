@@ -1,31 +1,37 @@
 """What an offloader tells its host: one frozen event for each decision, and the sum of them.
 
-Names, sizes and times only, never content. ``Recorder`` is where the engine reports; it counts, calls the host's
-callback and writes the log, and none of the three can disturb the agent.
+Names, sizes and times only, never content. ``Recorder`` is where the engine reports; it counts, tells the host's
+listeners and writes the log, and none of the three can disturb the agent. What telemetry calls the fields of an event
+stands here too, so that spans, metrics and log records share one vocabulary.
 """
 
 from __future__ import annotations
 
 import logging
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from coatcheck.errors import InvalidRequest
 from coatcheck.forks import ForkSafeLock
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ("Event", "EventKind", "Recorder", "Stats")
+__all__ = ("Attribute", "Event", "EventKind", "Listener", "Recorder", "Stats")
 
 logger = logging.getLogger("coatcheck")
 
 EventKind: TypeAlias = Literal["offloaded", "kept", "truncated", "retrieved", "missed", "expired", "failed"]
+Attribute: TypeAlias = str | int | float | tuple[str, ...]
+"""A value that OpenTelemetry takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One decision of an offloader. Passed to ``on_event`` on the thread that made the decision."""
+    """One decision of an offloader.
+
+    Listeners get it in the context of the call that it is about: on the caller's thread or, from the async methods, on
+    a thread of ours, so that the event loop never waits for them.
+    """
 
     kind: EventKind
     """What happened: a result was offloaded, kept or truncated; a reference was read, unknown or expired; or something
@@ -38,7 +44,7 @@ class Event:
     """The tool whose result it was; None for reads."""
 
     references: tuple[str, ...] = ()
-    """The references written, or the one that was asked for."""
+    """The references written, or the one that was asked for, without what a model wrote around it."""
 
     size: int | None = None
     """Bytes stored; None where nothing was."""
@@ -54,6 +60,33 @@ class Event:
 
     reason: str = ""
     """Why a result was kept or truncated, or what failed."""
+
+    error_type: str = ""
+    """The class of the error behind ``failed`` and ``truncated``, the backend's or the policy's own where there is one;
+    empty otherwise."""
+
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        """The event as telemetry has it: names after OpenTelemetry's conventions, what does not apply left out.
+
+        Neither the scope, which may name a user, nor words that somebody else chose: no message of an error, and no
+        reference that the scope never had, which is whatever a model wrote. ``docs/observability.md`` lists them.
+        """
+        found: dict[str, Attribute | None] = {
+            "coatcheck.outcome": self.kind,
+            "gen_ai.tool.name": self.tool_name,
+            "coatcheck.reason": self.reason if self.kind == "kept" else None,
+            "error.type": self.error_type or None,
+            "coatcheck.references": (self.references or None) if self.kind != "missed" else None,
+            "coatcheck.stored.size": self.size,
+            "coatcheck.token.count": self.tokens,
+            "coatcheck.token.savings": self.tokens_saved or None,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+Listener: TypeAlias = Callable[[Event], object]
+"""What may be passed as ``on_event``; what it returns is not looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,19 +122,21 @@ class Stats:
 
 
 class Recorder:
-    """Counts what happens and tells the host."""
+    """Counts what happens, logs it and tells the host."""
 
-    def __init__(self, on_event: Callable[[Event], object] | None) -> None:
-        """Take the callback, if there is one.
+    def __init__(self, on_event: Listener | Sequence[Listener] | None) -> None:
+        """Take the listener or listeners, if there are any.
 
         Raises:
-            InvalidRequest: it cannot be called.
+            InvalidRequest: one cannot be called.
 
         """
-        if on_event is not None and not callable(on_event):
-            msg = f"on_event must be callable, not {on_event!r}"
-            raise InvalidRequest(msg)
-        self._on_event = on_event
+        listeners = on_event if isinstance(on_event, Sequence) else () if on_event is None else (on_event,)
+        for listener in listeners:
+            if not callable(listener):
+                msg = f"on_event must be a callable or a sequence of callables, not {on_event!r}"
+                raise InvalidRequest(msg)
+        self._listeners = tuple(listeners)
         self._lock = ForkSafeLock()  # an addition reads and writes; two threads must not do that at once
         self._counts = dict.fromkeys((field.name for field in fields(Stats)), 0)
 
@@ -114,7 +149,7 @@ class Recorder:
     @property
     def listening(self) -> bool:
         """Whether anybody wants the events themselves."""
-        return self._on_event is not None
+        return bool(self._listeners) or logger.isEnabledFor(logging.DEBUG)
 
     def count(self, **added: int) -> None:
         """Add to the named counts."""
@@ -128,17 +163,29 @@ class Recorder:
             self._counts["results"] += 1
 
     def emit(self, event: Event) -> None:
-        """Tell the host; a callback that raises is logged and counted, and nothing else happens."""
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(event)
-        except Exception:
-            logger.exception("on_event raised; the event was dropped: %s", event)
-            self.count(failed=1)
+        """Log an event, for those who debug unless content was lost, and tell every listener."""
+        level = logging.WARNING if event.kind == "truncated" else logging.DEBUG
+        if logger.isEnabledFor(level):
+            logger.log(level, "%s %s", event.kind, event.tool_name or "a reference", extra=_fields(event))
+        self._tell(event)
 
     def failure(self, event: Event, error: BaseException) -> None:
         """Log, count and tell the host that something failed and the agent goes on without it."""
-        logger.warning("%s", event.reason, exc_info=error)
+        # No exc_info: it would print the words of other people's exceptions, which may quote the content.
+        frames = "".join(traceback.format_tb((error.__cause__ or error).__traceback__))
+        logger.warning("%s", f"{event.reason}\n{frames}".rstrip(), extra=_fields(event))
         self.count(failed=1)
-        self.emit(event)
+        self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        """Tell every listener; one that raises is logged and counted, and nothing else happens."""
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception:  # noqa: PERF203 - one that fails must not keep the event from the others
+                logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
+                self.count(failed=1)
+
+
+def _fields(event: Event) -> dict[str, Attribute]:
+    return {**event.attributes, "coatcheck.operation.duration": event.milliseconds / 1e3}

@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
 from coatcheck.forks import in_forked_child
 
-__all__ = ("Effect", "Steps", "arun", "beside", "off_loop", "run")
+__all__ = ("Effect", "Steps", "arun", "beside", "named", "off_loop", "run")
 
 Result = TypeVar("Result")
 
@@ -177,15 +177,16 @@ def _guarded(effect: Effect, call: Callable[[], object]) -> object:
 
 
 def _failure(effect: Effect, error: Exception) -> CoatcheckError:
-    if isinstance(error, asyncio.TimeoutError | FutureTimeoutError):
-        cause = "no answer in time"
-    elif effect.failure is StorageError:
-        cause = f"{type(error).__name__}: {error}"
-    else:
-        cause = type(error).__name__  # what a policy raises may quote the content; the cause keeps it for the host
-    failure = effect.failure(f"{effect.what} failed: {cause}")
+    late = isinstance(error, asyncio.TimeoutError | FutureTimeoutError)
+    failure = effect.failure(f"{effect.what} failed: {'no answer in time' if late else named(error)}")
     failure.__cause__ = error
     return failure
+
+
+def named(error: Exception) -> str:
+    """Name an error of somebody else's code. Only the system's own words are repeated: others may quote the content."""
+    is_of_the_system = isinstance(error, OSError) and error.errno is not None
+    return f"{type(error).__name__}: {error}" if is_of_the_system else type(error).__name__
 
 
 def _loop_is_running() -> bool:

@@ -13,7 +13,7 @@ from coatcheck.cleanup import SweepLimits, delete_scope, sweep
 from coatcheck.configuration import configure
 from coatcheck.engine import Call, Engine
 from coatcheck.errors import InvalidRequest
-from coatcheck.events import Event, Recorder, Stats
+from coatcheck.events import Recorder, Stats
 from coatcheck.execution import arun, run
 from coatcheck.notice import RETRIEVAL_TOOL
 from coatcheck.outcomes import Kept
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.blocks import Block
+    from coatcheck.events import Listener
     from coatcheck.outcomes import Content, Outcome, Retrieved
     from coatcheck.policy import Policy
     from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
@@ -67,7 +68,7 @@ class Offloader:
         offload_errors: bool = False,
         show_path: bool = False,
         require_scope: bool = False,
-        on_event: Callable[[Event], object] | None = None,
+        on_event: Listener | Sequence[Listener] | None = None,
     ) -> None:
         """Configure; nothing is read, written or loaded before the first result that needs it.
 
@@ -84,7 +85,8 @@ class Offloader:
             offload_errors: whether results marked as errors leave like others; by default they stay.
             show_path: name the local file in the notice, for agents that have a shell.
             require_scope: refuse to work in the shared default scope.
-            on_event: called with each ``Event``, on the thread that made the decision; must be quick.
+            on_event: called with each ``Event``, or several that are called in turn. What one raises is logged and
+                counted. One that blocks delays the call that it is told of; from the async methods, never the loop.
 
         Raises:
             InvalidRequest: an argument is wrong.
@@ -478,18 +480,19 @@ class Offloader:
             stays, keep = True, _EXEMPT
         else:
             stays = not isinstance(measured_tokens, int) and certainly_within(content, limit)
-        if stays and not self._recorder.listening:  # most results are small, and need no more than this
+        # Most results are small, and need no more than this. Who listens may block, so the engine tells them.
+        if stays and not self._recorder.listening:
             self._recorder.count_kept()
             return Kept(blocks=content, reason=keep.reason)
-        call = Call(
+        return Call(
             result=ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
             scope=scope,
             policy=governing,
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,
             confirm=confirm,
+            certain=keep if stays else None,
         )
-        return self._engine.keep(call, keep) if stays else call
 
     def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
         """Return up to how many UTF-8 bytes a text certainly stays, and why; below zero where that takes a look."""

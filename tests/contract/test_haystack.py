@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from haystack.tracing.tracer import tracer
+from haystack_integrations.tracing.opentelemetry import OpenTelemetryTracer
 
 from coatcheck.testing import AdapterContract
 from tests.contract.haystack_harness import HaystackHarness
 from tests.contract.inexpressible import HAYSTACK
+from tests.contract.telemetry import parents
+from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from tests.contract.server import ScriptedServer
@@ -20,3 +24,16 @@ class TestAgent(AdapterContract):
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> HaystackHarness:
         return HaystackHarness(server)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+async def test_our_spans_are_children_of_those_that_haystack_makes(
+    server: ScriptedServer, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    telemetry = Telemetry()
+    monkeypatch.setattr(tracer, "actual_tracer", OpenTelemetryTracer(telemetry.tracer))
+
+    assert await parents(HaystackHarness(server), telemetry, mode=mode) == {
+        "offload search": "haystack.agent.hook",
+        "retrieve offloaded content": "haystack.agent.step.tool",
+    }

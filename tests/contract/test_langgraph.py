@@ -8,7 +8,14 @@ import pytest
 
 from coatcheck.testing import SCENARIOS, AdapterContract
 from tests.contract.inexpressible import LANGCHAIN, LANGCHAIN_BY_CALL
-from tests.contract.langgraph_harness import CreateAgentHarness, ToolNodeHarness, WrappedNodeHarness
+from tests.contract.langgraph_harness import (
+    CreateAgentHarness,
+    LangChainHarness,
+    ToolNodeHarness,
+    WrappedNodeHarness,
+)
+from tests.contract.telemetry import HOST, parents
+from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,3 +60,14 @@ def test_a_streaming_client_gets_the_same(
     harness = CreateAgentHarness(server, streaming=True)
 
     AdapterContract().test_scenario(harness, scenario=scenario, delivery=delivery, tmp_path=tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("kind", [CreateAgentHarness, ToolNodeHarness, WrappedNodeHarness])
+async def test_our_spans_are_children_of_the_hosts(
+    server: ScriptedServer, kind: type[LangChainHarness], mode: str
+) -> None:
+    assert await parents(kind(server), Telemetry(), mode=mode) == {
+        "offload search": HOST,
+        "retrieve offloaded content": HOST,
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, field
 
 import pytest
@@ -178,8 +179,7 @@ def test_what_a_store_raises_means(error: Exception, expected: type[Exception]) 
 def test_a_store_that_fails_to_write_keeps_the_result(caplog: pytest.LogCaptureFixture) -> None:
     class Full(Store):
         def write(self, *, key: str, content: str | bytes) -> str:
-            message = "No space left on device"
-            raise OSError(message)
+            raise OSError(errno.ENOSPC, "No space left on device")
 
     outcome = make_offloader(Full()).offload([BIG], tool_name="fetch")
 

@@ -21,6 +21,7 @@ from coatcheck import (
     Offloaded,
     Offloader,
     OpaqueBlock,
+    OpenTelemetry,
     OverShare,
     OverTokens,
     Reference,
@@ -118,7 +119,7 @@ async def read_back(reference: Reference) -> str:
     return found.text + content.text + await offloader.aexpand("see it")
 
 
-Offloader(token_counter=WordCounter())
+Offloader(token_counter=WordCounter(), on_event=[on_event, OpenTelemetry()])
 handle(
     [TextBlock("x"), JsonBlock({"a": [1, None]}), MediaBlock(b"x", "image/png", name="x.png"), OpaqueBlock(object())]
 )

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from coatcheck.errors import CoatcheckError, CorruptContent, InvalidRequest, StorageError
+from coatcheck.execution import named
 from coatcheck.references import is_storage_key, require_storage_key
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
@@ -183,5 +184,5 @@ class LangGraphStoreBridge:
         except CoatcheckError:
             raise
         except Exception as error:
-            msg = f"{self!r} could not {doing}: {type(error).__name__}: {error}"
+            msg = f"{self!r} could not {doing}: {named(error)}"
             raise StorageError(msg) from error

@@ -108,7 +108,7 @@ async def test_the_guard_sees_what_would_block(
 ) -> None:
     HOOKS[name](tmp_path).run(state_of(LONG))
 
-    assert "Blocking call" in caplog.text
+    assert "BlockingError" in caplog.text
 
 
 async def test_media_are_decoded_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

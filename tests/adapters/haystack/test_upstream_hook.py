@@ -8,6 +8,7 @@ What deliberately differs is pinned in ``test_deviations``.
 from __future__ import annotations
 
 import base64
+import errno
 from typing import TYPE_CHECKING, Any
 
 import haystack.hooks.tool_result_offloading as upstream
@@ -88,8 +89,7 @@ class BytesStore(TextStore):
 
 class FullStore(TextStore):
     def write(self, *, key: str, content: str | bytes) -> str:
-        msg = "No space left on device"
-        raise OSError(msg)
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 class Nobody:
@@ -461,8 +461,7 @@ def test_a_store_that_fails_half_way_leaves_the_result(outliving: Any) -> None:
     class Half(BytesStore):
         def write(self, *, key: str, content: str | bytes) -> str:
             if self.kept:
-                msg = "No space left on device"
-                raise OSError(msg)
+                raise OSError(errno.ENOSPC, "No space left on device")
             return super().write(key=key, content=content)
 
     content = [TextContent(LONG), ImageContent(IMAGE.base64_image, mime_type="image/png"), FileContent(PDF.base64_data)]

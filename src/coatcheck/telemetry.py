@@ -1,0 +1,107 @@
+"""OpenTelemetry, made of events: metrics of what was offloaded and read back, and a span for each decision but to keep.
+
+Only the way from an event to OpenTelemetry belongs here; what telemetry calls its fields stands in ``events``. The
+conventions for generative AI are those of OpenTelemetry's semantic conventions 1.41.1, the last release that holds them
+before they moved to a repository of their own, where the one name used here, ``gen_ai.tool.name``, is the same.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+    from coatcheck.events import Attribute, Event
+
+__all__ = ("OpenTelemetry",)
+
+BOUNDARIES = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0)
+"""Seconds, from a result that stays to a storage's time limit. The first two of OpenTelemetry's own are 0 and 5."""
+
+
+class OpenTelemetry:
+    """A listener for ``on_event``: ``Offloader(storage, on_event=OpenTelemetry())``. One may serve many offloaders.
+
+    Spans are children of the span that is current where the call was made, sync or async: a framework's own, or yours.
+    They are not ``execute_tool`` spans and set no ``gen_ai.operation.name``: those are the framework's to make, and a
+    second one would count each tool call twice. Metrics carry neither scopes nor references, so their number is bounded
+    by that of the tools.
+    """
+
+    def __init__(
+        self, *, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
+    ) -> None:
+        """Make the instruments.
+
+        Args:
+            tracer_provider: where spans go; None means the global one.
+            meter_provider: the same for metrics.
+
+        Raises:
+            ImportError: opentelemetry-api is not installed.
+
+        """
+        try:
+            from opentelemetry import metrics, trace  # noqa: PLC0415 - only those pay for it who use it
+        except ImportError as error:
+            msg = 'OpenTelemetry needs opentelemetry-api. Install it with: pip install "coatcheck[otel]"'
+            raise ImportError(msg) from error
+        self._failed = trace.Status(trace.StatusCode.ERROR)
+        self._tracer = trace.get_tracer("coatcheck", tracer_provider=tracer_provider)
+        meter = metrics.get_meter("coatcheck", meter_provider=meter_provider)
+        self._results = meter.create_counter("coatcheck.results", "{result}", "Tool results seen.")
+        self._stored = meter.create_counter("coatcheck.stored.size", "By", "Bytes of the results that were offloaded.")
+        self._savings = meter.create_counter(
+            "coatcheck.token.savings", "{token}", "Tokens that conversations did not get, as estimated."
+        )
+        self._retrievals = meter.create_counter("coatcheck.retrievals", "{retrieval}", "Reads of stored results.")
+        self._failures = meter.create_counter(
+            "coatcheck.failures",
+            "{failure}",
+            "Times that a storage or a policy failed and the agent went on without it.",
+        )
+        self._duration = meter.create_histogram(
+            "coatcheck.operation.duration",
+            "s",
+            "Time from call to answer, of deciding about a result or of reading one.",
+            explicit_bucket_boundaries_advisory=BOUNDARIES,
+        )
+
+    def __call__(self, event: Event) -> None:
+        """Count an event, and make a span of it unless it is a result that stays."""
+        attributes = event.attributes
+        self._count(event, attributes)
+        if event.kind == "kept":
+            return
+        end = time.time_ns()
+        span = self._tracer.start_span(
+            "retrieve offloaded content" if event.tool_name is None else f"offload {event.tool_name}",
+            attributes=attributes,
+            start_time=end - round(event.milliseconds * 1e6),
+        )
+        if event.error_type:
+            span.set_status(self._failed)
+        span.end(end)
+
+    def _count(self, event: Event, attributes: Mapping[str, Attribute]) -> None:
+        is_result = event.tool_name is not None
+        if event.kind == "failed":
+            self._failures.add(1, _only(attributes, "error.type", "gen_ai.tool.name"))
+            if is_result:
+                return  # what becomes of the result is an event of its own
+        outcomes = self._results if is_result else self._retrievals
+        outcomes.add(1, _only(attributes, "coatcheck.outcome", "coatcheck.reason", "gen_ai.tool.name"))
+        self._duration.record(event.milliseconds / 1e3, _only(attributes, "coatcheck.outcome"))
+        if event.kind == "offloaded":
+            tool = _only(attributes, "gen_ai.tool.name")
+            self._stored.add(event.size or 0, tool)
+            self._savings.add(event.tokens_saved, tool)
+
+
+def _only(attributes: Mapping[str, Attribute], *names: str) -> dict[str, Attribute]:
+    return {name: attributes[name] for name in names if name in attributes}

@@ -1,0 +1,171 @@
+"""What the host is told besides: several listeners, listeners that fail or block, and log records with fields."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import Block, Event, InvalidRequest, Kept, Offloaded, Offloader
+from tests.core.storages import DictStorage
+from tests.core.telemetry import BIG, SMALL, WHOSE, WORDS, Telemetry, run_through_everything
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PATIENCE = 2.0
+"""Seconds, for what happens at once; a test that waits so long has failed."""
+
+
+# Listeners.
+
+
+def test_every_listener_is_told_in_turn_also_after_one_that_raises(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+
+    def broken(_: Event) -> None:
+        told.append("broken")
+        msg = "metrics are down"
+        raise RuntimeError(msg)
+
+    offloader = Offloader(on_event=(lambda _: told.append("first"), broken, lambda _: told.append("last")))
+
+    assert isinstance(offloader.offload([BIG], tool_name="t"), Offloaded)
+    assert told == ["first", "broken", "last"]
+    assert offloader.stats().failed == 1
+    [record] = caplog.records
+    assert vars(record)["coatcheck.outcome"] == "offloaded"
+    assert "metrics are down" in caplog.text
+
+
+def test_what_cannot_be_called_among_the_listeners_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="on_event must be a callable or a sequence of callables"):
+        Offloader(on_event=[print, "print"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("block", [SMALL, BIG], ids=["kept", "offloaded"])
+async def test_a_listener_that_blocks_does_not_block_the_event_loop(block: Block) -> None:
+    released = threading.Event()
+
+    def blocking(_: Event) -> None:
+        assert released.wait(PATIENCE), "the event loop did not go on"
+
+    offloader = Offloader(on_event=blocking)
+    waiting = asyncio.ensure_future(offloader.aoffload([block], tool_name="t"))
+    asyncio.get_running_loop().call_later(0.01, released.set)
+    await waiting
+
+    assert offloader.stats().failed == 0
+
+
+async def test_a_handler_of_logs_that_blocks_does_not_block_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
+    loop_thread = threading.get_ident()
+    threads: list[int | None] = []
+
+    class Slow(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            threads.append(record.thread)
+
+    handler = Slow()
+    logger = logging.getLogger("coatcheck")
+    logger.addHandler(handler)
+    try:
+        with caplog.at_level(logging.DEBUG, logger="coatcheck"):
+            await Offloader().aoffload([SMALL], tool_name="t")
+    finally:
+        logger.removeHandler(handler)
+
+    assert len(threads) == 1
+    assert loop_thread not in threads
+
+
+# Log records.
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    return {name: value for name, value in vars(record).items() if "." in name}
+
+
+def test_every_event_is_a_record_with_fields_failures_and_losses_as_warnings(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    events: list[Event] = []
+    with caplog.at_level(logging.DEBUG, logger="coatcheck"):
+        run_through_everything(events.append)
+
+    assert len(caplog.records) == len(events) == 12
+    for record, event in zip(caplog.records, events, strict=True):
+        assert fields_of(record) == {**event.attributes, "coatcheck.operation.duration": event.milliseconds / 1e3}
+        assert record.levelname == ("WARNING" if event.kind in {"failed", "truncated"} else "DEBUG")
+    offloaded, *_ = caplog.records
+    assert offloaded.getMessage() == "offloaded search"
+    assert fields_of(offloaded) == {
+        "coatcheck.outcome": "offloaded",
+        "coatcheck.references": events[0].references,
+        "coatcheck.stored.size": len(BIG.text),
+        "coatcheck.token.count": events[0].tokens,
+        "coatcheck.token.savings": events[0].tokens_saved,
+        "coatcheck.operation.duration": events[0].milliseconds / 1e3,
+        "gen_ai.tool.name": "search",
+    }
+
+
+def test_without_debugging_only_what_failed_or_was_lost_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="coatcheck"):
+        run_through_everything()
+
+    outcomes = [vars(record)["coatcheck.outcome"] for record in caplog.records]
+    assert outcomes == ["failed", "failed", "truncated", "failed"]
+
+
+def test_a_failure_is_logged_with_the_place_where_it_was_raised(caplog: pytest.LogCaptureFixture) -> None:
+    run_through_everything()
+
+    assert "the policy of 'odd' failed: KeyError; the default threshold decides" in caplog.text
+    assert "in _refuse\n    raise KeyError" in caplog.text
+
+
+# What must be in none of it.
+
+
+def test_neither_content_nor_scope_nor_what_a_model_made_up_is_in_telemetry_or_logs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    telemetry = Telemetry()
+    with caplog.at_level(logging.DEBUG, logger="coatcheck"):
+        run_through_everything(telemetry.listener)
+
+    shown = "".join(span.to_json() for span in telemetry.spans)
+    shown += "".join(metric.to_json() for metric in telemetry.metrics.values())
+    shown += caplog.text + "".join(repr(vars(record)) for record in caplog.records)
+    assert shown.count("coatcheck.outcome") > 20
+    assert WORDS not in shown
+    assert WHOSE not in shown
+
+
+def test_what_a_storage_says_of_the_content_is_not_repeated(caplog: pytest.LogCaptureFixture) -> None:
+    class Quoting(DictStorage):
+        def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+            msg = f"cannot encode {content[:100]!r}"
+            raise ValueError(msg)
+
+    events: list[Event] = []
+
+    outcome = Offloader(Quoting(), on_event=events.append).offload([BIG], tool_name="t", scope=WHOSE)
+
+    assert isinstance(outcome, Kept)
+    assert [event.error_type for event in events] == ["ValueError", ""]
+    assert "ValueError" in caplog.text
+    assert WORDS not in repr(events) + caplog.text + "".join(repr(vars(record)) for record in caplog.records)
+
+
+def test_no_event_holds_content() -> None:
+    events: list[Event] = []
+    run_through_everything(events.append)
+
+    told = [event for event in events if event.kind != "missed"]  # that one quotes what the model asked for
+    assert len(told) == 11
+    assert WORDS not in repr(told)

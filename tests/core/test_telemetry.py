@@ -1,0 +1,143 @@
+"""What OpenTelemetry gets of a run: metrics that agree with ``Stats``, and spans in their place."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.metrics.export import HistogramDataPoint
+
+from coatcheck import Event, FileStorage, InMemoryStorage, Offloaded, Offloader, OpenTelemetry, ToolResult
+from tests.core.storages import AsyncDictStorage
+from tests.core.telemetry import BIG, Telemetry, run_through_everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from coatcheck import Storage
+
+
+@pytest.fixture
+def telemetry() -> Telemetry:
+    return Telemetry()
+
+
+# Metrics.
+
+
+def test_the_metrics_say_what_stats_says(telemetry: Telemetry) -> None:
+    stats = [offloader.stats() for offloader in run_through_everything(telemetry.listener)]
+
+    def summed(name: str) -> int:
+        return sum(getattr(each, name) for each in stats)
+
+    assert telemetry.total("coatcheck.results") == summed("results") == 6
+    assert telemetry.total("coatcheck.results", coatcheck__outcome="offloaded") == summed("offloaded") == 3
+    assert telemetry.total("coatcheck.results", coatcheck__outcome="truncated") == summed("truncated") == 1
+    assert telemetry.total("coatcheck.stored.size") == summed("bytes_stored") == 3 * len(BIG.text)
+    assert telemetry.total("coatcheck.token.savings") == summed("tokens_saved") > 10_000
+    assert telemetry.total("coatcheck.retrievals", coatcheck__outcome="retrieved") == summed("retrieved") == 1
+    assert telemetry.total("coatcheck.retrievals", coatcheck__outcome="missed") == summed("missed") == 1
+    assert telemetry.total("coatcheck.retrievals", coatcheck__outcome="expired") == summed("expired") == 1
+    assert telemetry.total("coatcheck.failures") == summed("failed") == 3
+
+
+def test_results_are_told_apart_by_tool_outcome_and_reason(telemetry: Telemetry) -> None:
+    run_through_everything(telemetry.listener)
+
+    points = [dict(point.attributes or {}) for point in telemetry.metrics["coatcheck.results"].data.data_points]
+    assert len(points) == 5
+    kept = {"coatcheck.outcome": "kept", "coatcheck.reason": "within the threshold", "gen_ai.tool.name": "search"}
+    assert kept in points
+    assert {"coatcheck.outcome": "truncated", "gen_ai.tool.name": "fetch"} in points
+    assert telemetry.total("coatcheck.failures", error__type="KeyError", gen_ai__tool__name="odd") == 1
+    assert telemetry.total("coatcheck.failures", error__type="OSError") == 2
+
+
+def test_every_result_and_every_read_is_timed_once_in_seconds(telemetry: Telemetry) -> None:
+    began = time.perf_counter()
+    run_through_everything(telemetry.listener)
+    took = time.perf_counter() - began
+
+    points = telemetry.metrics["coatcheck.operation.duration"].data.data_points
+    timed = {point.attributes["coatcheck.outcome"]: point for point in points if isinstance(point, HistogramDataPoint)}  # type: ignore[index]
+    counts = {outcome: point.count for outcome, point in timed.items()}
+    assert counts == {"offloaded": 3, "kept": 2, "truncated": 1, "retrieved": 1, "missed": 1, "expired": 1, "failed": 1}
+    assert 0 < sum(point.sum for point in timed.values()) <= took
+    assert all(0.001 in point.explicit_bounds for point in timed.values())
+
+
+# Spans.
+
+
+def test_each_event_but_a_result_that_stays_is_a_span(telemetry: Telemetry) -> None:
+    events: list[Event] = []
+    run_through_everything(telemetry.listener, events.append)
+
+    told = [event for event in events if event.kind != "kept"]
+    assert len(told) == 10
+    for span, event in zip(telemetry.spans, told, strict=True):
+        assert span.name == (f"offload {event.tool_name}" if event.tool_name else "retrieve offloaded content")
+        assert dict(span.attributes or {}) == event.attributes
+        assert span.kind is trace.SpanKind.INTERNAL
+        assert span.start_time is not None
+        assert span.end_time is not None
+        assert (span.end_time - span.start_time) / 1e6 == pytest.approx(event.milliseconds, abs=0.001)
+        assert time.time_ns() - 60e9 < span.end_time <= time.time_ns()
+        assert span.status.is_ok is (event.kind not in {"failed", "truncated"})
+
+
+STORAGES: dict[str, Callable[[Path], Storage]] = {
+    "memory": lambda _: InMemoryStorage(),
+    "files": FileStorage,
+    "async": lambda _: AsyncDictStorage(),
+}
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+async def test_a_span_is_a_child_of_the_callers_span_sync_and_async(
+    storage: str, tmp_path: Path, telemetry: Telemetry
+) -> None:
+    offloader = Offloader(STORAGES[storage](tmp_path), on_event=telemetry.listener)
+    parents: list[trace.Span] = []
+    with telemetry.tracer.start_as_current_span("first") as span:
+        outcome = await offloader.aoffload([BIG], tool_name="search")
+        parents.append(span)
+    assert isinstance(outcome, Offloaded)
+    with telemetry.tracer.start_as_current_span("second") as span:
+        await offloader.aretrieve(outcome.references[0], offset=0)
+        parents.append(span)
+    with telemetry.tracer.start_as_current_span("third") as span:
+        await offloader.aoffload_step([ToolResult(blocks=(BIG,), tool_name="search")])
+        parents.append(span)
+    if storage != "async":
+        with telemetry.tracer.start_as_current_span("fourth") as span:
+            offloader.offload([BIG], tool_name="search")
+            parents.append(span)
+
+    seen = [child.parent.span_id if child.parent else None for child in telemetry.spans]
+    assert seen == [parent.get_span_context().span_id for parent in parents]
+    assert {child.context.trace_id for child in telemetry.spans} == {
+        each.get_span_context().trace_id for each in parents
+    }
+
+
+# The extra.
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+
+    with pytest.raises(ImportError, match=r"coatcheck\[otel\]"):
+        OpenTelemetry()
+
+
+def test_without_an_sdk_nothing_happens_and_nothing_fails() -> None:
+    offloader = Offloader(on_event=OpenTelemetry())
+
+    assert isinstance(offloader.offload([BIG], tool_name="t"), Offloaded)
+    assert offloader.stats().failed == 0
