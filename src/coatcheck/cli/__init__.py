@@ -7,6 +7,7 @@ of them does is in modules of its own, such as ``demo``, loaded when the command
 from __future__ import annotations
 
 import io
+import logging
 import sys
 
 __all__ = ("main",)
@@ -26,4 +27,5 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every terminal or pipe can write what data holds
+    logging.getLogger("coatcheck").addHandler(logging.NullHandler())  # what it warns of, a command says on one line
     app()
