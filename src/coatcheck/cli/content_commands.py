@@ -17,7 +17,7 @@ import typer
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption
-from coatcheck.cli.printing import complain, iso_time, local_time, show, show_json
+from coatcheck.cli.printing import complain, iso_time, local_time, show, show_bytes, show_json
 from coatcheck.scopes import DEFAULT_SCOPE, choose_scope
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from coatcheck.events import Event
 
 __all__ = ("cat", "get", "put", "show_content")
+
+_DEFAULT_TOKENS = 2_500
+"""Of one answer; as much as a model gets."""
 
 _MIME_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(;.*)?", re.ASCII)
 
@@ -61,7 +64,10 @@ def put(
     offloader = Offloader(kept, on_event=events.append)
     outcome = offloader.offload([block], tool_name=name, scope=scope, policy=Always())
     if not isinstance(outcome, Offloaded):
-        msg = f"nothing was stored: {'; '.join(event.reason for event in events)}"
+        # The first event says why; a failing storage is followed by what the result then comes to.
+        is_placeholder = events[0].reason == "exempt"
+        reason = "this is itself a placeholder, of what is stored already" if is_placeholder else events[0].reason
+        msg = f"nothing was stored: {reason}"
         raise CannotRun(msg)
     (reference,) = outcome.references
     shown = "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
@@ -70,7 +76,7 @@ def put(
         show_json({**facts, "shown": shown})
         return
     show(shown)
-    complain(f"Read it with: {_command('get', reference.id, storage, scope, {})}")
+    complain(f"Read it with: {_get_command(reference.id, {}, storage=storage, scope=scope)}")
 
 
 @reported
@@ -86,7 +92,9 @@ def get(
     ] = None,
     query: Annotated[str | None, typer.Option(metavar="JMESPATH", help="Fields of JSON or JSON Lines.")] = None,
     offset: Annotated[int | None, typer.Option(metavar="N", help="Characters to skip; negative from the end.")] = None,
-    max_tokens: Annotated[int, typer.Option(metavar="N", min=256, help="The longest answer, in tokens.")] = 2_500,
+    max_tokens: Annotated[
+        int, typer.Option(metavar="N", min=256, help="The longest answer, in tokens.")
+    ] = _DEFAULT_TOKENS,
     storage: StorageOption = DEFAULT_STORAGE,
     scope: ScopeOption = DEFAULT_SCOPE,
     as_json: AsJson = False,
@@ -109,7 +117,8 @@ def get(
         return
     show(found.text)
     if found.next_call is not None:
-        complain(f"Read on with: {_command('get', reference, storage, scope, found.next_call)}")
+        selectors = {**found.next_call, **({} if max_tokens == _DEFAULT_TOKENS else {"max_tokens": max_tokens})}
+        complain(f"Read on with: {_get_command(reference, selectors, storage=storage, scope=scope)}")
 
 
 @reported
@@ -122,8 +131,7 @@ def cat(
 
     content = Offloader(storage_at(storage)).load(reference, scope=scope)
     if not sys.stdout.isatty():
-        sys.stdout.buffer.write(content.data)
-        sys.stdout.buffer.flush()
+        show_bytes(content.data)
     elif is_text(content.content_type):
         show(content.data.decode("utf-8", "replace"))
     else:
@@ -212,10 +220,10 @@ def _block(data: bytes, content_type: str | None) -> Block:
     return TextBlock(text)
 
 
-def _command(name: str, reference: str, storage: str, scope: str, arguments: Mapping[str, object]) -> str:
-    """Return the command that does this, as a shell takes it."""
-    words = ["coatcheck", name, reference]
-    options = {option.replace("_", "-"): value for option, value in arguments.items()}
+def _get_command(reference: str, selectors: Mapping[str, object], *, storage: str, scope: str) -> str:
+    """Return the command that reads this, as a shell takes it."""
+    words = ["coatcheck", "get", reference]
+    options = {name.replace("_", "-"): value for name, value in selectors.items()}
     if storage != os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE):
         options["storage"] = storage
     if scope != os.environ.get(SCOPE_VARIABLE, DEFAULT_SCOPE):

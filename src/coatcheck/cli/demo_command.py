@@ -55,7 +55,7 @@ def demo(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """See a real LangChain agent answer from megabytes that its tool returns.
+    """See a real agent answer from the megabytes that its tool returns.
 
     No key, no server: a scripted model asks, reads back and answers. The answer is checked against the data.
     """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ("complain", "iso_time", "local_time", "printable", "progress", "show", "show_json")
+__all__ = ("complain", "iso_time", "local_time", "printable", "progress", "show", "show_bytes", "show_json")
 
 
 def printable(text: str) -> str:
@@ -28,6 +28,13 @@ def printable(text: str) -> str:
 def show(text: str) -> None:
     """Write ``text`` and a line end to standard output."""
     sys.stdout.write(f"{printable(text) if sys.stdout.isatty() else text}\n")
+
+
+def show_bytes(data: bytes) -> None:
+    """Write ``data`` to standard output, exactly."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]  # with PYTHONUNBUFFERED set, one write may write a part
 
 
 def show_json(value: object) -> None:

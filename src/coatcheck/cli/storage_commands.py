@@ -7,6 +7,7 @@ entries. What is deleted, and what is damaged, the library decides.
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Annotated
@@ -46,9 +47,10 @@ def list_contents(
     scope: ScopeOption = DEFAULT_SCOPE,
     as_json: AsJson = False,
 ) -> None:
-    """List the contents of a scope and their references, the newest first.
+    """List the contents of a scope with their references.
 
-    References may begin with any word, here "content": the tool's name is not stored. Keys name a scope by its digest.
+    The last used come first. References may begin with any word, here "content":
+    the name of the tool is not stored. Keys name a scope by its digest.
     """
     from coatcheck.references import make_reference, scope_tag  # noqa: PLC0415 - the library is loaded when it is used
 
@@ -195,12 +197,21 @@ def remove(
     found = _entries(access, f"{scope_tag(choose_scope(scope, None, required=True))}/")
     if found and not yes:
         complain(f"This deletes {_amount(found)}, of scope {scope!r} in {access.storage!r}.")
-        typer.confirm("Delete them?", abort=True, err=True)
+        _require_yes()
     deleted = Offloader(access.storage).delete_scope(scope)
     if as_json:
         show_json({"scope": scope, **_counts(found), "deleted": deleted})
     else:
         show(f"Deleted {_amount(found)}.")
+
+
+def _require_yes() -> None:
+    """Ask for a yes, on standard error; typer's own question writes to standard output, too."""
+    sys.stderr.write("Delete them? [y/N]: ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        complain("Nothing was deleted.")
+        raise typer.Exit(NOT_AS_EXPECTED)
 
 
 def _open(location: str) -> StorageAccess:
