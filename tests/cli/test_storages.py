@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import Always, FileStorage, Offloader, TextBlock
+from coatcheck import Always, FileStorage, Listed, Offloader, TextBlock
 from coatcheck.cleanup import overdue
 from coatcheck.references import scope_tag
 from tests.cli.running import answered, run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from coatcheck.cleanup import SweepLimits
     from coatcheck.execution import Steps
     from coatcheck.storage.access import StorageAccess
-    from coatcheck.storage.protocol import Listed
 
 DAY = 86_400
-LARGE = "".join(f"line {number}\n" for number in range(20_000))
-"""Has an index of its lines, an entry of its own."""
+LARGE = "words of a large result\n" * 50_000
+"""More than a megabyte, so that the index of its lines is an entry of its own."""
 
 
 @pytest.fixture
@@ -245,6 +244,47 @@ def test_what_was_used_while_sweeping_stays_and_is_said(folder: Path, monkeypatc
 
     assert ran.stdout == "Deleted 2 contents, 23 bytes; 1 of the entries stay, because they were used meanwhile.\n"
     assert run("cat", used).stdout == "used meanwhile"
+
+
+class _Bucket:
+    """Lists, loads and deletes as a bucket does: it does not sweep by itself."""
+
+    def __init__(self, *modified: float) -> None:
+        self.kept = {f"{number:016x}/{number:016x}": time for number, time in enumerate(modified)}
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    def load(self, key: str) -> None:
+        raise NotImplementedError
+
+    def entries(self, prefix: str) -> list[Listed]:
+        return [
+            Listed(key=key, size=10, modified=modified) for key, modified in self.kept.items() if key.startswith(prefix)
+        ]
+
+    def delete(self, key: str) -> None:
+        del self.kept[key]
+
+
+def test_a_storage_that_does_not_sweep_by_itself_is_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = _Bucket(1_000, 2_000, time.time())
+    monkeypatch.setattr("coatcheck.cli.storage_commands.storage_at", lambda *_, **__: bucket)
+
+    ran = run("sweep", "--max-age", "1d")
+
+    assert (ran.exit_code, ran.stdout) == (0, "Deleted 2 contents, 20 bytes.\n")
+    assert len(bucket.kept) == 1
+
+
+def test_verify_goes_on_behind_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coatcheck.cli.storage_commands.storage_at", lambda *_, **__: _Bucket(1_000, 2_000))
+
+    ran = run("verify")
+
+    assert ran.exit_code == 1
+    assert ran.stdout.count("loading (_Bucket) failed: NotImplementedError") == 2
+    assert ran.stdout.endswith("Verified 2 contents, 20 bytes: 2 of them damaged.\n")
 
 
 def test_rm_deletes_one_scope_whole_and_no_other(folder: Path) -> None:

@@ -40,10 +40,8 @@ def steers(screen: str) -> set[str]:
 def test_a_tool_result_cannot_steer_the_terminal(command: str, folder: Path) -> None:
     reference = stored(HOSTILE.encode())
 
-    if command == "put":
-        seen = at_terminal("put", typed=HOSTILE, input_too=False)
-    else:
-        seen = at_terminal(command, reference)
+    arguments = (command,) if command == "put" else (command, reference)
+    seen = at_terminal(*arguments, typed=HOSTILE, input_too=command != "put")
 
     assert seen.exit_code == 0
     assert "·]0;owned··[2J[bold red]words[/]···31m·\n" in seen.screen
