@@ -40,8 +40,8 @@ def steers(screen: str) -> set[str]:
 def test_a_tool_result_cannot_steer_the_terminal(command: str, folder: Path) -> None:
     reference = stored(HOSTILE.encode())
 
-    arguments = (command,) if command == "put" else (command, reference)
-    seen = at_terminal(*arguments, typed=HOSTILE, input_too=command != "put")
+    arguments, typed = (("put",), HOSTILE) if command == "put" else ((command, reference), "")
+    seen = at_terminal(*arguments, typed=typed, input_too=command != "put")
 
     assert seen.exit_code == 0
     assert "·]0;owned··[2J[bold red]words[/]···31m·\n" in seen.screen
