@@ -209,7 +209,8 @@ def test_another_scope_is_refused_like_what_never_was(command: str, folder: Path
 
     assert (ran.exit_code, ran.stdout) == (1, "")
     assert ran.stderr == unknown.stderr.replace("stdin-0123456789abcdef-0000", reference)
-    assert ran.stderr.startswith("coatcheck: reference not found: ")
+    assert ran.stderr.startswith(f"coatcheck: reference not found: {reference}. ")
+    assert ran.stderr.endswith(f" Looked in scope 'yours' of FileStorage('{folder}').\n")
     assert run(command, reference, env={"COATCHECK_SCOPE": "mine"}).exit_code == 0
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,10 +19,11 @@ from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption
 from coatcheck.cli.printing import complain, iso_time, local_time, show, show_bytes, show_json
+from coatcheck.errors import ReferenceNotFound
 from coatcheck.scopes import DEFAULT_SCOPE, choose_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from coatcheck.blocks import Block
     from coatcheck.events import Event
@@ -102,16 +104,17 @@ def get(
     """Read back matches, lines, fields or characters, as a model does."""
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see put
 
-    offloader = Offloader(storage_at(storage), max_retrieval_tokens=max_tokens)
-    found = offloader.retrieve(
-        reference,
-        scope=scope,
-        pattern=pattern,
-        line_range=line_range,
-        context_lines=context_lines,
-        query=query,
-        offset=offset,
-    )
+    place = storage_at(storage)
+    with _naming(place, scope):
+        found = Offloader(place, max_retrieval_tokens=max_tokens).retrieve(
+            reference,
+            scope=scope,
+            pattern=pattern,
+            line_range=line_range,
+            context_lines=context_lines,
+            query=query,
+            offset=offset,
+        )
     if as_json:
         show_json({"text": found.text, "matches": found.matches, "next_call": found.next_call})
         return
@@ -129,7 +132,9 @@ def cat(
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see put
     from coatcheck.reading import is_text  # noqa: PLC0415
 
-    content = Offloader(storage_at(storage)).load(reference, scope=scope)
+    place = storage_at(storage)
+    with _naming(place, scope):
+        content = Offloader(place).load(reference, scope=scope)
     if not sys.stdout.isatty():
         show_bytes(content.data)
     elif is_text(content.content_type):
@@ -154,7 +159,8 @@ def show_content(
     from coatcheck.storage.access import StorageAccess  # noqa: PLC0415
 
     access = StorageAccess(storage_at(storage, refresh_on_read=False))
-    found = run(Contents(access).find(reference, choose_scope(scope, None, required=True)))
+    with _naming(access.storage, scope):
+        found = run(Contents(access).find(reference, choose_scope(scope, None, required=True)))
     modified = next((each.modified for each in run(entries(access, found.key)) if each.key == found.key), None)
     facts = {
         "reference": found.reference,
@@ -176,6 +182,16 @@ def show_content(
     for label, fact in facts.items():
         if fact is not None:
             show(f"{label.replace('_', ' '):<14}{f'{fact:,}' if isinstance(fact, int) else fact}")
+
+
+@contextmanager
+def _naming(storage: object, scope: str) -> Iterator[None]:
+    """Say of what was not found where it was looked for: a model has one place to look, people have many."""
+    try:
+        yield
+    except ReferenceNotFound as error:
+        msg = f"{error} Looked in scope {scope!r} of {storage!r}."
+        raise type(error)(msg, reference=error.reference) from error
 
 
 def _standard_input() -> bytes:
