@@ -56,8 +56,8 @@ def damage(storage: StorageAccess, entry: Listed) -> Steps[CoatcheckError | None
         digest = digest or begin_digest(answer.content_type)
         digest.update(answer.content)
         read += len(answer.content)
-        # Both sizes count: the one that was saved, and the one that the storage finds there.
-        if not answer.content or not storage.reads_ranges or read >= max(entry.size, answer.size):
+        # The size that was found there, not the one that was saved: what was added behind the end is damage, too.
+        if not answer.content or not storage.reads_ranges or read >= entry.size:
             break
     try:
         require_digest(key, digest.hexdigest(), answer.metadata)

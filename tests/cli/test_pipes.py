@@ -55,14 +55,14 @@ def test_bytes_go_through_pipes_unchanged(folder: Path) -> None:
 
 
 @POSIX_ONLY
-@pytest.mark.parametrize("unbuffered", [{}, {"PYTHONUNBUFFERED": "1"}])
-def test_a_reader_that_has_enough_ends_it_in_silence(unbuffered: dict[str, str], folder: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_enough_ends_it_in_silence(
+    unbuffered: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     reference = piped("put", given=BYTES).stderr.split()[-1].decode()
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
-    with subprocess.Popen(
-        [SCRIPT, "cat", reference], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**env, **unbuffered}
-    ) as writer:
+    with subprocess.Popen([SCRIPT, "cat", reference], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
         assert writer.stdout
         assert writer.stderr
         assert writer.stdout.read(10) == BYTES[:10]
@@ -73,9 +73,10 @@ def test_a_reader_that_has_enough_ends_it_in_silence(unbuffered: dict[str, str],
 
 
 @POSIX_ONLY
-def test_output_that_cannot_be_written_is_said_on_one_line(folder: Path) -> None:
+def test_output_that_cannot_be_written_is_said_on_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no device that is always full")
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # so that it fails as late as it can
     reference = piped("put", given=b"words").stderr.split()[-1].decode()
 
     with Path("/dev/full").open("wb") as full:

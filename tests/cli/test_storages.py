@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import TYPE_CHECKING
@@ -153,21 +154,25 @@ def test_verify_finds_everything_well_and_changes_nothing(folder: Path) -> None:
 
 
 def test_verify_names_all_that_is_damaged(folder: Path) -> None:
-    store(folder, "words", "more words", "well")
-    changed, shortened = (path for path in folder.rglob("*.txt") if path.read_text() != "well")
+    store(folder, "well", "to be changed", "to be shortened", "to lose its description", "to be described by nonsense")
+    files = {path.read_text(): path for path in folder.rglob("*.txt")}
+    well = files.pop("well")
+    changed, shortened, undescribed, nonsense = files.values()
     changed.write_bytes(changed.read_bytes().swapcase())
     shortened.write_bytes(shortened.read_bytes()[:-1])
+    undescribed.with_suffix(".entry.json").unlink()
+    nonsense.with_suffix(".entry.json").write_text("nonsense")
 
     ran = run("verify")
-    facts = run("verify", "--json")
+    facts = json.loads(run("verify", "--json").stdout)
 
-    wrong = [f"{path.parent.name}/{path.stem}" for path in (changed, shortened)]
-    assert (ran.exit_code, facts.exit_code) == (1, 1)
     lines = ran.stdout.splitlines()
-    assert len(lines) == 3
-    assert all(any(key in line for line in lines[:2]) for key in wrong)
-    assert lines[2].endswith("2 of them damaged.")
-    assert all(key in facts.stdout for key in wrong)
+    assert ran.exit_code == 1
+    assert len(lines) == 5
+    assert lines[-1].endswith("4 of them damaged.")
+    assert all(any(path.stem in line for line in lines[:-1]) for path in files.values())
+    assert well.stem not in ran.stdout
+    assert {row["key"] for row in facts["damaged"]} == {f"{path.parent.name}/{path.stem}" for path in files.values()}
 
 
 def test_sweep_by_age_deletes_and_says_how_much(folder: Path) -> None:

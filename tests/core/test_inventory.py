@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from coatcheck import CoatcheckError
     from coatcheck.testing.samples import Entry
 
-CONTENT = bytes(range(256)) * 8
+CONTENT = bytes(range(250)) * 8
+"""Two whole parts."""
 
 
 @pytest.fixture(params=[DictStorage, RangeStorage])
@@ -40,7 +41,7 @@ def damage_of(storage: object, listed: Listed) -> CoatcheckError | None:
     return run(damage(StorageAccess(storage), listed))
 
 
-@pytest.mark.parametrize("size", [0, 1, 999, 1_000, 1_001, 2_048])
+@pytest.mark.parametrize("size", [0, 1, 999, 1_000, 1_001, 2_000])
 def test_what_was_saved_is_well_at_every_size(size: int, storage: DictStorage) -> None:
     listed = save(storage, make_entry(CONTENT[:size]))
 
@@ -50,7 +51,14 @@ def test_what_was_saved_is_well_at_every_size(size: int, storage: DictStorage) -
 
 @pytest.mark.parametrize(
     "changed",
-    [b"", CONTENT[:-1], CONTENT + b"!", CONTENT[:1_999] + b"!" + CONTENT[2_000:], CONTENT[:500], b"!" + CONTENT[1:]],
+    [
+        b"",
+        CONTENT[:-1],
+        CONTENT + b"!" * 960,
+        CONTENT[:1_999] + b"!" + CONTENT[2_000:],
+        CONTENT[:500],
+        b"!" + CONTENT[1:],
+    ],
     ids=["emptied", "shortened", "lengthened", "changed", "cut", "begins otherwise"],
 )
 def test_every_change_of_the_bytes_is_found(changed: bytes, storage: DictStorage) -> None:
@@ -73,6 +81,12 @@ def test_another_type_or_digest_is_found(storage: DictStorage) -> None:
     storage.kept[entry.key] = replace(kept, content_type="image/png")
     assert isinstance(damage_of(storage, listed), CorruptContent)
     storage.kept[entry.key] = replace(kept, metadata={**kept.metadata, "sha256": "0" * 64})
+    assert isinstance(damage_of(storage, listed), CorruptContent)
+
+
+def test_what_was_saved_under_another_key_is_found(storage: DictStorage) -> None:
+    listed = save(storage, replace(make_entry(CONTENT), key=make_entry(b"other").key))
+
     assert isinstance(damage_of(storage, listed), CorruptContent)
 
 
