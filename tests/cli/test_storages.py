@@ -169,7 +169,7 @@ def test_verify_names_all_that_is_damaged(folder: Path) -> None:
     lines = ran.stdout.splitlines()
     assert ran.exit_code == 1
     assert len(lines) == 5
-    assert lines[-1].endswith("4 of them damaged.")
+    assert lines[-1].endswith("bytes: 4 damaged or unreadable.")
     assert all(any(path.stem in line for line in lines[:-1]) for path in files.values())
     assert well.stem not in ran.stdout
     assert {row["key"] for row in facts["damaged"]} == {f"{path.parent.name}/{path.stem}" for path in files.values()}
@@ -283,13 +283,15 @@ def test_a_storage_that_does_not_sweep_by_itself_is_swept(monkeypatch: pytest.Mo
 
 
 def test_verify_goes_on_behind_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coatcheck.cli.storage_commands.storage_at", lambda *_, **__: _Bucket(1_000, 2_000))
+    bucket = _Bucket(2_000, 1_000)
+    monkeypatch.setattr("coatcheck.cli.storage_commands.storage_at", lambda *_, **__: bucket)
 
     ran = run("verify")
 
     assert ran.exit_code == 1
     assert ran.stdout.count("loading (_Bucket) failed: NotImplementedError") == 2
-    assert ran.stdout.endswith("Verified 2 contents, 20 bytes: 2 of them damaged.\n")
+    assert [line.split(": ")[0] for line in ran.stdout.splitlines()[:-1]] == list(bucket.kept)
+    assert ran.stdout.endswith("Verified 2 contents, 20 bytes: 2 damaged or unreadable.\n")
 
 
 def test_rm_deletes_one_scope_whole_and_no_other(folder: Path) -> None:

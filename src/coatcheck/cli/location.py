@@ -1,7 +1,9 @@
 """Which storage the user means: the one place where a path or a URL becomes a storage.
 
-a path, file:///a/path    a folder: ``FileStorage``
-s3://bucket/prefix        ``S3Storage``; address, region and credentials as for all AWS tools, from the environment
+    a path, file:///a/path    a folder: ``FileStorage``
+    s3://bucket/prefix        ``S3Storage``
+
+Address, region and credentials of a bucket come from the environment, as for all AWS tools.
 """
 
 from __future__ import annotations
@@ -79,12 +81,10 @@ def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool) -> Storage:
 
 
 def _bucket(url: str) -> Storage:
-    from urllib.parse import urlsplit  # noqa: PLC0415 - see _folder
+    from coatcheck.storage.s3 import S3Storage  # noqa: PLC0415 - see _folder
 
-    from coatcheck.storage.s3 import S3Storage  # noqa: PLC0415
-
-    parts = urlsplit(url)
+    bucket, _, prefix = url.partition("://")[2].partition("/")  # not urlsplit: a prefix may hold "?" and "#"
     try:
-        return S3Storage(parts.netloc, parts.path)
+        return S3Storage(bucket, prefix)
     except ImportError as error:
         raise CannotRun(str(error)) from None

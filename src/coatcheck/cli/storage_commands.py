@@ -108,7 +108,7 @@ def stats(
 
 @reported
 def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
-    """Read every entry and compare its checksum. What is damaged is named; nothing is changed."""
+    """Read every entry and compare its checksum. Nothing is changed."""
     from coatcheck.execution import run  # noqa: PLC0415 - see list_contents
     from coatcheck.inventory import damage  # noqa: PLC0415
 
@@ -125,9 +125,9 @@ def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False)
         rows = [{"key": entry.key, "error": message} for entry, message in damaged]
         show_json({"storage": repr(access.storage), **_counts(everything), "damaged": rows})
     else:
-        for _, message in damaged:
-            show(message)
-        outcome = f"{len(damaged):,} of them damaged" if damaged else "all as they were saved"
+        for entry, message in damaged:
+            show(f"{entry.key}: {message}")
+        outcome = f"{len(damaged):,} damaged or unreadable" if damaged else "all as they were saved"
         show(f"Verified {_amount(everything)}: {outcome}.")
     if damaged:
         raise typer.Exit(NOT_AS_EXPECTED)

@@ -71,6 +71,15 @@ def test_verify_reads_every_object(url: str, server: Server, prefix: str) -> Non
     assert key.removeprefix(f"{prefix}/v1/") in ran.stdout
 
 
+def test_a_prefix_may_hold_any_character(url: str) -> None:
+    odd = f"{url}/a#b?c d"
+
+    reference = answered("put", "--storage", odd, given=b"words")["reference"]
+
+    assert run("cat", reference, "--storage", odd).stdout == "words"
+    assert run("cat", reference, "--storage", f"{url}/a").exit_code == 1
+
+
 def test_a_bucket_that_is_not_there_is_said_on_one_line(url: str) -> None:
     ran = run("ls", "--storage", "s3://no-such-bucket/prefix")
 
