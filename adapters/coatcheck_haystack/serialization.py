@@ -81,7 +81,8 @@ def strategies_from_dict(data: Mapping[str, Any]) -> dict[str | tuple[str, ...],
 
 def _store_to_dict(store: object, owner: str) -> dict[str, Any]:
     if isinstance(store, FileStorage):
-        return {"type": _FILES, "init_parameters": {"root": str(store.root), "fsync": store.fsync}}
+        parameters = {"root": str(store.root), "fsync": store.fsync, "refresh_on_read": store.refresh_on_read}
+        return {"type": _FILES, "init_parameters": parameters}
     if isinstance(store, Offloader):
         msg = f"{owner} cannot be serialized: it has a ready Offloader. Pass the storage and the knobs instead"
         raise SerializationError(msg)

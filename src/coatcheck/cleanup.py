@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from coatcheck.errors import CoatcheckError, InvalidRequest
+from coatcheck.inventory import entries
 from coatcheck.references import scope_tag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from coatcheck.execution import Steps
     from coatcheck.storage.access import StorageAccess
     from coatcheck.storage.protocol import Listed
 
-__all__ = ("SweepLimits", "delete_scope", "sweep")
+__all__ = ("SweepLimits", "delete_scope", "overdue", "remove_unused", "sweep")
 
 GRACE_SECONDS = 3_600.0
 """``sweep`` leaves alone what was saved within the last hour: a conversation may be about to use it."""
@@ -58,14 +59,24 @@ class SweepLimits:
 
 def delete_scope(storage: StorageAccess, scope: str) -> Steps[int]:
     """Delete everything stored in ``scope``; return how many entries that were."""
-    listed = yield from _entries(storage, f"{scope_tag(scope)}/")
+    listed = yield from entries(storage, f"{scope_tag(scope)}/")
     return (yield from _delete(storage, listed))
 
 
 def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[int]:
     """Delete what is past a limit and older than an hour, the oldest first; return how many entries that were."""
-    listed = yield from _entries(storage, "")
-    past = list(_past(listed, limits, now=now))
+    past = yield from overdue(storage, limits, now=now)
+    return (yield from remove_unused(storage, past, now=now))
+
+
+def overdue(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[list[Listed]]:
+    """Return what is past a limit and older than an hour, the oldest first."""
+    listed = yield from entries(storage, "")
+    return list(_past(listed, limits, now=now))
+
+
+def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float) -> Steps[int]:
+    """Delete those of the entries that nobody has used since an hour before ``now``; return how many those were."""
     before = now - GRACE_SECONDS
     if storage.sweeps:
         answer = yield storage.sweep([entry.key for entry in past], before=before)
@@ -75,7 +86,7 @@ def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[i
     deleted = 0
     for entry in past:
         # Looking right before leaves a gap, but one of a moment instead of one as long as the whole sweep.
-        listed_now = yield from _entries(storage, entry.key)
+        listed_now = yield from entries(storage, entry.key)
         unused = [found for found in listed_now if found.key == entry.key and found.modified < before]
         deleted += yield from _delete(storage, unused)
     return deleted
@@ -108,16 +119,9 @@ def _scope_of(entry: Listed) -> str:
     return entry.key.partition("/")[0]
 
 
-def _entries(storage: StorageAccess, prefix: str) -> Steps[list[Listed]]:
-    answer = yield storage.entries(prefix)
-    if isinstance(answer, CoatcheckError):
-        raise answer
-    return list(cast("Iterable[Listed]", answer))
-
-
-def _delete(storage: StorageAccess, entries: Sequence[Listed]) -> Steps[int]:
-    for entry in entries:
+def _delete(storage: StorageAccess, doomed: Sequence[Listed]) -> Steps[int]:
+    for entry in doomed:
         answer = yield storage.delete(entry.key)
         if isinstance(answer, CoatcheckError):
             raise answer
-    return len(entries)
+    return len(doomed)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Reference",
+    "begin_digest",
     "canonical_reference",
     "content_digest",
     "find_references",
@@ -89,10 +90,16 @@ class Reference:
 
 def content_digest(content_type: str, data: bytes) -> str:
     """Return the full SHA-256, 64 hex digits, over content type and bytes."""
-    digest = hashlib.sha256(content_type.encode("utf-8", "surrogatepass"))
-    digest.update(b"\0")
+    digest = begin_digest(content_type)
     digest.update(data)
     return digest.hexdigest()
+
+
+def begin_digest(content_type: str) -> hashlib._Hash:
+    """Return the digest of a content of this type whose bytes are still to come."""
+    digest = hashlib.sha256(content_type.encode("utf-8", "surrogatepass"))
+    digest.update(b"\0")
+    return digest
 
 
 def scope_tag(scope: str) -> str:

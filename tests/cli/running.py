@@ -1,18 +1,28 @@
-"""What the tests of the command line share: running a command in this process, and small data in place of megabytes."""
+"""What the tests of the command line share: ways to run a command, and small data in place of megabytes."""
 
 from __future__ import annotations
 
 import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from typer.testing import CliRunner
 
 from coatcheck.cli.app import app
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from typer.testing import Result
+
+SCRIPT = Path(sys.executable).with_name("coatcheck")
+"""The command as it was installed."""
 
 LIBRARY = {
     "abc.py": "class Other:\n    pass\n",
@@ -20,9 +30,73 @@ LIBRARY = {
 }
 
 
-def run(*arguments: str | Path) -> Result:
-    """Run ``coatcheck`` with these arguments, on a screen of 80 columns that is no terminal."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "80", "TERM": "dumb"})
+def run(*arguments: str | Path, given: bytes = b"", env: dict[str, str] | None = None) -> Result:
+    """Run ``coatcheck`` with these arguments and this input, on a screen of 80 columns that is no terminal."""
+    settings: dict[str, str | None] = {"COLUMNS": "80", "TERM": "dumb", **(env or {})}
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=given, env=settings)
+
+
+def answered(*arguments: str | Path, given: bytes = b"") -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Run a command with ``--json`` that must succeed, and return what it prints."""
+    ran = run(*arguments, "--json", given=given)
+    assert ran.exit_code == 0, ran.output
+    return json.loads(ran.stdout)
+
+
+def piped(*arguments: str | Path, given: bytes = b"", **settings: Any) -> subprocess.CompletedProcess[bytes]:  # noqa: ANN401 - those of subprocess
+    """Run the installed command in a process of its own, with pipes for input and output."""
+    return subprocess.run([SCRIPT, *arguments], input=given, capture_output=True, check=False, **settings)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a person at a terminal saw."""
+
+    exit_code: int
+    screen: str
+
+
+def at_terminal(*arguments: str | Path, typed: str = "", input_too: bool = True) -> Seen:
+    """Run a command in this process at a real terminal of 24 lines of 80 characters; ``typed`` is what is typed there.
+
+    Its input is the terminal unless ``input_too`` is false, and then it is ``typed``.
+    """
+    import fcntl  # noqa: PLC0415 - not on Windows, and neither are the others
+    import pty  # noqa: PLC0415
+    import termios  # noqa: PLC0415
+
+    outside, inside = pty.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    seen = bytearray()
+
+    def watch() -> None:
+        with suppress(OSError):  # how Linux says that nobody has the terminal open any more
+            while part := os.read(outside, 65_536):
+                seen.extend(part)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with ExitStack() as stack:
+        screen = stack.enter_context(os.fdopen(inside, "w", encoding="utf-8"))
+        errors = stack.enter_context(os.fdopen(os.dup(inside), "w", encoding="utf-8"))
+        if input_too:
+            keyboard = stack.enter_context(os.fdopen(os.dup(inside), encoding="utf-8"))
+            os.write(outside, typed.encode())
+        else:
+            read, write = os.pipe()
+            os.write(write, typed.encode())
+            os.close(write)
+            keyboard = stack.enter_context(os.fdopen(read, encoding="utf-8"))
+        for name, stream in (("stdout", screen), ("stderr", errors), ("stdin", keyboard)):
+            stack.enter_context(mock.patch.object(sys, name, stream))
+        try:
+            app([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = ended.code
+    watcher.join()
+    os.close(outside)
+    assert isinstance(code, int)
+    return Seen(code, seen.decode().replace("\r\n", "\n"))
 
 
 def facts(*arguments: str | Path) -> dict[str, Any]:

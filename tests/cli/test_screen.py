@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 from coatcheck.cli.demo_report import DemoReport, PartReport, Retrieval
-from coatcheck.cli.screen import printable, show_end, show_part, working
+from coatcheck.cli.printing import printable
+from coatcheck.cli.screen import show_end, show_part, working
 
 PART = PartReport(
     title="Text",

@@ -563,3 +563,19 @@ def test_a_storage_says_where_it_is_and_whether_it_waits_for_the_disk(tmp_path: 
     storage = FileStorage(tmp_path / "artifacts", fsync=True)
 
     assert (storage.root, storage.fsync) == (tmp_path / "artifacts", True)
+
+
+def test_whoever_only_looks_does_not_refresh(storage: FileStorage, root: Path, entry: Entry) -> None:
+    save(storage, entry)
+    path = storage.local_path(entry.key, content_type=entry.content_type)
+    looking = FileStorage(root, refresh_on_read=False)
+
+    os.utime(path, (1_000, 1_000))
+    looking.load(entry.key)
+    looking.load_range(entry.key, start=0, length=1)
+    assert path.stat().st_mtime == 1_000
+    save(looking, entry)
+    assert path.stat().st_mtime > 1_000
+    os.utime(path, (1_000, 1_000))
+    storage.load_range(entry.key, start=0, length=1)
+    assert path.stat().st_mtime > 1_000

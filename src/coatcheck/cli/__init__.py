@@ -7,11 +7,13 @@ of them does is in modules of its own, such as ``demo``, loaded when the command
 from __future__ import annotations
 
 import io
+import logging
 import sys
 
 __all__ = ("main",)
 
-_EXTRA = frozenset({"rich", "typer"})
+_EXTRA = "typer"
+"""What tells whether the extra is installed; it brings rich itself."""
 
 
 def main() -> None:
@@ -19,11 +21,12 @@ def main() -> None:
     try:
         from coatcheck.cli.app import app  # noqa: PLC0415 - needs the extra
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in _EXTRA:
+        if (error.name or "").partition(".")[0] != _EXTRA:
             raise
         sys.stderr.write('coatcheck: the command line needs its extra: pip install "coatcheck[cli]"\n')
         raise SystemExit(2) from None
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every terminal or pipe can write what data holds
+    logging.getLogger("coatcheck").addHandler(logging.NullHandler())  # what it warns of, a command says on one line
     app()

@@ -1,44 +1,35 @@
-"""The commands of ``coatcheck``: their arguments, their help, their exit codes.
+"""The commands of ``coatcheck``, one line for each, and what they share.
 
-A command checks its arguments, calls the module that does the work, and hands what comes of it to ``screen``, or prints
-it as JSON. Whatever is heavy is imported inside the command, so that ``--help`` is quick.
+What a command takes and does is in the module that it comes from. Those are imported for their arguments alone: the
+libraries behind them are loaded when a command runs, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
 
-from importlib import metadata
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from coatcheck.cli.failure import CannotRun
-from coatcheck.cli.screen import printable, show_end, show_part, show_start, working
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from coatcheck.cli.demo_report import DemoReport, PartReport
+from coatcheck.cli.content_commands import cat, get, put, show_content
+from coatcheck.cli.demo_command import demo
+from coatcheck.cli.failure import DONE
+from coatcheck.cli.storage_commands import list_contents, remove, stats, sweep, verify
 
 __all__ = ("app",)
-
-DONE, NOT_AS_EXPECTED, COULD_NOT_RUN = 0, 1, 2
-"""The exit codes of every command. Typer, too, ends with the last where arguments are wrong."""
-
-_SCRIPTED = "scripted"
 
 app = typer.Typer(
     name="coatcheck",
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a bug shows Python's own traceback, without the values of variables
+    rich_markup_mode=None,  # panels need twice the lines, so help would not fit a screen, and half a second
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 done but something is not as it should be, 2 could not run.",
 )
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
     if wanted:
+        from importlib import metadata  # noqa: PLC0415 - not for --help
+
         typer.echo(f"coatcheck {metadata.version('coatcheck')}")
         raise typer.Exit(DONE)
 
@@ -50,86 +41,19 @@ def coatcheck(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Keep big tool results out of an agent's context: saved whole, shown as a preview, read back on demand."""
+    """Keep big tool results out of an agent's context, and read them back.
 
-
-@app.command(epilog="Exit codes: 0 answered from the data, 1 answered wrong, 2 could not run.")
-def demo(
-    *,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--input",
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            help="Your own file, text or JSON, as the tool's result.",
-        ),
-    ] = None,
-    storage: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", file_okay=False, help="Where to store; by default a new folder for temporary files."
-        ),
-    ] = None,
-    max_result_tokens: Annotated[
-        int,
-        typer.Option(metavar="N", min=100, max=100_000, help="A tool result above N tokens leaves the conversation."),
-    ] = 2_500,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="A real model, such as openai:gpt-5-mini, with its key in the environment."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
-) -> None:
-    """Run a real LangChain agent whose tool returns megabytes, and see it answer from them.
-
-    No key, no server: a scripted model asks, reads back and answers. The answer is checked against the data.
+    Exit codes: 0 done, 1 not there or not as it should be, 2 could not run.
     """
-    console = Console(highlight=False, quiet=as_json)
-    try:
-        report = _run_demo(console, file, storage, max_result_tokens=max_result_tokens, model=model)
-    except CannotRun as error:
-        typer.echo(f"coatcheck: {printable(str(error))}", err=True)
-        raise typer.Exit(COULD_NOT_RUN) from None
-    if as_json:
-        typer.echo(report.as_json())
-    raise typer.Exit(DONE if report.verified else NOT_AS_EXPECTED)
 
 
-def _run_demo(
-    console: Console, file: Path | None, storage: Path | None, *, max_result_tokens: int, model: str | None
-) -> DemoReport:
-    """Run the demo, and show each part as soon as it is there.
-
-    Raises:
-        CannotRun: an extra, the data or the model is missing.
-
-    """
-    with working(console, "Loading LangChain ..."):
-        try:
-            from coatcheck.cli.demo import Demo  # noqa: PLC0415 - needs the extra langgraph, and seconds
-        except ImportError as error:
-            msg = f'the demo runs a LangChain agent ({error}): pip install "coatcheck[cli,langgraph]"'
-            raise CannotRun(msg) from error
-    from coatcheck.cli.demo_builtin import builtin_cases  # noqa: PLC0415 - only this command needs them
-    from coatcheck.cli.demo_input import input_case  # noqa: PLC0415
-    from coatcheck.cli.demo_report import DemoReport  # noqa: PLC0415
-
-    cases = builtin_cases() if file is None else iter([input_case(file)])
-    agent = Demo(storage, max_result_tokens=max_result_tokens, model=model)
-    show_start(console, model or _SCRIPTED)
-    parts = tuple(_shown_one_by_one(console, map(agent.run, cases)))
-    report = DemoReport(model=model or _SCRIPTED, storage=str(agent.folder), parts=parts)
-    show_end(console, report)
-    return report
-
-
-def _shown_one_by_one(console: Console, parts: Iterator[PartReport]) -> Iterator[PartReport]:
-    while True:
-        with working(console, "Running the agent ..."):
-            part = next(parts, None)
-        if part is None:
-            return
-        show_part(console, part)
-        yield part
+app.command("put", epilog="Exit codes: 0 stored, 2 not stored.")(put)
+app.command("get", epilog="Exit codes: 0 answered, 1 no such content, 2 could not run.")(get)
+app.command("cat", epilog="Exit codes: 0 written, 1 no such content, or damaged, 2 could not run.")(cat)
+app.command("show", epilog="Exit codes: 0 shown, 1 no such content, 2 could not run.")(show_content)
+app.command("ls", epilog="Exit codes: 0 listed, 2 could not run.")(list_contents)
+app.command("stats", epilog="Exit codes: 0 counted, 2 could not run.")(stats)
+app.command("verify", epilog="Exit codes: 0 all well, 1 something is damaged or unreadable, 2 could not run.")(verify)
+app.command("sweep", epilog="Exit codes: 0 done, 2 could not run.")(sweep)
+app.command("rm", epilog="Exit codes: 0 deleted, 1 not confirmed, 2 could not run.")(remove)
+app.command("demo", epilog="Exit codes: 0 answered from the data, 1 answered wrong, 2 could not run.")(demo)

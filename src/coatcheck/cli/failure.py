@@ -1,12 +1,70 @@
-"""Why a command could not run, in words for people.
+"""How a command ends: its exit code, and what went wrong on one line for people.
 
-One class for all commands: ``app`` prints its message on one line and ends with exit code 2.
+Every command is wrapped here, so that an error of the user, of a storage or of a closed pipe never shows a traceback. A
+bug of ours does, without the values of variables.
 """
 
 from __future__ import annotations
 
-__all__ = ("CannotRun",)
+import os
+import sys
+from contextlib import suppress
+from functools import wraps
+from typing import TYPE_CHECKING, NoReturn, ParamSpec
+
+import typer
+
+from coatcheck.cli.printing import complain
+from coatcheck.errors import CoatcheckError, CorruptContent, ReferenceNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("COULD_NOT_RUN", "DONE", "NOT_AS_EXPECTED", "CannotRun", "reported")
+
+Arguments = ParamSpec("Arguments")
+
+DONE, NOT_AS_EXPECTED, COULD_NOT_RUN = 0, 1, 2
+"""The exit codes of every command. Typer, too, ends with the last where arguments are wrong."""
+
+READER_WENT_AWAY = 141
+"""What shells show of programs whose reader closed the pipe: 128 and the number of SIGPIPE."""
 
 
 class CannotRun(Exception):
     """Something that the command needs is missing or wrong. The message says what, and what to do."""
+
+
+def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Return ``command`` with its errors on one line of standard error, and its exit code accordingly."""
+
+    @wraps(command)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()  # here, because what fails when the interpreter ends cannot be reported
+        except (ReferenceNotFound, CorruptContent) as error:
+            _end(NOT_AS_EXPECTED, str(error))
+        except (CannotRun, CoatcheckError) as error:
+            _end(COULD_NOT_RUN, str(error))
+        except BrokenPipeError:
+            _give_up_output()
+            raise typer.Exit(READER_WENT_AWAY) from None
+        except OSError as error:  # storages have errors of their own, so this is standard input or output
+            _give_up_output()
+            _end(COULD_NOT_RUN, f"standard input or output failed: {error.strerror}")
+
+    return run
+
+
+def _end(code: int, message: str) -> NoReturn:
+    complain(f"coatcheck: {message}")
+    raise typer.Exit(code) from None
+
+
+def _give_up_output() -> None:
+    """Let what is still buffered go nowhere: the interpreter writes it at its end, and would complain."""
+    with suppress(OSError):  # a test's standard output is no file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

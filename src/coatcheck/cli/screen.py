@@ -15,6 +15,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from coatcheck.cli.printing import printable
+
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from coatcheck.cli.demo_report import DemoReport, PartReport, Retrieval
 
-__all__ = ("printable", "show_end", "show_part", "show_start", "working")
+__all__ = ("show_end", "show_part", "show_start", "working")
 
 _HEAD_LINES, _TAIL_LINES = 9, 2
 """Shown of what went into the conversation; the rest is in the stored file."""
@@ -71,12 +73,6 @@ def show_end(console: Console, report: DemoReport) -> None:
 def working(console: Console, what: str) -> AbstractContextManager[object]:
     """Return a context in which people see that something goes on; nothing of it is written to a file or a pipe."""
     return console.status(what) if console.is_terminal else nullcontext()
-
-
-def printable(text: str) -> str:
-    """Return foreign text without what would steer a terminal; line ends stay, tabs become blanks."""
-    plain = text.replace("\r\n", "\n").expandtabs(4)
-    return "".join(character if character.isprintable() or character == "\n" else "·" for character in plain)
 
 
 def _rows(*rows: tuple[str, str | Text]) -> Table:

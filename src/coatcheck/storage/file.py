@@ -64,12 +64,13 @@ class FileStorage:
     error.
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, refresh_on_read: bool = True) -> None:
         """Choose the folder; it is made at the first save.
 
         Args:
             root: the folder. It may hold other programs' files: only its ``v1`` is used.
             fsync: wait until content and names are on the disk before a save returns.
+            refresh_on_read: whether reading counts as use, for sweeps; False for whoever only looks through everything.
 
         Raises:
             InvalidRequest: an argument is no path, or no yes or no.
@@ -80,6 +81,7 @@ class FileStorage:
             raise InvalidRequest(msg)
         self._root = Path(os.fspath(root)).expanduser().absolute()
         self._fsync = require_flag("fsync", fsync)
+        self._refresh_on_read = require_flag("refresh_on_read", refresh_on_read)
 
     def __repr__(self) -> str:
         return f"FileStorage({str(self._root)!r})"
@@ -93,6 +95,11 @@ class FileStorage:
     def fsync(self) -> bool:
         """Whether a save waits for the disk."""
         return self._fsync
+
+    @property
+    def refresh_on_read(self) -> bool:
+        """Whether reading counts as use."""
+        return self._refresh_on_read
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Save an entry whole or not at all; one that is there already only has its time refreshed.
@@ -127,7 +134,7 @@ class FileStorage:
             self._name(folder, temporary, digest, size=len(content), content_type=content_type, metadata=metadata)
 
     def load(self, key: str) -> Stored | None:
-        """Return the whole entry, or None; a read refreshes its time as a save does.
+        """Return the whole entry, or None; a read refreshes its time as a save does, if it is to.
 
         Raises:
             CorruptContent: what describes the content is damaged, or something else has the name of a file.
@@ -282,8 +289,9 @@ class FileStorage:
                     return None
                 name = digest + _extension(description["content_type"])
                 content = folder.read(name, start=start, length=length)
-                with suppress(OSError):  # what a disk that takes no writes holds can still be read
-                    folder.touch(name)
+                if self._refresh_on_read:
+                    with suppress(OSError):  # what a disk that takes no writes holds can still be read
+                        folder.touch(name)
         if content is None:
             return None
         return Stored(

@@ -123,14 +123,15 @@ def test_what_haystacks_own_hook_wrote_down_loads_with_the_type_changed(tmp_path
 
 
 def test_a_hook_over_files_of_our_own_is_written_down(tmp_path: Path) -> None:
-    hook = ToolResultOffloadHook(FileStorage(tmp_path, fsync=True), max_result_tokens=700)
+    hook = ToolResultOffloadHook(FileStorage(tmp_path, fsync=True, refresh_on_read=False), max_result_tokens=700)
     state = state_of(LONG)
 
     loaded = ToolResultOffloadHook.from_dict(hook.to_dict())
     hook.run(state)
 
     assert isinstance(loaded.store, FileStorage)
-    assert (loaded.store.root, loaded.store.fsync, loaded.offload_strategies) == (tmp_path, True, None)
+    assert (loaded.store.root, loaded.store.fsync, loaded.store.refresh_on_read) == (tmp_path, True, False)
+    assert loaded.offload_strategies is None
     (reference,) = offloaded_references(state.data["messages"][-1])
     assert loaded.offloader.load(reference).text == LONG
 

@@ -1,0 +1,110 @@
+"""``coatcheck demo``: its arguments, and how its report comes to the screen, part by part.
+
+What the demo does is in ``demo`` and its neighbours, what it looks like in ``screen``; both are loaded when it runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coatcheck.cli.failure import DONE, NOT_AS_EXPECTED, CannotRun, reported
+from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
+from coatcheck.cli.printing import show_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from coatcheck.cli.demo_report import DemoReport, PartReport
+
+__all__ = ("demo",)
+
+_SCRIPTED = "scripted"
+
+
+@reported
+def demo(
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Your own file, text or JSON, as the tool's result.",
+        ),
+    ] = None,
+    storage: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", file_okay=False, help="Where to store; by default a new folder for temporary files."
+        ),
+    ] = None,
+    max_result_tokens: Annotated[
+        int,
+        typer.Option(metavar="N", min=100, max=100_000, help="A tool result above N tokens leaves the conversation."),
+    ] = 2_500,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A real model, such as openai:gpt-5-mini, with its key in the environment."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """See a real agent answer from the megabytes that its tool returns.
+
+    No key, no server: a scripted model asks, reads back and answers. The answer is checked against the data.
+    """
+    from rich.console import Console  # noqa: PLC0415 - not for --help
+
+    console = Console(highlight=False, quiet=as_json)
+    report = _run_demo(console, file, storage, max_result_tokens=max_result_tokens, model=model)
+    if as_json:
+        show_json(report.as_json())
+    raise typer.Exit(DONE if report.verified else NOT_AS_EXPECTED)
+
+
+def _run_demo(
+    console: Console, file: Path | None, storage: Path | None, *, max_result_tokens: int, model: str | None
+) -> DemoReport:
+    """Run the demo, and show each part as soon as it is there.
+
+    Raises:
+        CannotRun: an extra, the data or the model is missing.
+
+    """
+    from coatcheck.cli.screen import show_end, show_start, working  # noqa: PLC0415 - not for --help
+
+    with working(console, "Loading LangChain ..."):
+        try:
+            from coatcheck.cli.demo import Demo  # noqa: PLC0415 - needs the extra langgraph, and seconds
+        except ImportError as error:
+            msg = f'the demo runs a LangChain agent ({error}): pip install "coatcheck[cli,langgraph]"'
+            raise CannotRun(msg) from error
+    from coatcheck.cli.demo_builtin import builtin_cases  # noqa: PLC0415 - only this command needs them
+    from coatcheck.cli.demo_input import input_case  # noqa: PLC0415
+    from coatcheck.cli.demo_report import DemoReport  # noqa: PLC0415
+
+    cases = builtin_cases() if file is None else iter([input_case(file)])
+    agent = Demo(storage, max_result_tokens=max_result_tokens, model=model)
+    show_start(console, model or _SCRIPTED)
+    parts = tuple(_shown_one_by_one(console, map(agent.run, cases)))
+    report = DemoReport(model=model or _SCRIPTED, storage=str(agent.folder), parts=parts)
+    show_end(console, report)
+    return report
+
+
+def _shown_one_by_one(console: Console, parts: Iterator[PartReport]) -> Iterator[PartReport]:
+    from coatcheck.cli.screen import show_part, working  # noqa: PLC0415 - not for --help
+
+    while True:
+        with working(console, "Running the agent ..."):
+            part = next(parts, None)
+        if part is None:
+            return
+        show_part(console, part)
+        yield part

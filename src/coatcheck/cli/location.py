@@ -1,0 +1,90 @@
+"""Which storage the user means: the one place where a path or a URL becomes a storage.
+
+    a path, file:///a/path    a folder: ``FileStorage``
+    s3://bucket/prefix        ``S3Storage``
+
+Address, region and credentials of a bucket come from the environment, as for all AWS tools.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from coatcheck.cli.failure import CannotRun
+
+if TYPE_CHECKING:
+    from coatcheck.storage.protocol import Storage
+
+__all__ = ("DEFAULT_STORAGE", "STORAGE_VARIABLE", "storage_at")
+
+STORAGE_VARIABLE = "COATCHECK_STORAGE"
+
+DEFAULT_STORAGE = "~/.coatcheck"
+"""One for each user, wherever a command runs: what was put in one folder is got in another."""
+
+_URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+"""At least two characters, so that the drives of Windows are none."""
+
+
+def storage_at(location: str, *, may_be_new: bool = False, refresh_on_read: bool = True) -> Storage:
+    """Return the storage at a path or a URL.
+
+    Args:
+        location: the path or the URL.
+        may_be_new: whether a folder that is not there yet is fine; else it is a slip of the pen.
+        refresh_on_read: whether a read counts as use, where the storage minds use.
+
+    Raises:
+        CannotRun: there is no such storage, or its extra is not installed.
+        InvalidRequest: the URL of a bucket names none.
+
+    """
+    scheme = _scheme(location)
+    if scheme == "s3":
+        return _bucket(location)
+    if scheme not in {"", "file"}:
+        msg = f"{location}: no storage is known for {scheme}://; give a folder, or s3://bucket/prefix"
+        raise CannotRun(msg)
+    return _folder(_path(location), may_be_new=may_be_new, refresh_on_read=refresh_on_read)
+
+
+def _scheme(location: str) -> str:
+    found = _URL.match(location)
+    return found[1].lower() if found else ""
+
+
+def _path(location: str) -> str:
+    if not _scheme(location):
+        return location
+    from urllib.parse import urlsplit  # noqa: PLC0415 - see _folder
+    from urllib.request import url2pathname  # noqa: PLC0415
+
+    return url2pathname(urlsplit(location).path)
+
+
+def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool) -> Storage:
+    from coatcheck.storage.file import FileStorage  # noqa: PLC0415 - not for --help
+
+    try:
+        storage = FileStorage(path, refresh_on_read=refresh_on_read)
+    except RuntimeError as error:  # "~name" of nobody
+        msg = f"{path}: {error}"
+        raise CannotRun(msg) from None
+    if not may_be_new and not storage.root.is_dir():
+        msg = (
+            f"there is no folder {storage.root}; `coatcheck put` makes it,"
+            f" and --storage or {STORAGE_VARIABLE} names another storage"
+        )
+        raise CannotRun(msg)
+    return storage
+
+
+def _bucket(url: str) -> Storage:
+    from coatcheck.storage.s3 import S3Storage  # noqa: PLC0415 - see _folder
+
+    bucket, _, prefix = url.partition("://")[2].partition("/")  # not urlsplit: a prefix may hold "?" and "#"
+    try:
+        return S3Storage(bucket, prefix)
+    except ImportError as error:
+        raise CannotRun(str(error)) from None

@@ -1,0 +1,71 @@
+"""What commands write, and where: answers to standard output, all else to standard error.
+
+A file or a pipe gets content as it is. A terminal gets it without what would steer it: whatever a tool returned may
+have been made for that. Nothing is read as markup.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ("complain", "iso_time", "local_time", "printable", "progress", "show", "show_bytes", "show_json")
+
+
+def printable(text: str) -> str:
+    """Return foreign text without what would steer a terminal; line ends stay, tabs become blanks."""
+    plain = text.replace("\r\n", "\n").expandtabs(4)
+    return "".join(character if character.isprintable() or character == "\n" else "·" for character in plain)
+
+
+def show(text: str) -> None:
+    """Write ``text`` and a line end to standard output."""
+    sys.stdout.write(f"{printable(text) if sys.stdout.isatty() else text}\n")
+
+
+def show_bytes(data: bytes) -> None:
+    """Write ``data`` to standard output, exactly."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]  # with PYTHONUNBUFFERED set, one write may write a part
+
+
+def show_json(value: object) -> None:
+    """Write ``value`` to standard output as JSON, in ASCII, which is harmless everywhere."""
+    sys.stdout.write(f"{json.dumps(value, indent=2)}\n")
+
+
+def complain(message: str) -> None:
+    """Write a remark for people to standard error, on one line."""
+    sys.stderr.write(f"{printable(' '.join(message.splitlines()))}\n")
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], object]]:
+    """Show a bar on standard error while the block runs, on a terminal only; give what moves it on."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - 0.1 s that only people at a terminal wait for
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield partial(bar.advance, bar.add_task(what, total=total))
+
+
+def local_time(seconds: float) -> str:
+    """Return a time since the epoch for people, to the minute."""
+    return datetime.fromtimestamp(seconds, timezone.utc).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def iso_time(seconds: float) -> str:
+    """Return a time since the epoch for programs, in UTC."""
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")

@@ -1,0 +1,275 @@
+"""``coatcheck ls``, ``stats``, ``verify``, ``sweep`` and ``rm``: a whole storage at a time.
+
+An entry is a content, or where the lines of a large text lie; people are shown contents, and bytes are those of all
+entries. What is deleted, and what is damaged, the library decides.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
+from coatcheck.cli.location import DEFAULT_STORAGE, storage_at
+from coatcheck.cli.options import AsJson, ScopeOption, StorageOption  # noqa: TC001 - typer reads the annotations
+from coatcheck.cli.printing import complain, iso_time, local_time, progress, show, show_json
+from coatcheck.scopes import DEFAULT_SCOPE, choose_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coatcheck.storage.access import StorageAccess
+    from coatcheck.storage.protocol import Listed
+
+__all__ = ("list_contents", "remove", "stats", "sweep", "verify")
+
+_MOST_SCOPES = 15
+"""Shown of many; with the total they fit a screen. All are in the JSON."""
+
+_NAME_COLUMNS = 33
+"""What a key takes."""
+
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_BYTES = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", re.ASCII)
+
+
+@reported
+def list_contents(
+    *,
+    all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Every scope; keys in place of references.")] = False,
+    storage: StorageOption = DEFAULT_STORAGE,
+    scope: ScopeOption = DEFAULT_SCOPE,
+    as_json: AsJson = False,
+) -> None:
+    """List the contents of a scope with their references.
+
+    The last used come first. References may begin with any word, here "content":
+    the name of the tool is not stored. Keys name a scope by its digest.
+    """
+    from coatcheck.references import make_reference, scope_tag  # noqa: PLC0415 - the library is loaded when it is used
+
+    access = _open(storage)
+    chosen = choose_scope(scope, None, required=True)
+    found = _contents(_entries(access, "" if all_scopes else f"{scope_tag(chosen)}/"))
+    rows = [
+        {
+            "reference": None if all_scopes else make_reference("content", chosen, digest=entry.key.rpartition("/")[2]),
+            "key": entry.key,
+            "bytes": entry.size,
+            "modified": iso_time(entry.modified),
+        }
+        for entry in found
+    ]
+    if as_json:
+        show_json(rows)
+    elif found:
+        show(f"{'KEY' if all_scopes else 'REFERENCE':<{_NAME_COLUMNS}} {'BYTES':>15}  LAST SAVED OR USED")
+        for entry, row in zip(found, rows, strict=True):
+            show(f"{row['reference'] or entry.key:<{_NAME_COLUMNS}} {entry.size:>15,}  {local_time(entry.modified)}")
+    else:
+        complain(f"Nothing is stored {'' if all_scopes else f'in scope {scope!r} '}of {access.storage!r}.")
+
+
+@reported
+def stats(
+    *, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = DEFAULT_SCOPE, as_json: AsJson = False
+) -> None:
+    """Count what is stored, in all and by scope, the largest first.
+
+    A storage knows scopes by their digest only; yours, and the default one, are shown by name.
+    """
+    from coatcheck.references import scope_tag  # noqa: PLC0415 - see list_contents
+
+    access = _open(storage)
+    names = {scope_tag(name): name for name in (DEFAULT_SCOPE, choose_scope(scope, None, required=True))}
+    of_scope: defaultdict[str, list[Listed]] = defaultdict(list)
+    everything = _entries(access, "")
+    for entry in everything:
+        of_scope[entry.key.partition("/")[0]].append(entry)
+    largest = sorted(of_scope.items(), key=lambda item: _size(item[1]), reverse=True)
+    rows = [{"scope": names.get(tag), "scope_digest": tag, **_counts(found)} for tag, found in largest]
+    if as_json:
+        show_json({"storage": repr(access.storage), **_counts(everything), "scopes": rows})
+        return
+    show(f"{access.storage!r}")
+    show(f"{'SCOPE':<{_NAME_COLUMNS}} {'CONTENTS':>9} {'BYTES':>15}  LAST SAVED OR USED")
+    for tag, found in largest[:_MOST_SCOPES]:
+        show(_row(names.get(tag, tag), found))
+    if len(largest) > _MOST_SCOPES:
+        show(f"... and {len(largest) - _MOST_SCOPES:,} smaller ones")
+    show(_row(f"all {len(largest):,}", everything))
+
+
+@reported
+def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
+    """Read every entry and compare its checksum. Nothing is changed."""
+    from coatcheck.execution import run  # noqa: PLC0415 - see list_contents
+    from coatcheck.inventory import damage  # noqa: PLC0415
+
+    access = _open(storage)
+    everything = _entries(access, "")
+    damaged: list[tuple[Listed, str]] = []
+    with progress("Verifying", _size(everything)) as advance:
+        for entry in everything:
+            error = run(damage(access, entry))
+            if error is not None:
+                damaged.append((entry, str(error)))
+            advance(entry.size)
+    if as_json:
+        rows = [{"key": entry.key, "error": message} for entry, message in damaged]
+        show_json({"storage": repr(access.storage), **_counts(everything), "damaged": rows})
+    else:
+        for entry, message in damaged:
+            show(f"{entry.key}: {message}")
+        outcome = f"{len(damaged):,} damaged or unreadable" if damaged else "all as they were saved"
+        show(f"Verified {_amount(everything)}: {outcome}.")
+    if damaged:
+        raise typer.Exit(NOT_AS_EXPECTED)
+
+
+@reported
+def sweep(
+    *,
+    max_age: Annotated[
+        str | None, typer.Option(metavar="30d", help="Delete what was not saved or used since; s, m, h, d, w.")
+    ] = None,
+    max_bytes: Annotated[
+        str | None, typer.Option(metavar="50GB", help="Delete the oldest until so much is left; KB to TB.")
+    ] = None,
+    max_scope_bytes: Annotated[str | None, typer.Option(metavar="2GB", help="The same, in each scope.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    storage: StorageOption = DEFAULT_STORAGE,
+    as_json: AsJson = False,
+) -> None:
+    """Delete what is past a limit, the oldest first, in all scopes.
+
+    What was saved or used within the last hour stays, so agents may work on meanwhile.
+    """
+    from coatcheck.cleanup import SweepLimits, overdue, remove_unused  # noqa: PLC0415 - see list_contents
+    from coatcheck.execution import run  # noqa: PLC0415
+
+    if max_age is None and max_bytes is None and max_scope_bytes is None:
+        msg = "sweep needs a limit: --max-age, --max-bytes or --max-scope-bytes"
+        raise CannotRun(msg)
+    limits = SweepLimits(
+        max_age_seconds=_measured("--max-age", max_age, _SECONDS),
+        max_bytes=_measured("--max-bytes", max_bytes, _BYTES),
+        max_scope_bytes=_measured("--max-scope-bytes", max_scope_bytes, _BYTES),
+    )
+    access = _open(storage)
+    now = time.time()
+    past = run(overdue(access, limits, now=now))
+    deleted = 0
+    if not dry_run:
+        # A storage that sweeps by itself looks through all of itself each time, so it is asked once.
+        batches: Iterable[list[Listed]] = [past] if access.sweeps else ([entry] for entry in past)
+        with progress("Sweeping", len(past)) as advance:
+            for batch in batches:
+                deleted += run(remove_unused(access, batch, now=now))
+                advance(len(batch))
+    if as_json:
+        show_json({"storage": repr(access.storage), **_counts(past), "deleted": deleted})
+    else:
+        spared = 0 if dry_run else len(past) - deleted
+        meanwhile = f"; {spared:,} of the entries stay, because they were used meanwhile" if spared else ""
+        show(f"{'Would delete' if dry_run else 'Deleted'} {_amount(past)}{meanwhile}.")
+
+
+@reported
+def remove(
+    *,
+    scope: Annotated[str, typer.Option(metavar="SCOPE", help="Whose contents; no default, and no variable.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    storage: StorageOption = DEFAULT_STORAGE,
+    as_json: AsJson = False,
+) -> None:
+    """Delete everything that was stored in a scope. Asks first."""
+    from coatcheck.offloader import Offloader  # noqa: PLC0415 - see list_contents
+    from coatcheck.references import scope_tag  # noqa: PLC0415
+
+    access = _open(storage)
+    found = _entries(access, f"{scope_tag(choose_scope(scope, None, required=True))}/")
+    if found and not yes:
+        complain(f"This deletes {_amount(found)}, of scope {scope!r} in {access.storage!r}.")
+        _require_yes()
+    deleted = Offloader(access.storage).delete_scope(scope)
+    if as_json:
+        show_json({"scope": scope, **_counts(found), "deleted": deleted})
+    else:
+        show(f"Deleted {_amount(found)}.")
+
+
+def _require_yes() -> None:
+    """Ask for a yes, on standard error; typer's own question writes to standard output, too."""
+    sys.stderr.write("Delete them? [y/N]: ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        complain("Nothing was deleted.")
+        raise typer.Exit(NOT_AS_EXPECTED)
+
+
+def _open(location: str) -> StorageAccess:
+    """Return the storage at a location, to look through or to clean up."""
+    from coatcheck.storage.access import StorageAccess  # noqa: PLC0415 - see list_contents
+
+    return StorageAccess(storage_at(location, refresh_on_read=False))
+
+
+def _entries(access: StorageAccess, prefix: str) -> list[Listed]:
+    """Return the entries under a prefix, the last used first."""
+    from coatcheck.execution import run  # noqa: PLC0415 - see list_contents
+    from coatcheck.inventory import entries  # noqa: PLC0415
+
+    return sorted(run(entries(access, prefix)), key=lambda entry: (-entry.modified, entry.key))
+
+
+def _contents(found: Iterable[Listed]) -> list[Listed]:
+    from coatcheck.contents import is_line_index  # noqa: PLC0415 - see list_contents
+
+    return [entry for entry in found if not is_line_index(entry.key)]
+
+
+def _size(found: Iterable[Listed]) -> int:
+    return sum(entry.size for entry in found)
+
+
+def _counts(found: list[Listed]) -> dict[str, object]:
+    """Return facts for programs."""
+    modified = iso_time(max(entry.modified for entry in found)) if found else None
+    return {"contents": len(_contents(found)), "entries": len(found), "bytes": _size(found), "modified": modified}
+
+
+def _amount(found: list[Listed]) -> str:
+    """Return how much that is, for people."""
+    contents = len(_contents(found))
+    return f"{contents:,} content{'' if contents == 1 else 's'}, {_size(found):,} bytes"
+
+
+def _row(name: str, found: list[Listed]) -> str:
+    label = name if len(name) <= _NAME_COLUMNS else f"{name[: _NAME_COLUMNS - 1]}…"
+    used = local_time(max(entry.modified for entry in found)) if found else "-"
+    return f"{label:<{_NAME_COLUMNS}} {len(_contents(found)):>9,} {_size(found):>15,}  {used}"
+
+
+def _measured(option: str, text: str | None, units: dict[str, int]) -> float | None:
+    """Return the number that a text such as ``30d`` or ``1.5 GB`` means.
+
+    Raises:
+        CannotRun: it means none.
+
+    """
+    if text is None:
+        return None
+    known = {unit.lower(): factor for unit, factor in units.items()}
+    found = _AMOUNT.fullmatch(text.strip())
+    if found is None or found[2].lower() not in known:
+        named = ", ".join(unit for unit in units if unit)
+        msg = f"{option} must be a number with one of the units {named}, not {text!r}"
+        raise CannotRun(msg)
+    return float(found[1]) * known[found[2].lower()]

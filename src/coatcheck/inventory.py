@@ -1,0 +1,77 @@
+"""What a storage holds, and whether it is still what was saved, as generators of effects.
+
+Only looking belongs here: nothing is changed, and no error of one entry hides the others. What is deleted, and when,
+is decided in ``cleanup``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from coatcheck.contents import require_digest
+from coatcheck.errors import CoatcheckError, CorruptContent
+from coatcheck.references import begin_digest
+from coatcheck.storage.protocol import Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coatcheck.execution import Steps
+    from coatcheck.storage.access import StorageAccess
+    from coatcheck.storage.protocol import Listed
+
+__all__ = ("damage", "entries")
+
+PART_BYTES = 8 << 20
+"""Read at once, where the storage reads parts: memory does not grow with the entry, and a network gives it in time."""
+
+
+def entries(storage: StorageAccess, prefix: str) -> Steps[list[Listed]]:
+    """Return the entries whose key starts with ``prefix``.
+
+    Raises:
+        InvalidRequest: the storage cannot list.
+        StorageError: the storage failed.
+
+    """
+    answer = yield storage.entries(prefix)
+    if isinstance(answer, CoatcheckError):
+        raise answer
+    return list(cast("Iterable[Listed]", answer))
+
+
+def damage(storage: StorageAccess, entry: Listed) -> Steps[CoatcheckError | None]:
+    """Read a listed entry to its end; return why it is not what was saved, or cannot be read, or None if it is well.
+
+    None, too, for an entry that was deleted since it was listed.
+    """
+    key, read, digest = entry.key, 0, None
+    while True:
+        part = storage.load_range(key, start=read, length=PART_BYTES) if storage.reads_ranges else storage.load(key)
+        answer = yield part
+        if isinstance(answer, CoatcheckError):
+            return answer
+        if not isinstance(answer, Stored):
+            return (yield from _lost(storage, key))
+        digest = digest or begin_digest(answer.content_type)
+        digest.update(answer.content)
+        read += len(answer.content)
+        # The size that was found there, not the one that was saved: what was added behind the end is damage, too.
+        if not answer.content or not storage.reads_ranges or read >= entry.size:
+            break
+    try:
+        require_digest(key, digest.hexdigest(), answer.metadata)
+    except CorruptContent as error:
+        return error
+    return None
+
+
+def _lost(storage: StorageAccess, key: str) -> Steps[CoatcheckError | None]:
+    """Return what is wrong with an entry that could not be loaded: nothing, if it is no longer listed either."""
+    try:
+        listed = yield from entries(storage, key)
+    except CoatcheckError as error:
+        return error
+    if all(entry.key != key for entry in listed):
+        return None
+    return CorruptContent(f"the content under {key!r} is there, but what describes it is not")

@@ -1,0 +1,106 @@
+"""Which storage a path or a URL names, what stands in for it, and what is said where there is none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import FileStorage
+from coatcheck.cli.failure import CannotRun
+from coatcheck.cli.location import storage_at
+from tests.cli.running import answered, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def root(location: str) -> str:
+    storage = storage_at(location)
+    assert isinstance(storage, FileStorage)
+    return str(storage.root)
+
+
+def test_a_path_and_a_file_url_name_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+
+    assert root(str(folder)) == str(folder)
+    assert root(folder.as_uri()) == str(folder)
+    assert root(folder.as_uri().replace("file:", "FILE:")) == str(folder)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="HOME is what POSIX has")
+def test_by_default_it_is_a_folder_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    reference = answered("put", given=b"words")["reference"]
+
+    assert [path.name for path in tmp_path.iterdir()] == [".coatcheck"]
+    assert run("cat", reference).stdout == "words"
+    assert "[env var: COATCHECK_STORAGE; default: ~/.coatcheck]" in " ".join(run("ls", "--help").output.split())
+
+
+def test_the_option_wins_over_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COATCHECK_STORAGE", str(tmp_path / "variable"))
+
+    run("put", "--storage", tmp_path / "option", given=b"words")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["option"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("get", "x"),
+        ("cat", "x"),
+        ("show", "x"),
+        ("ls",),
+        ("stats",),
+        ("verify",),
+        ("sweep", "--max-age=1d"),
+        ("rm", "--scope=x"),
+    ],
+)
+def test_a_folder_that_is_not_there_is_a_slip_of_the_pen(command: tuple[str, ...], tmp_path: Path) -> None:
+    ran = run(*command, "--storage", tmp_path / "artefacts")
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"coatcheck: there is no folder {tmp_path / 'artefacts'}; `coatcheck put` makes it")
+    assert ran.stderr.count("\n") == 1
+    assert not (tmp_path / "artefacts").exists()
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("gopher://host/folder", "gopher://host/folder: no storage is known for gopher://"),
+        ("~no-such-user/folder", "~no-such-user/folder: Could not determine home directory"),
+    ],
+)
+def test_what_names_no_storage_is_said(location: str, said: str) -> None:
+    ran = run("ls", "--storage", location)
+
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith(f"coatcheck: {said}")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_drive_is_no_url() -> None:
+    with pytest.raises(CannotRun, match="there is no folder"):
+        storage_at("c://folder")
+
+
+def test_a_bucket_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+
+    ran = run("ls", "--storage", "s3://bucket/prefix")
+
+    assert (ran.exit_code, ran.stderr) == (
+        2,
+        'coatcheck: S3Storage needs boto3. Install it with: pip install "coatcheck[s3]"\n',
+    )

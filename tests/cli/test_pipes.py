@@ -1,0 +1,119 @@
+"""The installed command in processes of its own: pipes, full disks, what agents stored elsewhere, completion."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import SCRIPT, piped
+
+POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="pipes and devices as POSIX has them")
+
+BYTES = bytes(range(256)) * 20_000
+"""More than a pipe holds, so that a writer notices when nobody reads on."""
+
+AGENT = """
+import sys
+from coatcheck import FileStorage, Offloader, TextBlock
+text = "".join(f"record {number}: fine\\n" for number in range(50_000))
+outcome = Offloader(FileStorage(sys.argv[1])).offload([TextBlock(text)], tool_name="search", scope="thread-42")
+print(outcome.references[0])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COATCHECK_STORAGE", str(tmp_path / "artifacts"))
+    monkeypatch.delenv("COATCHECK_SCOPE", raising=False)
+    return tmp_path / "artifacts"
+
+
+def test_people_read_what_a_running_agent_stored_in_its_scope_only(folder: Path) -> None:
+    stored = subprocess.run([sys.executable, "-c", AGENT, folder], check=True, capture_output=True, text=True)
+    reference = stored.stdout.strip()
+
+    ours = piped("get", reference, "--scope", "thread-42", "--pattern", "record 31337:", "--context-lines", "0")
+    theirs = piped("get", reference, "--scope", "thread-43")
+    default = piped("cat", reference)
+
+    assert (ours.returncode, ours.stderr) == (0, b"")
+    assert b"> 31338| record 31337: fine" in ours.stdout
+    assert (theirs.returncode, theirs.stdout) == (default.returncode, default.stdout) == (1, b"")
+    assert theirs.stderr.startswith(b"coatcheck: reference not found: ")
+
+
+def test_bytes_go_through_pipes_unchanged(folder: Path) -> None:
+    put = piped("put", "--json", given=BYTES)
+    reference = put.stdout.decode().partition('"reference": "')[2].partition('"')[0]
+
+    assert (put.returncode, put.stderr) == (0, b"")
+    assert piped("cat", reference).stdout == BYTES
+
+
+@POSIX_ONLY
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_enough_ends_it_in_silence(
+    unbuffered: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    reference = piped("put", given=BYTES).stderr.split()[-1].decode()
+
+    with subprocess.Popen([SCRIPT, "cat", reference], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        assert writer.stdout
+        assert writer.stderr
+        assert writer.stdout.read(10) == BYTES[:10]
+        writer.stdout.close()
+        said = writer.stderr.read()
+
+    assert (writer.returncode, said) == (141, b"")
+
+
+@POSIX_ONLY
+def test_output_that_cannot_be_written_is_said_on_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no device that is always full")
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # so that it fails as late as it can
+    reference = piped("put", given=b"words").stderr.split()[-1].decode()
+
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run([SCRIPT, "get", reference], stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert ran.returncode == 2
+    assert ran.stderr == b"coatcheck: standard input or output failed: No space left on device\n"
+
+
+def test_a_failing_storage_leaves_one_line_and_no_log(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    ran = piped("put", "--storage", tmp_path / "file", given=b"words")
+
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith(b"coatcheck: nothing was stored: ")
+    assert ran.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("shell", "words", "offered"),
+    [
+        ("bash", "coatcheck s", "show\nstats\nsweep"),
+        ("bash", "coatcheck rm --sc", "--scope"),
+        ("fish", "coatcheck ver", "verify"),
+    ],
+)
+def test_shells_complete_commands_and_options(shell: str, words: str, offered: str) -> None:
+    asked = {
+        "_COATCHECK_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(words.count(" ")),
+        "_TYPER_COMPLETE_ARGS": words,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+
+    ran = piped(env={**os.environ, **asked})
+
+    assert ran.stdout.decode().startswith(offered)
+    assert ran.stderr == b""

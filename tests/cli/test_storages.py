@@ -1,0 +1,314 @@
+"""``ls``, ``stats``, ``verify``, ``sweep`` and ``rm`` on a folder: what they say, and what they leave there."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import Always, FileStorage, Listed, Offloader, TextBlock
+from coatcheck.cleanup import overdue
+from coatcheck.references import scope_tag
+from tests.cli.running import answered, run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from coatcheck.cleanup import SweepLimits
+    from coatcheck.execution import Steps
+    from coatcheck.storage.access import StorageAccess
+
+DAY = 86_400
+LARGE = "words of a large result\n" * 50_000
+"""More than a megabyte, so that the index of its lines is an entry of its own."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COATCHECK_STORAGE", str(tmp_path / "artifacts"))
+    monkeypatch.delenv("COATCHECK_SCOPE", raising=False)
+    return tmp_path / "artifacts"
+
+
+def store(folder: Path, *texts: str, scope: str = "default", days: float = 0) -> list[str]:
+    """Store texts that were last used so many days ago; return their references."""
+    storage = FileStorage(folder)
+    offloader = Offloader(storage)
+    references = []
+    for text in texts:
+        before = {entry.key for entry in storage.entries("")}
+        outcome = offloader.offload([TextBlock(text)], tool_name="search", scope=scope, policy=Always())
+        references += [reference.id for reference in outcome.references]
+        for entry in storage.entries(""):
+            if entry.key not in before:
+                age(storage, entry.key, days)
+    return references
+
+
+def age(storage: FileStorage, key: str, days: float) -> None:
+    for content_type in ("text/plain", "application/json"):
+        path = storage.local_path(key, content_type=content_type)
+        if path.exists():
+            os.utime(path, (time.time() - days * DAY,) * 2)
+
+
+def keys(folder: Path) -> set[str]:
+    return {entry.key for entry in FileStorage(folder).entries("")}
+
+
+def test_ls_gives_references_that_get_takes_the_last_used_first(folder: Path) -> None:
+    store(folder, "old words", days=3)
+    store(folder, LARGE, days=1)
+    store(folder, "other words", scope="other")
+
+    rows = answered("ls")
+    lines = run("ls").stdout.splitlines()
+
+    assert [row["bytes"] for row in rows] == [len(LARGE), 9]
+    assert [run("get", row["reference"], "--lines", "1:1").exit_code for row in rows] == [0, 0]
+    assert lines[0].split() == ["REFERENCE", "BYTES", "LAST", "SAVED", "OR", "USED"]
+    assert [line.split()[:2] for line in lines[1:]] == [
+        [rows[0]["reference"], f"{len(LARGE):,}"],
+        [rows[1]["reference"], "9"],
+    ]
+    assert max(map(len, lines)) <= 80
+
+
+def test_ls_of_all_scopes_gives_keys(folder: Path) -> None:
+    store(folder, "words")
+    store(folder, "words", scope="other")
+
+    rows = answered("ls", "--all-scopes")
+
+    assert {row["key"] for row in rows} == keys(folder)
+    assert {row["reference"] for row in rows} == {None}
+    assert all(key in run("ls", "--all-scopes").stdout for key in keys(folder))
+
+
+def test_an_empty_scope_is_said_beside_the_answer(folder: Path) -> None:
+    store(folder, "words")
+
+    ran = run("ls", "--scope", "other")
+
+    assert (ran.exit_code, ran.stdout) == (0, "")
+    assert ran.stderr == f"Nothing is stored in scope 'other' of FileStorage('{folder}').\n"
+    assert answered("ls", "--scope", "other") == []
+
+
+def test_stats_count_contents_and_bytes_by_scope(folder: Path) -> None:
+    store(folder, "words", "more words")
+    store(folder, LARGE, scope="thread-1")
+    index = sum(entry.size for entry in FileStorage(folder).entries("") if entry.key.endswith("-lines"))
+
+    facts = answered("stats")
+    lines = run("stats", "--scope", "thread-1").stdout.splitlines()
+
+    assert index > 0
+    assert (facts["contents"], facts["entries"], facts["bytes"]) == (3, 4, 15 + len(LARGE) + index)
+    assert [(row["scope"], row["scope_digest"], row["contents"], row["bytes"]) for row in facts["scopes"]] == [
+        (None, scope_tag("thread-1"), 1, len(LARGE) + index),
+        ("default", scope_tag("default"), 2, 15),
+    ]
+    assert [line.split()[0] for line in lines[2:]] == ["thread-1", "default", "all"]
+    assert lines[-1].split()[:4] == ["all", "2", "3", f"{15 + len(LARGE) + index:,}"]
+    assert scope_tag("thread-1") in run("stats").stdout
+
+
+def test_stats_show_the_largest_scopes_and_name_only_what_fits(folder: Path) -> None:
+    store(folder, "the largest of them", scope="s" * 100)
+    for number in range(20):
+        store(folder, f"words {number}", scope=f"thread-{number}")
+
+    lines = run("stats", "--scope", "s" * 100).stdout.splitlines()
+
+    assert len(lines) == 2 + 15 + 2
+    assert lines[2].startswith("s" * 32 + "…")
+    assert "... and 6 smaller ones" in lines
+    assert max(map(len, lines[1:])) <= 80
+    assert len(answered("stats")["scopes"]) == 21
+
+
+def test_stats_of_nothing(folder: Path) -> None:
+    folder.mkdir()
+
+    facts = answered("stats")
+
+    assert (facts["contents"], facts["bytes"], facts["modified"], facts["scopes"]) == (0, 0, None, [])
+    assert run("stats").stdout.splitlines()[-1].split() == ["all", "0", "0", "0", "-"]
+
+
+def test_verify_finds_everything_well_and_changes_nothing(folder: Path) -> None:
+    store(folder, "words", LARGE, days=3)
+    before = {entry.key: entry.modified for entry in FileStorage(folder).entries("")}
+
+    ran = run("verify")
+
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("Verified 2 contents, ")
+    assert ran.stdout.endswith(" bytes: all as they were saved.\n")
+    assert {entry.key: entry.modified for entry in FileStorage(folder).entries("")} == before
+
+
+def test_verify_names_all_that_is_damaged(folder: Path) -> None:
+    store(folder, "well", "to be changed", "to be shortened", "to lose its description", "to be described by nonsense")
+    files = {path.read_text(): path for path in folder.rglob("*.txt")}
+    well = files.pop("well")
+    changed, shortened, undescribed, nonsense = files.values()
+    changed.write_bytes(changed.read_bytes().swapcase())
+    shortened.write_bytes(shortened.read_bytes()[:-1])
+    undescribed.with_suffix(".entry.json").unlink()
+    nonsense.with_suffix(".entry.json").write_text("nonsense")
+
+    ran = run("verify")
+    facts = json.loads(run("verify", "--json").stdout)
+
+    lines = ran.stdout.splitlines()
+    assert ran.exit_code == 1
+    assert len(lines) == 5
+    assert lines[-1].endswith("bytes: 4 damaged or unreadable.")
+    assert all(any(path.stem in line for line in lines[:-1]) for path in files.values())
+    assert well.stem not in ran.stdout
+    assert {row["key"] for row in facts["damaged"]} == {f"{path.parent.name}/{path.stem}" for path in files.values()}
+
+
+def test_sweep_by_age_deletes_and_says_how_much(folder: Path) -> None:
+    store(folder, "old words", LARGE, days=40)
+    (kept,) = store(folder, "words", days=20)
+
+    would = run("sweep", "--max-age", "30d", "--dry-run")
+    left_by_dry_run = keys(folder)
+    ran = run("sweep", "--max-age", "30d")
+
+    assert len(left_by_dry_run) == 4
+    assert would.stdout.startswith("Would delete 2 contents, ")
+    assert ran.stdout == would.stdout.replace("Would delete", "Deleted")
+    assert len(keys(folder)) == 1
+    assert run("cat", kept).stdout == "words"
+
+
+@pytest.mark.parametrize(
+    ("option", "amount", "deleted"),
+    [
+        ("--max-bytes", "20", 2),
+        ("--max-bytes", "0.03KB", 1),
+        ("--max-bytes", "1 gb", 0),
+        ("--max-scope-bytes", "25", 1),
+        ("--max-age", "36h", 2),
+        ("--max-age", "2w", 0),
+        ("--max-age", "129600s", 2),
+        ("--max-age", "2160m", 2),
+    ],
+)
+def test_limits_are_taken_with_their_units(option: str, amount: str, deleted: int, folder: Path) -> None:
+    store(folder, "a" * 10, days=4)
+    store(folder, "b" * 10, days=3)
+    store(folder, "c" * 10, days=1)
+    store(folder, "d" * 10, scope="other")
+
+    facts = answered("sweep", option, amount)
+
+    assert (facts["deleted"], facts["contents"]) == (deleted, deleted)
+    assert len(keys(folder)) == 4 - deleted
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "sweep needs a limit: --max-age, --max-bytes or --max-scope-bytes"),
+        (("--max-age", "30"), "--max-age must be a number with one of the units s, m, h, d, w, not '30'"),
+        (("--max-age", "-1d"), "--max-age must be a number with one of the units s, m, h, d, w, not '-1d'"),
+        (("--max-bytes", "5XB"), "--max-bytes must be a number with one of the units KB, MB, GB, TB, not '5XB'"),
+        (("--max-scope-bytes", "much"), "--max-scope-bytes must be a number"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(options: tuple[str, ...], said: str, folder: Path) -> None:
+    store(folder, "words", days=40)
+
+    ran = run("sweep", *options)
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"coatcheck: {said}")
+    assert len(keys(folder)) == 1
+
+
+def test_what_was_used_while_sweeping_stays_and_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used, _ = store(folder, "used meanwhile", "old words", days=40)
+
+    def then_used(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[Sequence[Listed]]:
+        past = yield from overdue(storage, limits, now=now)
+        Offloader(FileStorage(folder)).load(used)
+        return past
+
+    monkeypatch.setattr("coatcheck.cleanup.overdue", then_used)
+
+    ran = run("sweep", "--max-age", "30d")
+
+    assert ran.stdout == "Deleted 2 contents, 23 bytes; 1 of the entries stay, because they were used meanwhile.\n"
+    assert run("cat", used).stdout == "used meanwhile"
+
+
+class _Bucket:
+    """Lists, loads and deletes as a bucket does: it does not sweep by itself."""
+
+    def __init__(self, *modified: float) -> None:
+        self.kept = {f"{number:016x}/{number:016x}": time for number, time in enumerate(modified)}
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    def load(self, key: str) -> None:
+        raise NotImplementedError
+
+    def entries(self, prefix: str) -> list[Listed]:
+        return [
+            Listed(key=key, size=10, modified=modified) for key, modified in self.kept.items() if key.startswith(prefix)
+        ]
+
+    def delete(self, key: str) -> None:
+        del self.kept[key]
+
+
+def test_a_storage_that_does_not_sweep_by_itself_is_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = _Bucket(1_000, 2_000, time.time())
+    monkeypatch.setattr("coatcheck.cli.storage_commands.storage_at", lambda *_, **__: bucket)
+
+    ran = run("sweep", "--max-age", "1d")
+
+    assert (ran.exit_code, ran.stdout) == (0, "Deleted 2 contents, 20 bytes.\n")
+    assert len(bucket.kept) == 1
+
+
+def test_verify_goes_on_behind_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = _Bucket(2_000, 1_000)
+    monkeypatch.setattr("coatcheck.cli.storage_commands.storage_at", lambda *_, **__: bucket)
+
+    ran = run("verify")
+
+    assert ran.exit_code == 1
+    assert ran.stdout.count("loading (_Bucket) failed: NotImplementedError") == 2
+    assert [line.split(": ")[0] for line in ran.stdout.splitlines()[:-1]] == list(bucket.kept)
+    assert ran.stdout.endswith("Verified 2 contents, 20 bytes: 2 damaged or unreadable.\n")
+
+
+def test_rm_deletes_one_scope_whole_and_no_other(folder: Path) -> None:
+    store(folder, "words", LARGE, scope="mine")
+    (kept,) = store(folder, "words", scope="yours")
+
+    facts = answered("rm", "--scope", "mine", "--yes")
+
+    assert (facts["contents"], facts["deleted"]) == (2, 3)
+    assert len(keys(folder)) == 1
+    assert run("cat", kept, "--scope", "yours").stdout == "words"
+
+
+def test_rm_takes_no_scope_from_the_environment(folder: Path) -> None:
+    store(folder, "words")
+
+    ran = run("rm", "--yes", env={"COATCHECK_SCOPE": "default"})
+
+    assert ran.exit_code == 2
+    assert len(keys(folder)) == 1

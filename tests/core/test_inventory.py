@@ -1,0 +1,164 @@
+"""Looking through a storage: what is well, what is damaged, what cannot be read, and what went meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coatcheck import CorruptContent, InMemoryStorage, InvalidRequest, Listed, StorageError, Stored, inventory
+from coatcheck.execution import run
+from coatcheck.inventory import damage, entries
+from coatcheck.storage.access import StorageAccess
+from coatcheck.testing.samples import make_entry
+from tests.core.storages import AsyncDictStorage, DictStorage, RangeStorage
+
+if TYPE_CHECKING:
+    from coatcheck import CoatcheckError
+    from coatcheck.testing.samples import Entry
+
+CONTENT = bytes(range(250)) * 8
+"""Two whole parts."""
+
+
+@pytest.fixture(params=[DictStorage, RangeStorage])
+def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> DictStorage:
+    """Give a storage that is read whole, and one that is read in parts of 1,000 bytes."""
+    monkeypatch.setattr(inventory, "PART_BYTES", 1_000)
+    made: DictStorage = request.param()
+    return made
+
+
+def save(storage: Any, entry: Entry) -> Listed:  # noqa: ANN401 - sync, async, whole or in parts
+    (storage.inner if isinstance(storage, AsyncDictStorage) else storage).save(
+        entry.key, entry.content, content_type=entry.content_type, metadata=entry.metadata
+    )
+    return Listed(key=entry.key, size=len(entry.content), modified=0)
+
+
+def damage_of(storage: object, listed: Listed) -> CoatcheckError | None:
+    return run(damage(StorageAccess(storage), listed))
+
+
+@pytest.mark.parametrize("size", [0, 1, 999, 1_000, 1_001, 2_000])
+def test_what_was_saved_is_well_at_every_size(size: int, storage: DictStorage) -> None:
+    listed = save(storage, make_entry(CONTENT[:size]))
+
+    assert damage_of(storage, listed) is None
+    assert storage.bytes_loaded == size
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        b"",
+        CONTENT[:-1],
+        CONTENT + b"!" * 960,
+        CONTENT[:1_999] + b"!" + CONTENT[2_000:],
+        CONTENT[:500],
+        b"!" + CONTENT[1:],
+    ],
+    ids=["emptied", "shortened", "lengthened", "changed", "cut", "begins otherwise"],
+)
+def test_every_change_of_the_bytes_is_found(changed: bytes, storage: DictStorage) -> None:
+    entry = make_entry(CONTENT)
+    listed = save(storage, entry)
+    # As a folder has it: what describes the content still says the old size, the listing says the new one.
+    storage.kept[entry.key] = replace(storage.kept[entry.key], content=changed)
+
+    found = damage_of(storage, replace(listed, size=len(changed)))
+
+    assert isinstance(found, CorruptContent)
+    assert entry.key in str(found)
+
+
+def test_another_type_or_digest_is_found(storage: DictStorage) -> None:
+    entry = make_entry(CONTENT)
+    listed = save(storage, entry)
+    kept = storage.kept[entry.key]
+
+    storage.kept[entry.key] = replace(kept, content_type="image/png")
+    assert isinstance(damage_of(storage, listed), CorruptContent)
+    storage.kept[entry.key] = replace(kept, metadata={**kept.metadata, "sha256": "0" * 64})
+    assert isinstance(damage_of(storage, listed), CorruptContent)
+
+
+def test_what_was_saved_under_another_key_is_found(storage: DictStorage) -> None:
+    listed = save(storage, replace(make_entry(CONTENT), key=make_entry(b"other").key))
+
+    assert isinstance(damage_of(storage, listed), CorruptContent)
+
+
+def test_an_index_of_lines_is_checked_by_its_own_digest(storage: DictStorage) -> None:
+    index = make_entry(b"index")
+    listed = save(storage, replace(index, key=f"{make_entry(b'content').key}-lines"))
+
+    assert damage_of(storage, listed) is None
+    storage.kept[listed.key] = replace(storage.kept[listed.key], content=b"indxe")
+    assert isinstance(damage_of(storage, listed), CorruptContent)
+
+
+def test_an_async_storage_is_looked_through_too() -> None:
+    storage = AsyncDictStorage()
+    listed = save(storage, make_entry(CONTENT))
+
+    assert damage_of(storage, listed) is None
+
+
+class _Listing(DictStorage):
+    """Lists what it was told to, or fails to."""
+
+    def __init__(self, *listed: Listed, fails: bool = False) -> None:
+        super().__init__()
+        self.listed = listed
+        self.fails = fails
+
+    def entries(self, prefix: str) -> list[Listed]:
+        if self.fails:
+            raise OSError
+        return [entry for entry in self.listed if entry.key.startswith(prefix)]
+
+    def load(self, key: str) -> Stored | None:
+        if self.fails and key in self.kept:
+            raise OSError
+        return super().load(key)
+
+
+def test_what_went_since_it_was_listed_is_no_damage() -> None:
+    index = Listed(key=f"{make_entry(CONTENT).key}-lines", size=1, modified=0)
+
+    assert damage_of(_Listing(index), Listed(key=make_entry(CONTENT).key, size=1, modified=0)) is None
+
+
+def test_what_is_listed_and_cannot_be_loaded_is_damage() -> None:
+    listed = Listed(key=make_entry(CONTENT).key, size=1, modified=0)
+
+    assert isinstance(damage_of(_Listing(listed), listed), CorruptContent)
+
+
+def test_a_storage_that_fails_on_one_entry_is_no_end() -> None:
+    storage = _Listing(fails=True)
+    listed = save(storage, make_entry(CONTENT))
+
+    for each in (listed, Listed(key=make_entry(b"gone").key, size=1, modified=0)):
+        found = damage_of(storage, each)
+        assert isinstance(found, StorageError)
+        assert not isinstance(found, CorruptContent)
+
+
+def test_entries_are_those_under_a_prefix() -> None:
+    storage = InMemoryStorage()
+    mine, yours = make_entry(CONTENT, scope="mine"), make_entry(CONTENT, scope="yours")
+    for entry in (mine, yours):
+        storage.save(entry.key, entry.content, content_type=entry.content_type, metadata=entry.metadata)
+
+    assert [found.key for found in run(entries(StorageAccess(storage), mine.key))] == [mine.key]
+    assert len(run(entries(StorageAccess(storage), ""))) == 2
+
+
+def test_a_storage_that_cannot_list_or_fails_says_so() -> None:
+    with pytest.raises(InvalidRequest, match=r"lacks coatcheck\.Lists"):
+        run(entries(StorageAccess(DictStorage()), ""))
+    with pytest.raises(StorageError, match="listing"):
+        run(entries(StorageAccess(_Listing(fails=True)), ""))

@@ -1,0 +1,95 @@
+"""The command line on a bucket: everything that works on a folder works there, with the usual AWS environment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import Offloader, TextBlock
+from tests.cli.running import answered, run
+from tests.storage.seaweed import BUCKET
+
+if TYPE_CHECKING:
+    from coatcheck import S3Storage
+    from tests.storage.seaweed import Server
+
+LINES = b"words of a large result\n" * 50_000
+
+
+@pytest.fixture
+def url(server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("COATCHECK_STORAGE", f"s3://{BUCKET}/{prefix}")
+    monkeypatch.delenv("COATCHECK_SCOPE", raising=False)
+    return f"s3://{BUCKET}/{prefix}"
+
+
+def test_what_an_agent_stored_is_read_and_what_people_stored_is_found(url: str, storage: S3Storage) -> None:
+    offloader = Offloader(storage)
+    outcome = offloader.offload([TextBlock(LINES.decode())], tool_name="search", scope="thread-42")
+    (reference,) = outcome.references
+
+    assert run("cat", reference.id, "--scope", "thread-42").stdout_bytes == LINES
+    assert run("cat", reference.id).exit_code == 1
+    assert (
+        "> 31337|" in run("get", reference.id, "--scope", "thread-42", "--pattern", "large", "--lines", "31337").stdout
+    )
+    ours = answered("put", "--storage", url, given=b"\x89PNG\0")
+    assert offloader.load(ours["reference"]).data == b"\x89PNG\0"
+
+
+def test_listing_counting_and_deleting(url: str) -> None:
+    reference = answered("put", given=LINES)["reference"]
+    answered("put", "--scope", "other", given=b"words")
+
+    (row,) = answered("ls")
+    assert (row["bytes"], row["reference"].split("-")[1:]) == (len(LINES), reference.split("-")[1:])
+    assert answered("show", reference)["lines"] == 50_000
+    assert [answered("stats")[name] for name in ("contents", "entries")] == [2, 3]
+    assert answered("sweep", "--max-age", "1d", "--dry-run")["entries"] == 0
+    assert answered("rm", "--scope", "default", "--yes")["deleted"] == 2
+    assert run("get", reference).exit_code == 1
+    assert answered("stats")["contents"] == 1
+
+
+def test_verify_reads_every_object(url: str, server: Server, prefix: str) -> None:
+    answered("put", given=LINES)
+    well = answered("verify")
+    client = server.client()
+    key = next(each["Key"] for each in client.list_objects_v2(Bucket=BUCKET, Prefix=prefix)["Contents"])
+    kept = client.head_object(Bucket=BUCKET, Key=key)
+    client.put_object(Bucket=BUCKET, Key=key, Body=b"other", ContentType=kept["ContentType"], Metadata=kept["Metadata"])
+
+    ran = run("verify")
+
+    assert (well["entries"], well["damaged"]) == (2, [])
+    assert ran.exit_code == 1
+    assert key.removeprefix(f"{prefix}/v1/") in ran.stdout
+
+
+def test_a_prefix_may_hold_any_character(url: str) -> None:
+    odd = f"{url}/a#b?c d"
+
+    reference = answered("put", "--storage", odd, given=b"words")["reference"]
+
+    assert run("cat", reference, "--storage", odd).stdout == "words"
+    assert run("cat", reference, "--storage", f"{url}/a").exit_code == 1
+
+
+def test_a_bucket_that_is_not_there_is_said_on_one_line(url: str) -> None:
+    ran = run("ls", "--storage", "s3://no-such-bucket/prefix")
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "NoSuchBucket" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_url_without_a_bucket_is_refused(url: str) -> None:
+    ran = run("ls", "--storage", "s3://")
+
+    assert ran.exit_code == 2
+    assert "needs the name of a bucket" in ran.stderr
