@@ -13,6 +13,7 @@ import typer
 from coatcheck.cli.content_commands import cat, get, put, show_content
 from coatcheck.cli.demo_command import demo
 from coatcheck.cli.failure import DONE
+from coatcheck.cli.replay_command import replay
 from coatcheck.cli.storage_commands import list_contents, remove, stats, sweep, verify
 
 __all__ = ("app",)
@@ -56,4 +57,5 @@ app.command("stats", epilog="Exit codes: 0 counted, 2 could not run.")(stats)
 app.command("verify", epilog="Exit codes: 0 all well, 1 something is damaged or unreadable, 2 could not run.")(verify)
 app.command("sweep", epilog="Exit codes: 0 done, 2 could not run.")(sweep)
 app.command("rm", epilog="Exit codes: 0 deleted, 1 not confirmed, 2 could not run.")(remove)
+app.command("replay", epilog="Exit codes: 0 replayed, 2 could not run.")(replay)
 app.command("demo", epilog="Exit codes: 0 answered from the data, 1 answered wrong, 2 could not run.")(demo)
