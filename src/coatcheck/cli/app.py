@@ -18,6 +18,11 @@ from coatcheck.cli.storage_commands import list_contents, remove, stats, sweep, 
 
 __all__ = ("app",)
 
+_HELP = """\b
+Keep big tool results out of an agent's context, and read them back.
+Exit codes: 0 done, 1 not there or not as it should be, 2 could not run."""
+"""The mark keeps the lines as they are: with an empty one between them, help would not fit a screen of 24 lines."""
+
 app = typer.Typer(
     name="coatcheck",
     no_args_is_help=True,
@@ -35,17 +40,14 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
         raise typer.Exit(DONE)
 
 
-@app.callback()
+@app.callback(help=_HELP)
 def coatcheck(
     *,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Keep big tool results out of an agent's context, and read them back.
-
-    Exit codes: 0 done, 1 not there or not as it should be, 2 could not run.
-    """
+    """Run the command that is named."""
 
 
 app.command("put", epilog="Exit codes: 0 stored, 2 not stored.")(put)
