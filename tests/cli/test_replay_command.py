@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cli.replay_samples import BIG, RECORDERS, openai, saved, session, strands
-from tests.cli.running import answered, run
+from tests.cli.running import answered, at_terminal, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,6 +184,15 @@ def test_the_page_is_written_or_its_path_is_named(name: str, big: Path, tmp_path
         assert f"{tmp_path / name} cannot be written: No such file or directory" in ran.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+def test_at_a_terminal_it_shows_how_far_it_is(big: Path) -> None:
+    seen = at_terminal("replay", big)
+
+    assert seen.exit_code == 0
+    assert "Replaying" in seen.screen
+    assert "saves most" in seen.screen
+
+
 def test_json_and_page_go_together(big: Path, tmp_path: Path) -> None:
     assert facts(big, "--html", tmp_path / "page.html") == facts(big)
     assert (tmp_path / "page.html").is_file()
@@ -209,6 +220,7 @@ def test_what_is_no_transcript_is_said_on_one_line(content: str, tmp_path: Path)
         ("{big}", "--retrievals", "-1"),
         ("{big}", "--price", "-1"),
         ("{big}", "--cached-price", "1"),
+        ("{big}", "--html", "{big}"),
     ],
 )
 def test_wrong_arguments_end_with_the_code_for_it(arguments: tuple[str, ...], big: Path) -> None:
@@ -217,3 +229,4 @@ def test_wrong_arguments_end_with_the_code_for_it(arguments: tuple[str, ...], bi
     assert ran.exit_code == 2
     assert "Usage: " in ran.stderr
     assert "Traceback" not in ran.stderr
+    assert json.loads(big.read_text()) == openai(BIG)

@@ -79,6 +79,9 @@ def replay(
     if cached_price is not None and price is None:
         msg = "needs --price, what a million tokens cost that are not cached"
         raise typer.BadParameter(msg, param_hint="--cached-price")
+    if html is not None and html.resolve() in {path.resolve() for path in transcripts}:
+        msg = f"{html} is a transcript: the page would take its place"
+        raise typer.BadParameter(msg, param_hint="--html")
     given = Assumptions(
         thresholds=tuple(sorted(set(threshold or _THRESHOLDS))),
         retrievals=retrievals,
