@@ -35,6 +35,9 @@ EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
 BENCHMARKS = sorted(path.stem for path in ROOT.glob("benchmarks/*.py"))
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+"""Programs that playwright can drive; its own cannot be had from a package index."""
+
 DEMO = ("-e.[cli,langgraph]", "langchain-openai")
 """What `coatcheck demo` needs."""
 
@@ -60,6 +63,7 @@ def tests(session: nox.Session) -> None:
         "types",
         "core",
         "cli",
+        "browser",
         *(f"adapter({extra})" for extra in ADAPTERS),
         *(f"storage({extra})" for extra in STORAGES),
         "wheel",
@@ -100,6 +104,16 @@ def cli(session: nox.Session) -> None:
     """Test the command line and the demo, and measure its branch coverage."""
     session.install(*DEMO, *groups("test"))
     test_with_coverage(session, "tests/cli", only="--include=*/coatcheck/cli/*")
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """Look at the page of `coatcheck replay` in a real browser, if there is one: phone and desktop, light and dark."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        session.skip(f"needs one of {', '.join(BROWSERS)}, such as Debian's: apt-get install chromium")
+    session.install("-e.[cli]", *groups("test", "test-browser"))
+    session.run(*PYTEST, "tests/browser", *session.posargs, env={**OFFLINE, "COATCHECK_BROWSER": found})
 
 
 @nox.session

@@ -13,9 +13,15 @@ import typer
 from coatcheck.cli.content_commands import cat, get, put, show_content
 from coatcheck.cli.demo_command import demo
 from coatcheck.cli.failure import DONE
+from coatcheck.cli.replay_command import replay
 from coatcheck.cli.storage_commands import list_contents, remove, stats, sweep, verify
 
 __all__ = ("app",)
+
+_HELP = """\b
+Keep big tool results out of an agent's context, and read them back.
+Exit codes: 0 done, 1 not there or not as it should be, 2 could not run."""
+"""The mark keeps the lines as they are: with an empty one between them, help would not fit a screen of 24 lines."""
 
 app = typer.Typer(
     name="coatcheck",
@@ -34,17 +40,14 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
         raise typer.Exit(DONE)
 
 
-@app.callback()
+@app.callback(help=_HELP)
 def coatcheck(
     *,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Keep big tool results out of an agent's context, and read them back.
-
-    Exit codes: 0 done, 1 not there or not as it should be, 2 could not run.
-    """
+    """Run the command that is named."""
 
 
 app.command("put", epilog="Exit codes: 0 stored, 2 not stored.")(put)
@@ -56,4 +59,5 @@ app.command("stats", epilog="Exit codes: 0 counted, 2 could not run.")(stats)
 app.command("verify", epilog="Exit codes: 0 all well, 1 something is damaged or unreadable, 2 could not run.")(verify)
 app.command("sweep", epilog="Exit codes: 0 done, 2 could not run.")(sweep)
 app.command("rm", epilog="Exit codes: 0 deleted, 1 not confirmed, 2 could not run.")(remove)
+app.command("replay", epilog="Exit codes: 0 replayed, 2 could not run.")(replay)
 app.command("demo", epilog="Exit codes: 0 answered from the data, 1 answered wrong, 2 could not run.")(demo)

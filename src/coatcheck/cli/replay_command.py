@@ -1,0 +1,136 @@
+"""``coatcheck replay``: its arguments, what it prints and writes, its exit codes.
+
+Only the command belongs here. Reading is in ``replay_files`` and ``replay_formats``, measuring in ``replay_measure``,
+looks are in ``replay_screen`` and ``replay_page``; all are loaded when it runs, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coatcheck.cli.failure import CannotRun, reported
+from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
+from coatcheck.cli.printing import printable, progress, show_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from coatcheck.cli.replay_report import Assumptions, ReplayReport
+
+__all__ = ("replay",)
+
+_THRESHOLDS = (1_000, 2_500, 5_000, 10_000, 20_000)
+"""Around the library's default, which is 2,500, as far as anyone lets a single result into a conversation."""
+
+_ANSWER_TOKENS = 2_500
+"""What one read-back has at most by the library's default. The same at every threshold, because what a model needs to
+read does not depend on it."""
+
+
+@reported
+def replay(
+    transcripts: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TRANSCRIPT",
+            exists=True,
+            show_default=False,
+            help="JSON or JSON Lines of OpenAI, Anthropic, LangChain, Haystack, Strands.",
+        ),
+    ],
+    *,
+    threshold: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="N", min=100, show_default="1000 to 20000", help="A max_result_tokens to try; repeatable."
+        ),
+    ] = None,
+    retrievals: Annotated[int, typer.Option(metavar="N", min=0, help="Read-backs of each offloaded result.")] = 1,
+    retrieval_tokens: Annotated[
+        int, typer.Option(metavar="T", min=0, help="Tokens of each read-back.")
+    ] = _ANSWER_TOKENS,
+    price: Annotated[float | None, typer.Option(metavar="P", min=0, help="Of a million input tokens.")] = None,
+    cached_price: Annotated[
+        float | None, typer.Option(metavar="P", min=0, help="The same, of those in the prompt cache.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Write a page with charts; it needs no network."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """See what offloading would save on conversations that you recorded.
+
+    Also on folders of Strands sessions. No recording tells what a model would have
+    read back, so one long answer for each offloaded result is assumed.
+    """
+    from rich.console import Console  # noqa: PLC0415 - not for --help
+
+    from coatcheck.cli.replay_measure import definition_tokens  # noqa: PLC0415
+    from coatcheck.cli.replay_page import page  # noqa: PLC0415
+    from coatcheck.cli.replay_report import Assumptions  # noqa: PLC0415
+    from coatcheck.cli.replay_screen import show_replay  # noqa: PLC0415
+    from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
+
+    console = Console(highlight=False, quiet=as_json)
+    if cached_price is not None and price is None:
+        msg = "needs --price, what a million tokens cost that are not cached"
+        raise typer.BadParameter(msg, param_hint="--cached-price")
+    if html is not None and html.resolve() in {path.resolve() for path in transcripts}:
+        msg = f"{html} is a transcript: the page would take its place"
+        raise typer.BadParameter(msg, param_hint="--html")
+    given = Assumptions(
+        thresholds=tuple(sorted(set(threshold or _THRESHOLDS))),
+        retrievals=retrievals,
+        retrieval_tokens=retrieval_tokens,
+        definition_tokens=definition_tokens(TiktokenCounter()),
+        price=price,
+        cached_price=cached_price,
+    )
+    report = _replayed(transcripts, given)
+    show_replay(console, report)
+    if html is not None:
+        _write(console, html, page(report))
+    if as_json:
+        show_json(report.as_json())
+
+
+def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
+    """Read and replay everything, showing how far it is where somebody looks.
+
+    Raises:
+        CannotRun: a transcript cannot be read or replayed.
+
+    """
+    from coatcheck.cli.replay_files import read_conversations  # noqa: PLC0415 - not for --help
+    from coatcheck.cli.replay_measure import conversation_report  # noqa: PLC0415
+    from coatcheck.cli.replay_report import ReplayReport  # noqa: PLC0415
+    from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
+
+    counter = TiktokenCounter()
+    conversations = [conversation for path in transcripts for conversation in read_conversations(path)]
+    reports = []
+    with progress("Replaying", len(conversations)) as advance:
+        for conversation in conversations:
+            reports.append(conversation_report(conversation, given, counter=counter))
+            advance(1)
+    return ReplayReport(assumptions=given, conversations=tuple(reports))
+
+
+def _write(console: Console, path: Path, text: str) -> None:
+    """Write the page, and say where it is and how large.
+
+    Raises:
+        CannotRun: it cannot be written.
+
+    """
+    data = text.encode("utf-8")
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        msg = f"{path} cannot be written: {error.strerror}"
+        raise CannotRun(msg) from None
+    console.print(f"Page of {len(data) / 1_000:,.0f} KB: {printable(str(path))}", markup=False, soft_wrap=True)

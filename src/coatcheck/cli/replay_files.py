@@ -1,0 +1,161 @@
+"""From the paths that a user names to conversations: JSON, JSON Lines, and the folders of Strands' sessions.
+
+Only finding the lists of messages belongs here, and saying where one cannot be found. What a message means is in
+``replay_formats``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from coatcheck.blocks import JsonBlock
+from coatcheck.cli.failure import CannotRun
+from coatcheck.cli.replay_conversation import Conversation, Words, blocks_of
+from coatcheck.cli.replay_formats import FORMATS, Misfit, read_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from coatcheck.cli.replay_conversation import Part
+
+__all__ = ("ACCEPTED", "read_conversations")
+
+ACCEPTED = (
+    f"{', '.join(FORMATS)} as JSON or JSON Lines (a conversation or a message a line), and Strands session folders"
+)
+"""What can be read, for people."""
+
+_SESSION_MESSAGE = re.compile(r"message_(\d+)\.json")
+
+
+def read_conversations(path: Path) -> list[Conversation]:
+    """Return the conversations that a file or a folder holds, at least one.
+
+    Raises:
+        CannotRun: it cannot be read, or is not what ``ACCEPTED`` names; the message says where it stops to fit.
+
+    """
+    try:
+        return _of_folder(path) if path.is_dir() else _of_text(path, path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror}"
+    except UnicodeDecodeError as error:
+        msg = f"{path} is not text in UTF-8: see its byte {error.start:,}. Accepted: {ACCEPTED}"
+    except RecursionError:
+        msg = f"{path} is nested too deeply to be a transcript. Accepted: {ACCEPTED}"
+    raise CannotRun(msg)
+
+
+def _of_folder(folder: Path) -> list[Conversation]:
+    """Read every agent of every Strands session below a folder; each has a folder ``messages``."""
+    files: dict[Path, list[tuple[int, Path]]] = {}
+    for path in folder.rglob("message_*.json"):
+        if (number := _SESSION_MESSAGE.fullmatch(path.name)) and path.parent.name == "messages":
+            files.setdefault(path.parent.parent, []).append((int(number[1]), path))
+    if not files:
+        msg = (
+            f"{folder} holds no Strands session (agents/agent_ID/messages/message_0.json): name a session's folder, or"
+            f" the files. Accepted: {ACCEPTED}"
+        )
+        raise CannotRun(msg)
+    return [
+        _conversation([_session_message(path) for _, path in sorted(numbered)], agent, name=_agent_name(agent))
+        for agent, numbered in sorted(files.items())
+    ]
+
+
+def _agent_name(agent: Path) -> str:
+    """Return ``session_ID/agent_ID`` for the folder of an agent."""
+    return f"{agent.resolve().parent.parent.name}/{agent.name}"
+
+
+def _session_message(path: Path) -> object:
+    """Return the message in a file of a session, as the model was shown it."""
+    try:
+        recorded = json.loads(path.read_bytes())
+    except ValueError as error:
+        msg = f"{path} is not JSON: {error}"
+        raise CannotRun(msg) from None
+    recorded = recorded if isinstance(recorded, Mapping) else {}
+    return recorded.get("redact_message") or recorded.get("message")
+
+
+def _of_text(path: Path, text: str) -> list[Conversation]:
+    if not text.strip():
+        msg = f"{path} is empty. Accepted: {ACCEPTED}"
+        raise CannotRun(msg)
+    try:
+        whole = json.loads(text)
+    except ValueError as error:
+        return _of_lines(path, text, whole_failed=error)
+    if isinstance(whole, list) and whole and all(map(_is_conversation, whole)):
+        return [_conversation(each, path, where=f"conversation {number}") for number, each in enumerate(whole, 1)]
+    return [_conversation(whole if _is_conversation(whole) else [whole], path)]
+
+
+def _of_lines(path: Path, text: str, *, whole_failed: ValueError) -> list[Conversation]:
+    values: dict[str, object] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                values[f"line {number:,}"] = json.loads(line)
+            except ValueError as error:
+                reason = f"as JSON: {whole_failed}; as JSON Lines: line {number:,}: {error}"
+                msg = f"{path} is neither JSON nor JSON Lines. {reason}. Accepted: {ACCEPTED}"
+                raise CannotRun(msg) from None
+    whole = [where for where, value in values.items() if _is_conversation(value)]
+    if not whole:
+        return [_conversation(list(values.values()), path, places=list(values))]
+    if len(whole) < len(values):
+        other = next(where for where in values if where not in whole)
+        msg = f"{path}: {whole[0]} holds a conversation, and {other} does not. Accepted: {ACCEPTED}"
+        raise CannotRun(msg)
+    return [_conversation(value, path, where=where) for where, value in values.items()]
+
+
+def _is_conversation(value: object) -> bool:
+    return isinstance(value, list) or (isinstance(value, Mapping) and isinstance(value.get("messages"), list))
+
+
+def _conversation(
+    value: Any,  # noqa: ANN401 - any JSON value
+    path: Path,
+    *,
+    where: str = "",
+    name: str = "",
+    places: Sequence[str] = (),
+) -> Conversation:
+    """Return the conversation in a list of messages, or in an object that holds one under ``messages``.
+
+    Args:
+        value: the list or the object.
+        path: where it was read.
+        where: which of several conversations of the file it is.
+        name: what to call it; else its own id, or the file and the place in it.
+        places: where each message stands, where that is not its number.
+
+    """
+    messages, opening = (value, ()) if isinstance(value, list) else (value["messages"], _opening(value))
+    place = f"{path}: {where}: " if where else f"{path}: "
+    if not messages:
+        msg = f"{place}there is no message. Accepted: {ACCEPTED}"
+        raise CannotRun(msg)
+    try:
+        recorded_as, parts = read_messages(messages)
+    except Misfit as error:
+        message = places[error.position] if places else f"message {error.position + 1:,}"
+        msg = f"{place}read as {error.recorded_as} it fits up to {message}, which {error}. Accepted: {ACCEPTED}"
+        raise CannotRun(msg) from None
+    own = None if isinstance(value, list) else value.get("id") or value.get("session_id")
+    found = name or (str(own) if isinstance(own, str | int) else ", ".join(filter(None, (path.name, where))))
+    return Conversation(name=found, source=str(path), recorded_as=recorded_as, parts=(*opening, *parts))
+
+
+def _opening(request: Mapping[str, Any]) -> tuple[Part, ...]:
+    """Return what a recorded request sends beside its messages: Anthropic's system prompt, and the tools."""
+    told = [*blocks_of(request.get("system")), *([JsonBlock(request["tools"])] if request.get("tools") else [])]
+    return (Words(tuple(told)),) if told else ()

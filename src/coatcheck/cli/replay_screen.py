@@ -1,0 +1,135 @@
+"""How a replay looks on a screen of 80 columns or more: three tables, and what a recording cannot tell.
+
+Only looks belong here. Names come from recordings, so they go through ``printable`` and are never read as markup.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from coatcheck.cli.printing import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from coatcheck.cli.replay_report import Assumptions, ReplayReport, Row
+
+__all__ = ("NOT_A_TOOL", "counted", "result_in_words", "share_text", "show_replay")
+
+NOT_A_TOOL = "(everything else)"
+
+_MOST_ROWS = 15
+"""Of tools and of conversations; ``--json`` and ``--html`` have them all."""
+
+_LEAST_NAME, _OTHER_COLUMNS = 18, 60
+"""Characters: a name is cut to what the columns of five thresholds leave of the screen, and not below the first."""
+
+
+def show_replay(console: Console, report: ReplayReport) -> None:
+    """Print the report."""
+    given = report.assumptions
+    console.print(Text(counted(report), "bold"))
+    console.print(_by_threshold(report))
+    console.print(Text(result_in_words(report), "bold green" if report.total.best(given) else "bold yellow"))
+    console.print()
+    console.print(f"Results that leave above {report.shown:,}, and what each threshold saves (* most), by tool:")
+    names = max(_LEAST_NAME, console.width - _OTHER_COLUMNS)
+    console.print(_saved("Tool", report.tools, report, longest=names))
+    console.print("The same by conversation, those first that save most:")
+    console.print(_saved("Conversation", [each.row for each in report.by_savings], report, longest=names))
+    console.print("What a recording cannot tell, and what stands in for it:")
+    for sentence in given.sentences():
+        console.print(Text(f"- {sentence}"))
+
+
+def counted(report: ReplayReport) -> str:
+    """Return how much was replayed, in words."""
+    already = f", {report.already_offloaded:,} of them offloaded already" if report.already_offloaded else ""
+    return (
+        f"{_number(len(report.conversations), 'conversation')}, {_number(report.turns, 'turn')},"
+        f" {_number(report.total.results, 'tool result')}{already}"
+    )
+
+
+def result_in_words(report: ReplayReport) -> str:
+    """Return what to do, in one sentence."""
+    best = report.total.best(report.assumptions)
+    if best is None:
+        return "Offloading does not pay on these conversations at any of these thresholds."
+    saved = share_text(report.total.saved(best, report.assumptions))
+    return (
+        f"max_result_tokens={best.threshold} saves most: {saved}, with {_number(best.offloaded, 'result')} offloaded."
+    )
+
+
+def share_text(share: float) -> str:
+    """Return a share in percent, such as ``12.3%``; what is lost has a minus, and from 100% on no decimals."""
+    return f"{share:.1%}" if share > -1 else f"{share:,.0%}"
+
+
+def _by_threshold(report: ReplayReport) -> Table:
+    given = report.assumptions
+    table = _table("Threshold", "Offloaded", "Billed tokens", "Saved tokens", "Saved", *_cost_heading(given))
+    without = report.total.without
+    table.add_row("none", "0", f"{without.tokens:,}", "", "", *_cost(given, given.weight(without)))
+    best = report.total.best(given)
+    for amount in report.total.amounts:
+        table.add_row(
+            f"{amount.threshold:,}",
+            f"{amount.offloaded:,}",
+            f"{amount.billed.tokens:,}",
+            f"{without.tokens - amount.billed.tokens:,}",
+            share_text(report.total.saved(amount, given)) + ("*" if amount is best else " "),
+            *_cost(given, given.weight(amount.billed)),
+            style="green" if amount is best else None,
+        )
+    return table
+
+
+def _cost_heading(given: Assumptions) -> tuple[str, ...]:
+    return () if given.price is None else ("Cost",)
+
+
+def _cost(given: Assumptions, cost: float) -> tuple[str, ...]:
+    return () if given.price is None else (f"{cost:,.2f}",)
+
+
+def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: int) -> Table:
+    given = report.assumptions
+    table = _table(heading, "Left", "Billed", *(f"{threshold:,}" for threshold in given.thresholds))
+    for row in rows[:_MOST_ROWS]:
+        best = row.best(given)
+        table.add_row(
+            Text(_cut(printable(row.name) or NOT_A_TOOL, longest)),
+            f"{row.at(report.shown).offloaded}/{row.results}" if row.results else "",
+            f"{row.without.tokens:,}",
+            *(share_text(row.saved(amount, given)) + ("*" if amount is best else " ") for amount in row.amounts),
+        )
+    hidden = len(rows) - _MOST_ROWS
+    if hidden > 0:
+        table.caption = f"and {hidden:,} more: --json and --html have them all"
+    return table
+
+
+def _cut(name: str, longest: int) -> str:
+    """Return a name cut in its middle: names that a program made often differ at their ends only."""
+    head = longest // 3
+    return name if len(name) <= longest else f"{name[:head]}…{name[head + 1 - longest :]}"
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=0, expand=True, caption_justify="left")
+    table.add_column(first, no_wrap=True, ratio=1, min_width=8)  # a name is cut before a number is
+    for heading in others:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -1,0 +1,65 @@
+"""What the tests of all adapters ask of ``coatcheck replay``: it reads what a real agent recorded, and tells the truth.
+
+A recording is replayed as if nothing had been offloaded; the same agent then runs with offloading, and what stays in
+its conversation must cost just what the replay said. The scope is the replay's, so that references are equal too.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from coatcheck.cli.replay_billing import BilledResult
+from coatcheck.cli.replay_files import read_conversations
+from coatcheck.cli.replay_measure import conversation_report, offloaded_parts, plain_parts
+from coatcheck.cli.replay_report import Assumptions
+from coatcheck.tokens import TiktokenCounter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from coatcheck.cli.replay_conversation import Conversation
+
+SCOPE = "replay"
+THRESHOLD = 2_500
+COUNTER = TiktokenCounter()
+
+
+def recorded(path: Path, value: Any) -> Conversation:  # noqa: ANN401 - any JSON value
+    """Write what a framework made of a conversation, and return how it is read."""
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return read(path)
+
+
+def read(path: Path) -> Conversation:
+    """Return the one conversation in a file or a folder."""
+    (conversation,) = read_conversations(path)
+    return conversation
+
+
+def in_view(conversation: Conversation) -> list[tuple[str, int]]:
+    """Return each result's tool and the tokens that stand in the conversation for it."""
+    return _results(plain_parts(conversation.parts, COUNTER))
+
+
+def said_to_stay(conversation: Conversation) -> list[tuple[str, int]]:
+    """Return the same, as a replay says that it would be with offloading."""
+    plain = plain_parts(conversation.parts, COUNTER)
+    return _results(offloaded_parts(conversation.parts, plain, threshold=THRESHOLD, counter=COUNTER))
+
+
+def already_offloaded(conversation: Conversation) -> int:
+    """Return how many results a replay finds offloaded, at a threshold above which it would offload them again.
+
+    The tool whose results were offloaded is called ``search`` in all tests.
+    """
+    given = Assumptions(
+        thresholds=(100,), retrievals=0, retrieval_tokens=0, definition_tokens=0, price=None, cached_price=None
+    )
+    report = conversation_report(conversation, given, counter=COUNTER)
+    assert [one for one in report.leaving if one.tool == "search"] == []
+    return report.already_offloaded
+
+
+def _results(parts: list[Any]) -> list[tuple[str, int]]:
+    return [(part.tool, part.tokens) for part in parts if isinstance(part, BilledResult)]

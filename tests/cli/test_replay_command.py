@@ -1,0 +1,232 @@
+"""``coatcheck replay``: what it prints, as tables and as JSON, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.replay_samples import BIG, RECORDERS, openai, saved, session, strands
+from tests.cli.running import answered, at_terminal, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def facts(*arguments: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = answered("replay", *arguments)
+    return found
+
+
+@pytest.fixture
+def big(tmp_path: Path) -> Path:
+    return saved(tmp_path / "big.json", openai(BIG))
+
+
+@pytest.mark.parametrize("record", [record for records in RECORDERS.values() for record in records])
+def test_every_format_saves_the_same(record: Callable[[str], Any], big: Path, tmp_path: Path) -> None:
+    found = facts(saved(tmp_path / "other.json", record(BIG)))
+
+    assert found["total"] == facts(big)["total"]
+
+
+def test_the_numbers_agree_with_each_other_and_with_the_tables(big: Path) -> None:
+    found, shown = facts(big, "--retrievals", "0"), run("replay", big, "--retrievals", "0").output
+
+    total = found["total"]
+    best = total["best_threshold"]
+    assert [one["threshold"] for one in total["thresholds"]] == [1_000, 2_500, 5_000, 10_000, 20_000]
+    for one in total["thresholds"]:
+        assert one["tokens"] + one["tokens_saved"] == total["without"]["tokens"]
+        assert f"{one['tokens']:,}" in shown
+        share = one["tokens_saved"] / total["without"]["tokens"]
+        assert f" {share:.1%}{'*' if one['threshold'] == best else ' '}" in shown
+    assert f"max_result_tokens={best} saves most" in shown
+    assert {tool["name"] for tool in found["tools"]} == {"search", None}
+    assert sum(tool["without"]["tokens"] for tool in found["tools"]) == total["without"]["tokens"]
+    assert found["conversations"][0]["name"] == "big.json"
+    assert found["conversations"][0]["leaving"][0]["tool"] == "search"
+
+
+def test_the_threshold_that_saves_most_is_not_always_the_smallest(tmp_path: Path) -> None:
+    """Two results in between are read back at once, which costs more than they do."""
+    medium = "\n".join(BIG.splitlines()[:200])
+    path = saved(tmp_path / "a.json", [*openai(medium), *openai(medium), *openai(BIG)])
+
+    found = facts(path, "--threshold", "1000", "--threshold", "5000")["total"]
+
+    assert [one["offloaded"] for one in found["thresholds"]] == [3, 1]
+    assert found["best_threshold"] == 5_000
+
+
+def test_where_offloading_does_not_pay_it_says_so(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.json", openai("short"))
+
+    assert facts(path)["total"]["best_threshold"] is None
+    assert "Offloading does not pay on these conversations" in run("replay", path).output
+
+
+def test_thresholds_are_those_given_sorted_and_once(big: Path) -> None:
+    found = facts(big, "--threshold", "3000", "--threshold", "500", "--threshold", "3000")
+
+    assert [one["threshold"] for one in found["total"]["thresholds"]] == [500, 3_000]
+
+
+def test_read_backs_are_assumed_as_told(big: Path) -> None:
+    def tokens(*arguments: str) -> int:
+        billed: int = facts(big, "--threshold", "2500", *arguments)["total"]["thresholds"][0]["tokens"]
+        return billed
+
+    none, one, two = (tokens("--retrievals", number, "--retrieval-tokens", "100") for number in "012")
+    larger = tokens("--retrieval-tokens", "300")
+
+    assert none < one < two
+    assert larger - one == 200
+    assert tokens() == tokens("--retrievals", "1", "--retrieval-tokens", "2500")
+
+
+def test_prices_become_costs(big: Path) -> None:
+    plain = facts(big, "--price", "3")["total"]
+    cached = facts(big, "--price", "3", "--cached-price", "0.3")["total"]
+
+    for one in (plain["without"], *plain["thresholds"]):
+        assert one["cost"] == pytest.approx(one["tokens"] * 3 / 1e6)
+    for one in (cached["without"], *cached["thresholds"]):
+        again = one["tokens"] - one["new_tokens"]
+        assert one["cost"] == pytest.approx((one["new_tokens"] * 3 + again * 0.3) / 1e6)
+    assert re.search(r"Cost *\n.*\n none +0 +\S+ +\d+\.\d\d", run("replay", big, "--price", "3").output)
+    assert "cost" not in facts(big)["total"]["without"]
+    assert "Cost" not in run("replay", big).output
+
+
+def test_with_a_cache_the_best_threshold_is_that_of_the_cost(tmp_path: Path) -> None:
+    """What is sent again costs nothing here, so that taking a result out and reading it back whole cannot pay."""
+    path = saved(tmp_path / "a.json", [*openai(BIG), *[{"role": "assistant", "content": "more"}] * 20])
+
+    def best(*arguments: str) -> int | None:
+        threshold: int | None = facts(
+            path, "--threshold", "2500", "--retrieval-tokens", "99999", "--retrievals", "2", *arguments
+        )["total"]["best_threshold"]
+        return threshold
+
+    assert best("--price", "3", "--retrieval-tokens", "100") == 2_500
+    assert best("--price", "3", "--cached-price", "0") is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "assumed: 1 for each offloaded result"),
+        (("--retrievals", "0"), "this is the most that can be saved"),
+        ((), "--price and --cached-price tell them apart"),
+        (("--price", "1"), "assumed: none, every token costs the full price"),
+        (("--price", "1", "--cached-price", "1"), "whatever an earlier turn has sent is read from it"),
+        ((), "images, audio, video and documents"),
+        ((), "o200k_base"),
+    ],
+)
+def test_what_a_recording_cannot_tell_is_said(arguments: tuple[str, ...], sentence: str, big: Path) -> None:
+    shown = " ".join(run("replay", big, *arguments).output.split())
+
+    assert sentence in shown
+    assert any(sentence in one for one in facts(big, *arguments)["assumptions"]["not_known"])
+
+
+def test_many_files_and_folders_are_one_report(big: Path, tmp_path: Path) -> None:
+    session(tmp_path / "sessions", strands(BIG))
+
+    found = facts(big, tmp_path / "sessions")
+
+    assert [one["name"] for one in found["conversations"]] == ["big.json", "session_1/agent_default"]
+    assert found["total"]["results"] == 2
+    assert found["turns"] == 4
+
+
+def test_results_that_are_offloaded_already_are_counted(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.json", strands("short", coatcheck={}))
+
+    assert facts(path)["already_offloaded"] == 1
+    assert "1 tool result, 1 of them offloaded already" in run("replay", path).output
+
+
+def test_a_long_list_is_cut_on_the_screen_and_whole_as_json(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.json", [openai("x") for _ in range(40)])
+
+    assert "and 25 more: --json and --html have them all" in run("replay", path).output
+    assert len(facts(path)["conversations"]) == 40
+
+
+def test_names_from_recordings_are_neither_markup_nor_commands_to_the_terminal(tmp_path: Path) -> None:
+    messages = openai(BIG, name="[bold]\x1b[2J[/x]")
+
+    ran = run("replay", saved(tmp_path / "a.json", messages))
+
+    assert ran.exit_code == 0
+    assert "\x1b[2J" not in ran.output
+    assert "[bold]·[2J[/x]" in ran.output
+
+
+@pytest.mark.parametrize("name", ["page.html", "no/such/folder/page.html"])
+def test_the_page_is_written_or_its_path_is_named(name: str, big: Path, tmp_path: Path) -> None:
+    ran = run("replay", big, "--html", tmp_path / name)
+
+    written = (tmp_path / name).is_file()
+    assert ran.exit_code == (0 if written else 2)
+    assert written == ("/" not in name)
+    if written:
+        size = (tmp_path / name).stat().st_size
+        assert f"Page of {size / 1_000:,.0f} KB: {tmp_path / name}" in ran.output
+    else:
+        assert f"{tmp_path / name} cannot be written: No such file or directory" in ran.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+def test_at_a_terminal_it_shows_how_far_it_is(big: Path) -> None:
+    seen = at_terminal("replay", big)
+
+    assert seen.exit_code == 0
+    assert "Replaying" in seen.screen
+    assert "saves most" in seen.screen
+
+
+def test_json_and_page_go_together(big: Path, tmp_path: Path) -> None:
+    assert facts(big, "--html", tmp_path / "page.html") == facts(big)
+    assert (tmp_path / "page.html").is_file()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "nothing", '[{"role": "alien", "content": ""}]', "\x00"])
+def test_what_is_no_transcript_is_said_on_one_line(content: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(content)
+
+    ran = run("replay", tmp_path / "a")
+
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith("coatcheck: ")
+    assert ran.stderr.count("\n") == 1
+    assert "Accepted: OpenAI messages, Anthropic messages, LangChain messages" in ran.stderr
+    assert not ran.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("missing.json",),
+        ("{big}", "--threshold", "99"),
+        ("{big}", "--retrievals", "-1"),
+        ("{big}", "--price", "-1"),
+        ("{big}", "--cached-price", "1"),
+        ("{big}", "--html", "{big}"),
+    ],
+)
+def test_wrong_arguments_end_with_the_code_for_it(arguments: tuple[str, ...], big: Path) -> None:
+    ran = run("replay", *(argument.format(big=big) for argument in arguments))
+
+    assert ran.exit_code == 2
+    assert "Usage: " in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert json.loads(big.read_text()) == openai(BIG)
