@@ -100,6 +100,8 @@ class CallWrapper:
                     return refusal
                 return handler(request)
         result = handler(request)
+        if self._stays(request, result):
+            return result
         return self._rewriter.rewrite(result, partial(self._step_of, request))
 
     async def awrap_tool_call(self, request: Request, handler: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401
@@ -110,6 +112,8 @@ class CallWrapper:
                     return refusal
                 return await handler(request)
         result = await handler(request)
+        if self._stays(request, result):
+            return result
         return await self._rewriter.arewrite(result, partial(self._step_of, request))
 
     def _enter_scope(self, stack: ExitStack, request: Request) -> ToolMessage | None:
@@ -120,6 +124,10 @@ class CallWrapper:
             call = request.tool_call
             return ToolMessage(failure_for_model(error), tool_call_id=id_of(call), name=call["name"], status="error")
         return None
+
+    def _stays(self, request: Request, result: object) -> bool:
+        """Return whether a result certainly stays, whatever else is known of the call: most are one small text."""
+        return isinstance(result, ToolMessage) and self._rewriter.keeps(result, tool_name=request.tool_call["name"])
 
     def _step_of(self, request: Request) -> Step:
         call, tool, runtime = request.tool_call, request.tool, request.runtime

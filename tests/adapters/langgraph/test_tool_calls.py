@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage  # noqa: TC002 - LangGraph reads a state's types
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from langgraph.prebuilt import InjectedState, ToolRuntime
@@ -70,6 +70,33 @@ async def run(graph: Any, mode: str, config: Any = None) -> list[BaseMessage]:
     result = graph.invoke(question(), config) if mode == "sync" else await graph.ainvoke(question(), config)
     messages: list[BaseMessage] = result["messages"]
     return messages
+
+
+@RUNS
+async def test_a_small_result_passes_without_a_look_at_the_conversation(mode: str) -> None:
+    class Unread:
+        tool_call: ClassVar = {"name": "search", "args": {}, "id": "1"}
+        tool = None
+
+        @property
+        def state(self) -> object:
+            raise AssertionError
+
+    message = ToolMessage(SHORT, tool_call_id="1")
+    offloader = make_offloader()
+    wrappers: Any = offload_tool_calls(offloader)
+
+    async def handler(_: object) -> ToolMessage:
+        return message
+
+    if mode == "sync":
+        result = wrappers["wrap_tool_call"](Unread(), lambda _: message)
+    else:
+        result = await wrappers["awrap_tool_call"](Unread(), handler)
+
+    assert result is message
+    assert offloader.stats().results == 1
+    assert offloader.stats().failed == 0
 
 
 @RUNS
