@@ -27,6 +27,7 @@ class FileSystemToolResultStore(ToolResultStore):
     __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
 
     supports_binary_content = True
+    stores_text_as_utf8 = True
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         """Choose the folder; it is made at the first write."""

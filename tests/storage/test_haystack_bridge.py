@@ -81,6 +81,28 @@ def test_the_stores_own_reference_is_shown_and_accepted_verbatim() -> None:
     assert "line 7 of 400" in offloader.retrieve(reference, scope="a", line_range="7-7").text
 
 
+class Utf8Store(Store):
+    """One that says what it makes of texts."""
+
+    stores_text_as_utf8 = True
+
+
+class Redacting(Utf8Store):
+    """One that inherits from it, and does something with texts."""
+
+
+def test_a_store_that_writes_utf8_is_given_utf8_and_one_that_inherits_from_it_texts() -> None:
+    stores = Utf8Store(), Redacting()
+
+    for store in stores:
+        offloader = make_offloader(store)
+        reference = reference_of(offloader.offload([TextBlock(ODD_TEXT)], tool_name="fetch", scope="a"))
+        assert offloader.load(reference, scope="a").data == ODD_TEXT.encode("utf-8", "surrogatepass")
+
+    assert list(stores[0].kept.values()) == [ODD_TEXT.encode("utf-8", "surrogatepass")]
+    assert list(stores[1].kept.values()) == [ODD_TEXT]
+
+
 @pytest.mark.parametrize("text", [ODD_TEXT, '{"a": 1}\r\n' * 500], ids=["odd characters", "JSON"])
 def test_texts_come_back_byte_for_byte(text: str) -> None:
     offloader = make_offloader(Store(supports_binary_content=False), policies={"*": Always()})

@@ -49,10 +49,11 @@ class _WritesAndReads(Protocol):
 class ToolResultStoreBridge:
     """Lets a Haystack ``ToolResultStore`` serve as a storage.
 
-    A text goes to the store as text, with lone surrogates as they are; media go there as bytes, and only if it says
-    ``supports_binary_content``. What ``write`` got is never written over by another content: its key holds the digest.
-    A content of a type whose ending is not known comes back as ``application/octet-stream``, or as text if the store
-    returns text.
+    A text goes to the store as text, with lone surrogates as they are, or as UTF-8 if its own class, not one that it
+    inherits from, says ``stores_text_as_utf8``: two copies of a large text are saved then. Media go there as bytes,
+    and only if it says ``supports_binary_content``. What ``write`` got is never written over by another content: its
+    key holds the digest. A content of a type whose ending is not known comes back as ``application/octet-stream``, or
+    as text if the store returns text.
     """
 
     def __init__(self, store: object) -> None:
@@ -89,7 +90,9 @@ class ToolResultStoreBridge:
         if not is_text and not getattr(self._store, "supports_binary_content", False):
             msg = f"{type(self._store).__name__} does not take {content_type}: it has no supports_binary_content = True"
             raise StorageError(msg)
-        written = content.decode("utf-8", "surrogatepass") if is_text else content
+        # Not inherited: a subclass may do something with texts.
+        as_text = is_text and not vars(type(self._store)).get("stores_text_as_utf8", False)
+        written = content.decode("utf-8", "surrogatepass") if as_text else content
         return self._store.write(key=name + _ENDINGS.get(content_type, ".bin"), content=written)
 
     def load(self, key: str) -> Stored | None:
