@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
 from coatcheck.blocks import to_valid_unicode
-from coatcheck.preview import _KINDS, Previewed, preview
+from coatcheck.preview import Previewed, _kinds, preview
 from tests.core.preview_samples import SAMPLES, TEXT
 from tests.core.strategies import texts
 
@@ -44,10 +44,8 @@ def _shown(name: str, budget: int) -> list[str]:
 def _kind_of(text: str) -> str:
     """Return the name of the module that shows ``text``."""
     content = _content(text)
-    for is_kind, show in _KINDS:
-        if is_kind(content) and show(content, 300, TIKTOKEN) is not None:
-            return show.__module__.rpartition(".")[2]
-    return TEXT
+    shows = (show for is_kind, show in _kinds() if is_kind(content) and show(content, 300, TIKTOKEN) is not None)
+    return next(shows).__module__.rpartition(".")[2]
 
 
 @pytest.mark.parametrize("name", SAMPLES)

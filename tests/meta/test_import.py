@@ -30,6 +30,19 @@ def test_import_loads_nothing_heavy() -> None:
     assert loaded.isdisjoint(HEAVY)
 
 
+def test_an_offloader_loads_no_way_to_preview_or_read_before_it_is_needed() -> None:
+    code = (
+        "import sys, coatcheck\n"
+        "offloader = coatcheck.Offloader(coatcheck.FileStorage('unused'))\n"
+        "assert isinstance(offloader.offload([coatcheck.TextBlock('small')], tool_name='t'), coatcheck.Kept)\n"
+        "print(*sys.modules)"
+    )
+    loaded = set(run(code).split())
+
+    assert "coatcheck.engine" in loaded
+    assert loaded.isdisjoint(HEAVY | {"coatcheck.preview.text", "coatcheck.reading.search", "coatcheck.reading.query"})
+
+
 def test_import_is_quick() -> None:
     code = "import time; began = time.process_time(); import coatcheck; print(time.process_time() - began)"
     # Processor time, and the least of several runs: what else the machine does must not count.

@@ -2,25 +2,17 @@
 
 A kind is a cheap and certain test of the content, and a function that shows it within a budget of tokens, or returns
 None when the content is not of that kind after all; then the next kind is tried, and at last plain text shows it. To
-add a kind, add a module and a line to ``_KINDS``. Pure; a preview is valid Unicode and says nothing that is not in the
+add a kind, add a module and a line to ``_kinds``. Pure; a preview is valid Unicode and says nothing that is not in the
 content.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck.blocks import to_valid_unicode
-from coatcheck.preview.delimited import looks_delimited, preview_delimited
-from coatcheck.preview.html import looks_like_html, preview_html
-from coatcheck.preview.json import looks_like_json, preview_json
-from coatcheck.preview.json_lines import looks_like_json_lines, preview_json_lines
-from coatcheck.preview.log import looks_like_a_log, preview_log
-from coatcheck.preview.matches import looks_like_matches, preview_matches
-from coatcheck.preview.noise import looks_like_noise, preview_noise
-from coatcheck.preview.python import looks_like_python, preview_python
 from coatcheck.preview.source import Previewed
-from coatcheck.preview.text import preview_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,17 +23,34 @@ if TYPE_CHECKING:
 
 __all__ = ("Previewed", "preview")
 
-_KINDS: tuple[Kind, ...] = (
-    (looks_like_json, preview_json),
-    (looks_like_json_lines, preview_json_lines),
-    (looks_like_python, preview_python),
-    (looks_like_html, preview_html),
-    (looks_like_matches, preview_matches),
-    (looks_delimited, preview_delimited),
-    (looks_like_a_log, preview_log),
-    (looks_like_noise, preview_noise),
-)
-"""In this order: JSON Lines may look like one list, and rows of a table may begin with a time, as a log does."""
+
+@cache
+def _kinds() -> tuple[Kind, ...]:
+    """Return the kinds in their order: JSON Lines may look like one list, and a table's rows may begin with a time."""
+    # Loaded with the first result that leaves: an agent whose results all stay never needs them.
+    from coatcheck.preview import (  # noqa: PLC0415
+        delimited,
+        html,
+        json,
+        json_lines,
+        log,
+        matches,
+        noise,
+        python,
+        text,
+    )
+
+    return (
+        (json.looks_like_json, json.preview_json),
+        (json_lines.looks_like_json_lines, json_lines.preview_json_lines),
+        (python.looks_like_python, python.preview_python),
+        (html.looks_like_html, html.preview_html),
+        (matches.looks_like_matches, matches.preview_matches),
+        (delimited.looks_delimited, delimited.preview_delimited),
+        (log.looks_like_a_log, log.preview_log),
+        (noise.looks_like_noise, noise.preview_noise),
+        (lambda _: True, text.preview_text),
+    )
 
 
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
@@ -51,9 +60,5 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     """
     if budget <= 0:
         return ""
-    for is_kind, show in _KINDS:
-        if is_kind(content):
-            shown = show(content, budget, counter)
-            if shown is not None:
-                return to_valid_unicode(shown)
-    return to_valid_unicode(preview_text(content, budget, counter))
+    shown = (show(content, budget, counter) for is_kind, show in _kinds() if is_kind(content))
+    return to_valid_unicode(next(text for text in shown if text is not None))

@@ -15,12 +15,8 @@ from typing import TYPE_CHECKING
 
 from coatcheck.errors import InvalidRequest
 from coatcheck.reading import wording
-from coatcheck.reading.characters import read_characters
 from coatcheck.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
-from coatcheck.reading.lines import read_lines
-from coatcheck.reading.query import read_query
 from coatcheck.reading.request import DEFAULT_CONTEXT_LINES, Request, parse_request
-from coatcheck.reading.search import read_matches
 from coatcheck.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
 from coatcheck.reading.writer import MINIMUM_BUDGET, Writer
 
@@ -78,14 +74,17 @@ def read(
         return _describe(source, request)
     if not source.size:
         return Answer(text=wording.EMPTY)
+    # Loaded with the first read: what begins by offloading need not wait for RE2, JMESPath and all of these.
+    from coatcheck.reading import characters, lines, query, search  # noqa: PLC0415
+
     writer = Writer(counter=counter, budget=budget, tool_name=tool_name, reference=source.reference)
     if request.query is not None:
-        return (yield from read_query(source, request, writer, max_query_bytes))
+        return (yield from query.read_query(source, request, writer, max_query_bytes))
     if request.pattern is not None:
-        return (yield from read_matches(source, request, writer))
+        return (yield from search.read_matches(source, request, writer))
     if request.line_range is not None:
-        return (yield from read_lines(source, request, writer))
-    return (yield from read_characters(source, request, writer))
+        return (yield from lines.read_lines(source, request, writer))
+    return (yield from characters.read_characters(source, request, writer))
 
 
 def _describe(source: Source, request: Request) -> Answer:
