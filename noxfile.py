@@ -28,11 +28,7 @@ GROUPS = PYPROJECT["dependency-groups"]
 ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / extra).is_dir()]
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
-PEERS = ["haystack", "strands"]
-"""Extras whose framework has an offloader of its own to compare with."""
-
 EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
-BENCHMARKS = sorted(path.stem for path in ROOT.glob("benchmarks/*.py"))
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -190,21 +186,17 @@ def faults(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("benchmark", BENCHMARKS, ids=BENCHMARKS)
-def bench(session: nox.Session, benchmark: str) -> None:
-    """Measure what one thing costs; `-- --help` lists what it takes."""
-    session.install("-e.[otel,s3]", "opentelemetry-sdk", "pytest", *groups("test-s3"))
-    session.run(
-        "python", f"benchmarks/{benchmark}.py", *session.posargs, env={**OFFLINE, "PYTHONPATH": os.fspath(ROOT)}
-    )
+def bench(session: nox.Session) -> None:
+    """Measure this and every other system on the same work, and write docs/benchmarks.md; `-- --help` lists parts."""
+    session.install("-e.[s3]", *groups("bench"))
+    session.run("python", "-m", "benchmarks", *(session.posargs or ["--write"]), env=OFFLINE)
 
 
 @nox.session
-@nox.parametrize("framework", PEERS, ids=PEERS)
-def overhead(session: nox.Session, framework: str) -> None:
-    """Measure an adapter beside its framework's own offloader."""
-    session.install(f"-e.[{framework}]")
-    session.run("python", "benchmarks/adapters.py", f"--framework={framework}", *session.posargs)
+def telemetry(session: nox.Session) -> None:
+    """Measure what listening to events costs."""
+    session.install("-e.[otel]", "opentelemetry-sdk")
+    session.run("python", "-m", "benchmarks.telemetry")
 
 
 @nox.session

@@ -1,6 +1,6 @@
 """What telemetry costs where it costs most: on a 1 KB result that stays, the commonest and quickest there is.
 
-    python benchmarks/telemetry.py
+    python -m benchmarks.telemetry
 
 Silent; with a listener that does nothing; with ``OpenTelemetry`` and no SDK; with the SDK, collecting metrics. Sync and
 async: on an event loop, whoever listens is told on another thread. Medians with the spread of the middle half.
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from benchmarks.offload import log_text, spread
+from benchmarks.corpus import SMALL
+from benchmarks.measuring import Spread
 from coatcheck import Kept, Offloader, OpenTelemetry, TextBlock
 
 if TYPE_CHECKING:
     from coatcheck.events import Listener
 
-CONTENT = (TextBlock(log_text(1_024)),)
+CONTENT = (TextBlock(SMALL),)
 ROUNDS = 31
 CALLS = 500
 
@@ -60,7 +61,8 @@ def main() -> None:
             seconds.setdefault((name, "sync"), []).append(sync_round(offloader))
             seconds.setdefault((name, "async"), []).append(asyncio.run(async_round(offloader)))
     for (name, mode), values in seconds.items():
-        middle, low, high = (1e6 * value for value in spread(values))
+        spread = Spread.of(values)
+        low, middle, high = (1e6 * value for value in (spread.low, spread.median, spread.high))
         print(f"{name:<30} {mode:<6} {middle:7.1f} us   ({low:.1f} to {high:.1f})")
 
 

@@ -11,11 +11,9 @@ if TYPE_CHECKING:
 
 def plot(curves: Mapping[str, Sequence[tuple[float, float, float]]], budgets: Sequence[int], path: Path) -> None:
     """Draw the mean and the interval of each way for each budget into an SVG file, the same bytes for the same data."""
-    import matplotlib as mpl  # noqa: PLC0415 - only --write draws
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - only --write draws
 
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "coatcheck"
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    from benchmarks.svg import save  # noqa: PLC0415
 
     figure, axes = plt.subplots(figsize=(8, 5))
     for order, (name, points) in enumerate(curves.items()):
@@ -27,4 +25,4 @@ def plot(curves: Mapping[str, Sequence[tuple[float, float, float]]], budgets: Se
     axes.minorticks_off()
     axes.set(xlabel="budget in tokens", ylabel="needed spans in the preview, %", ylim=(0, 100))
     axes.legend()
-    figure.savefig(path, metadata={"Date": None})
+    save(figure, path)

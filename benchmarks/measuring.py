@@ -1,0 +1,118 @@
+"""How things are measured: seconds, memory, turns of an event loop. Nothing here knows what is measured.
+
+Memory is the kernel's own high-water mark of this process's resident memory, set back before each measurement: exact,
+where a watcher that looks now and then misses short peaks. Linux only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import statistics
+import time
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+__all__ = ("Loop", "Memory", "Spread", "seconds", "watched_loop", "watched_memory")
+
+TICK_SECONDS = 0.001
+
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+_CLEAR_PEAK = "5"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """What many runs gave: the median and the middle half, so that one slow run decides nothing."""
+
+    median: float
+    low: float
+    high: float
+    runs: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Return the spread of one value or more."""
+        low, median, high = (
+            statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
+        )
+        return cls(median=median, low=low, high=high, runs=len(values))
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Return the seconds that one call takes."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+@dataclass(slots=True)
+class Memory:
+    """Filled once the watched block has ended."""
+
+    peak_bytes: int = 0
+    """The most that was in use, beyond what was in use at first."""
+
+
+@contextmanager
+def watched_memory() -> Iterator[Memory]:
+    """Watch the peak of this process's memory. What is free in the allocator is given back first: it would hide a peak.
+
+    Raises:
+        OSError: this is no Linux, or one that does not let the mark be set back.
+
+    """
+    memory = Memory()
+    ctypes.CDLL(None).malloc_trim(0)
+    _CLEAR.write_text(_CLEAR_PEAK, encoding="ascii")
+    before = _kilobytes("VmRSS")
+    try:
+        yield memory
+    finally:
+        memory.peak_bytes = max(0, _kilobytes("VmHWM") - before) * 1_024
+
+
+def _kilobytes(field: str) -> int:
+    status = _STATUS.read_text(encoding="ascii", errors="replace")
+    return int(status.partition(f"{field}:")[2].split(None, 1)[0])
+
+
+@dataclass(slots=True)
+class Loop:
+    """Filled once the watched block has ended. Seconds by which the loop was late for a turn."""
+
+    longest: float = 0.0
+    percentile_99: float = 0.0
+    turns: int = 0
+
+
+@asynccontextmanager
+async def watched_loop() -> AsyncIterator[Loop]:
+    """Ask the running event loop for a turn each millisecond, and note by how much each comes late."""
+    loop = Loop()
+    late: list[float] = []
+
+    stopped = asyncio.Event()
+
+    async def tick() -> None:
+        while not stopped.is_set():
+            due = time.perf_counter() + TICK_SECONDS
+            await asyncio.sleep(TICK_SECONDS)
+            late.append(time.perf_counter() - due)
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.sleep(0)
+    try:
+        yield loop
+    finally:
+        stopped.set()  # one more turn, so that the last wait counts
+        await ticking
+        loop.turns = len(late)
+        loop.longest = max(late)
+        loop.percentile_99 = statistics.quantiles([0.0, *late], n=100, method="inclusive")[-1]

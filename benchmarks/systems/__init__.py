@@ -1,0 +1,73 @@
+"""The systems that are compared: for each its name in the tables, its class, and the Python that it runs on.
+
+To add one: a module beside this file with a subclass of ``System``, a line here, and a group in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from benchmarks.systems.system import System
+
+__all__ = ("LIMIT", "ON_S3", "OURS", "SYSTEMS", "Candidate", "system_class")
+
+LIMIT = "the least"
+OURS = "coatcheck"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Where a system is found, and what has to be said of it."""
+
+    place: str
+    """Module and class."""
+
+    environment: str
+    """The Python that its process is given, see ``environments``."""
+
+    rival: str = ""
+    """For one of ours in a framework: what it takes the place of."""
+
+    variant: bool = False
+    """Whether it differs from another in how it writes alone: then only its offloading is measured."""
+
+    counts: bool = True
+    """Whether it counts or estimates tokens; else it compares characters at most."""
+
+
+SYSTEMS: dict[str, Candidate] = {
+    LIMIT: Candidate(place="least:Least", environment="core", counts=False),
+    OURS: Candidate(place="core:Coatcheck", environment="core"),
+    "coatcheck, fsync": Candidate(place="core:CoatcheckSynced", environment="core", variant=True),
+    "coatcheck in LangChain": Candidate(
+        place="in_langchain:CoatcheckInLangChain", environment="langgraph", rival="deepagents"
+    ),
+    "deepagents": Candidate(place="in_langchain:Deepagents", environment="langgraph"),
+    "coatcheck in Strands": Candidate(place="in_strands:CoatcheckInStrands", environment="strands", rival="Strands"),
+    "Strands": Candidate(place="in_strands:Strands", environment="strands"),
+    "coatcheck in Haystack": Candidate(
+        place="in_haystack:CoatcheckInHaystack", environment="haystack", rival="Haystack"
+    ),
+    "Haystack": Candidate(place="in_haystack:Haystack", environment="haystack", counts=False),
+    "ctxtual": Candidate(place="with_ctxtual:Ctxtual", environment="ctxtual"),
+    "tooltrim": Candidate(place="with_tooltrim:Tooltrim", environment="tooltrim"),
+    "headroom": Candidate(place="with_headroom:Headroom", environment="headroom"),
+}
+"""Those that keep content in files of one folder."""
+
+ON_S3: dict[str, Candidate] = {
+    LIMIT: Candidate(place="on_s3:LeastOnS3", environment="strands", counts=False),
+    OURS: Candidate(place="on_s3:CoatcheckOnS3", environment="strands"),
+    "coatcheck in Strands": Candidate(place="on_s3:CoatcheckInStrandsOnS3", environment="strands", rival="Strands"),
+    "Strands": Candidate(place="on_s3:StrandsOnS3", environment="strands"),
+}
+"""Those that keep it in a bucket."""
+
+
+def system_class(place: str) -> type[System]:
+    """Import and return the class of a system."""
+    module, _, name = place.partition(":")
+    return cast("type[System]", getattr(import_module(f"benchmarks.systems.{module}"), name))

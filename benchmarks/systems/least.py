@@ -1,0 +1,65 @@
+"""The limit: the least that any such system must do, in the shape of a system, so that it runs among the others."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from benchmarks.limits import encode_and_write, ranged_read, ripgrep, ripgrep_program, ripgrep_version
+from benchmarks.systems.system import Missing, System
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ("Least",)
+
+BYTES_OF_LINES = 2_000
+"""Some twenty lines of log text."""
+
+
+class Least(System):
+    """``os.write``, ripgrep, and a read of some bytes whose place is known."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._written = 0
+
+    @classmethod
+    def versions(cls) -> str:
+        """Name the ripgrep that runs, if there is one."""
+        return f"os.write, os.pread, {ripgrep_version()}"
+
+    def offloading(self, text: str) -> Callable[[], str]:
+        """Encode and write."""
+
+        def write() -> str:
+            encode_and_write(text, self.folder / "content")
+            return ""
+
+        return write
+
+    def find(self, pattern: str) -> str:
+        """Search with ripgrep."""
+        program = ripgrep_program()
+        if program is None:
+            msg = "ripgrep is not installed here"
+            raise Missing(msg)
+        return ripgrep(program, pattern, self.folder / "content")
+
+    def read(self, first: int, last: int) -> str:
+        """Read bytes from the middle: where lines begin is not known here, and finding out would cost more."""
+        del first, last
+        path = self.folder / "content"
+        return ranged_read(path, path.stat().st_size // 2, BYTES_OF_LINES).decode(errors="replace")
+
+    async def aoffload(self, text: str) -> str:
+        """Encode and write on a thread of asyncio's own."""
+        self._written += 1
+        await asyncio.to_thread(encode_and_write, text, self.folder / f"content {self._written}")
+        return ""
+
+    def storing(self, number: int, text: str) -> Callable[[], object]:
+        """Encode and write one more file of the folder."""
+        return partial(encode_and_write, f"{number} {text}", self.folder / str(number))

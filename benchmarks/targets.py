@@ -1,0 +1,229 @@
+"""What coatcheck is to cost at most, and whether it does: each target is computed from the results, in one place.
+
+A target that more than one case must meet is measured by the worst of them. What was not measured in a run is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks.bench import MEGABYTE, named
+from benchmarks.systems import LIMIT, OURS, SYSTEMS
+from benchmarks.works import importing, in_bucket, many_agents, many_stores, offloading, passing, reading_back
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from benchmarks.results import Results
+
+__all__ = ("Outcome", "outcomes")
+
+NOISE = 1.05
+"""Two runs of the very same code differ by as much: so much more counts as no more."""
+
+MILLISECOND = 1e-3
+MICROSECOND = 1e-6
+
+_OURS_IN = {name: one.rival for name, one in SYSTEMS.items() if one.rival}
+_COUNTING_PEERS = [name for name, one in SYSTEMS.items() if one.counts and not name.startswith(OURS)]
+_BIG = (named(10 * MEGABYTE), named(100 * MEGABYTE))
+
+Values = dict[str, float]
+"""For each case the value that is to be small."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One target, and the worst value that was measured for it."""
+
+    target: str
+    limit: float
+    unit: str
+    worst: float
+    case: str
+
+    @property
+    def met(self) -> bool:
+        """Whether the worst value is within the limit."""
+        return self.worst <= self.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    words: str
+    limit: float
+    values: Callable[[Results], Values]
+    unit: str = "times"
+    scale: float = 1.0  # of the unit, in what is measured
+
+
+def outcomes(results: Results) -> Iterator[Outcome]:
+    """Return what became of every target that these results say something of."""
+    for target in _TARGETS:
+        values = target.values(results)
+        if values:
+            case, worst = max(values.items(), key=lambda value: value[1])
+            yield Outcome(
+                target=target.words, limit=target.limit, unit=target.unit, worst=worst / target.scale, case=case
+            )
+
+
+def _passing(results: Results) -> Values:
+    return _medians(results, passing.WORK, OURS)
+
+
+def _passing_in_frameworks(results: Results) -> Values:
+    return {
+        ours: ratio
+        for ours, theirs in _OURS_IN.items()
+        for ratio in _ratios(results, passing.WORK, ours, theirs).values()
+    }
+
+
+def _offload_beside_least(results: Results) -> Values:
+    ratios = _ratios(results, offloading.WORK, OURS, LIMIT)
+    return {case: ratio for case, ratio in ratios.items() if case.endswith(_BIG)}
+
+
+def _offload_beside_counting_peers(results: Results) -> Values:
+    return {
+        f"{case}, {peer}": ratio
+        for peer in _COUNTING_PEERS
+        for case, ratio in _ratios(results, offloading.WORK, OURS, peer).items()
+    }
+
+
+def _offload_in_frameworks(results: Results) -> Values:
+    return {
+        f"{case}, {ours}": ratio
+        for ours, theirs in _OURS_IN.items()
+        if SYSTEMS[theirs].counts
+        for case, ratio in _ratios(results, offloading.WORK, ours, theirs).items()
+    }
+
+
+def _offload_beside_haystack(results: Results) -> Values:
+    return _ratios(results, offloading.WORK, OURS, "Haystack")
+
+
+def _offload_memory(results: Results) -> Values:
+    sizes = {named(size): size for size in (10 * MEGABYTE, 100 * MEGABYTE)}
+    peaks = _medians(results, offloading.MEMORY, OURS)
+    return {case: peak / sizes[case.rpartition(", ")[2]] for case, peak in peaks.items()}
+
+
+def _agents(case: str) -> Callable[[Results], Values]:
+    def values(results: Results) -> Values:
+        found = {name: results.median(many_agents.WORK, case, name) for name in (OURS, *_OURS_IN)}
+        return {name: value for name, value in found.items() if value is not None}
+
+    return values
+
+
+def _reading(case: str) -> Callable[[Results], Values]:
+    def values(results: Results) -> Values:
+        ratios = _ratios(results, reading_back.WORK, OURS, LIMIT)
+        return {found: ratio for found, ratio in ratios.items() if found == f"{case}, {_BIG[1]}"}
+
+    return values
+
+
+def _reading_lines(results: Results) -> Values:
+    return _starting(_medians(results, reading_back.WORK, OURS), reading_back.READ)
+
+
+def _reading_more(results: Results) -> Values:
+    small, big = (results.median(reading_back.WORK, f"{reading_back.READ}, {size}", OURS) for size in _BIG)
+    return {reading_back.READ: big / small} if small and big else {}
+
+
+def _reading_memory(results: Results) -> Values:
+    return _medians(results, reading_back.MEMORY, OURS)
+
+
+def _storing_more(results: Results) -> Values:
+    few, many = (results.median(many_stores.WORK, case, OURS) for case in (many_stores.FEW, many_stores.MANY))
+    return {many_stores.MANY: many / few} if few and many else {}
+
+
+def _bucket_beside_least(results: Results) -> Values:
+    return _starting(_ratios(results, in_bucket.WORK, OURS, LIMIT), many_agents.TAKEN)
+
+
+def _bucket_wait(results: Results) -> Values:
+    return _starting(_medians(results, in_bucket.WORK, OURS), many_agents.LONGEST)
+
+
+def _importing(results: Results) -> Values:
+    return _starting(_medians(results, importing.WORK, OURS), importing.ADDED)
+
+
+def _importing_in_frameworks(results: Results) -> Values:
+    found = {name: results.median(importing.WORK, importing.ADDED, name) for name in _OURS_IN}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _medians(results: Results, work: str, system: str) -> Values:
+    found = {case: results.median(work, case, system) for case in results.cases(work)}
+    return {case: value for case, value in found.items() if value is not None}
+
+
+def _ratios(results: Results, work: str, ours: str, theirs: str) -> Values:
+    beside = _medians(results, work, theirs)
+    return {case: value / beside[case] for case, value in _medians(results, work, ours).items() if case in beside}
+
+
+def _starting(values: Values, case: str) -> Values:
+    return {found: value for found, value in values.items() if found.startswith(case)}
+
+
+_TARGETS = (
+    _Target(words="A 1 KB result that stays", limit=5.0, unit="µs", scale=MICROSECOND, values=_passing),
+    _Target(
+        words="The same in an adapter, beside the framework's own offloader", limit=NOISE, values=_passing_in_frameworks
+    ),
+    _Target(words="Offloading 10 MB and 100 MB, beside encoding and writing", limit=1.5, values=_offload_beside_least),
+    _Target(words="Offloading, beside every peer that counts tokens", limit=1.0, values=_offload_beside_counting_peers),
+    _Target(
+        words="Offloading in an adapter, beside the framework's own that counts tokens",
+        limit=1.0,
+        values=_offload_in_frameworks,
+    ),
+    _Target(words="Offloading, beside Haystack's", limit=1.5, values=_offload_beside_haystack),
+    _Target(words="Memory of offloading 10 MB and 100 MB", limit=1.0, unit="copies", values=_offload_memory),
+    _Target(
+        words="64 agents, 99th percentile of the loop's waits",
+        limit=10.0,
+        unit="ms",
+        scale=MILLISECOND,
+        values=_agents(many_agents.PERCENTILE),
+    ),
+    _Target(
+        words="64 agents, the longest wait",
+        limit=50.0,
+        unit="ms",
+        scale=MILLISECOND,
+        values=_agents(many_agents.LONGEST),
+    ),
+    _Target(words="Finding a literal in 100 MB, beside ripgrep", limit=3.0, values=_reading(reading_back.LITERAL)),
+    _Target(
+        words="Finding a character class in 100 MB, beside ripgrep",
+        limit=10.0,
+        values=_reading(reading_back.CHARACTER_CLASS),
+    ),
+    _Target(words="Reading 20 lines", limit=5.0, unit="ms", scale=MILLISECOND, values=_reading_lines),
+    _Target(words="Reading 20 lines of 100 MB, beside 10 MB", limit=1.5, values=_reading_more),
+    _Target(words="Memory of finding and reading", limit=32.0, unit="MB", scale=MEGABYTE, values=_reading_memory),
+    _Target(words="Storing into a full storage, beside a nearly empty one", limit=1.2, values=_storing_more),
+    _Target(words="64 agents on S3, beside bare puts", limit=1.3, values=_bucket_beside_least),
+    _Target(words="64 agents on S3, the longest wait", limit=50.0, unit="ms", scale=MILLISECOND, values=_bucket_wait),
+    _Target(words="`import coatcheck`", limit=40.0, unit="ms", scale=MILLISECOND, values=_importing),
+    _Target(
+        words="What importing an adapter adds to its framework",
+        limit=30.0,
+        unit="ms",
+        scale=MILLISECOND,
+        values=_importing_in_frameworks,
+    ),
+)
