@@ -64,6 +64,18 @@ def test_exceeds_agrees_with_count(counter: TokenCounter, text: str, limit: int)
     assert counter.exceeds(text, limit) == (counter.count(text) > limit)
 
 
+@given(
+    piece=st.sampled_from([" ", "\t", "\n", "a", "A", "=", "\u5de5", "\U0001f469\u200d", "ab ", "0"]) | texts(),
+    size=st.integers(8_000, 40_000),
+    near=st.integers(-12, 12),
+)
+def test_exceeds_agrees_with_count_near_the_limit_of_a_long_text(piece: str, size: int, near: int) -> None:
+    text = (piece * size)[:size]
+    tokens = TIKTOKEN.count(text)
+
+    assert TIKTOKEN.exceeds(text, max(0, tokens + near)) == (tokens > max(0, tokens + near))
+
+
 @given(text=texts(), limit=st.integers(0, 20))
 def test_a_counter_that_only_counts_gets_the_other_methods(text: str, limit: int) -> None:
     counter = WordCounter()
