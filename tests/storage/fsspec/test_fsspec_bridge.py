@@ -36,6 +36,8 @@ from coatcheck.storage.fsspec_bridge import HEAD_BYTES
 from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
 from coatcheck.testing.samples import Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.storage import check_holds, save
+from coatcheck_langchain import OffloadMiddleware
+from tests.adapters.langgraph.agents import agent_of, answers, call, question, read, reference_in, say, thread
 from tests.storage.seaweed import BUCKET, Server
 
 if TYPE_CHECKING:
@@ -410,6 +412,26 @@ async def test_many_results_at_once_in_an_async_agent_without_a_deadlock(storage
         return (await offloader.aload(str(outcome.references[0]))).text
 
     assert await asyncio.wait_for(asyncio.gather(*map(offload, texts)), 60) == texts
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_an_agent_offloads_to_s3_and_reads_back(server: Server, is_async: bool) -> None:
+    storage = FsspecBridge(s3_filesystem(server), f"{BUCKET}/fsspec-{next(NUMBERS)}")
+
+    def fetch() -> str:
+        """Fetch a large report."""
+        return BIG.text
+
+    turns = (call(("fetch", {})), read(line_range="7-7"), say())
+    agent, model = agent_of([fetch], *turns, middleware=[OffloadMiddleware(storage)])
+    if is_async:
+        await agent.ainvoke(question(), thread("mine"))
+    else:
+        await asyncio.to_thread(agent.invoke, question(), thread("mine"))
+
+    assert "line 7 of" in answers(model.seen[-1])[-1].text
+    reference = reference_in(model.seen[-1])
+    assert (await Offloader(storage).aload(reference, scope="mine")).text == BIG.text
 
 
 async def test_the_sync_methods_work_on_a_thread_that_runs_an_event_loop(storage: FsspecBridge) -> None:
