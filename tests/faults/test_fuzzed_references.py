@@ -20,10 +20,12 @@ from coatcheck import (
     FileStorage,
     InMemoryStorage,
     InvalidRequest,
+    NamesReferences,
     Offloader,
     ReferenceExpired,
     ReferenceNotFound,
     S3Storage,
+    Storage,
     StrandsOffloaderStorageBridge,
     StrandsStorageBridge,
     TextBlock,
@@ -77,7 +79,7 @@ def fuzzed(real: str, chance: random.Random) -> Iterator[str]:
         )
 
 
-MAKE: dict[str, Callable[[Path, Server], object]] = {
+MAKE: dict[str, Callable[[Path, Server], Storage | NamesReferences]] = {
     "InMemoryStorage": lambda _, __: InMemoryStorage(),
     "FileStorage": lambda folder, _: FileStorage(folder),
     "S3Storage": lambda _, server: S3Storage(BUCKET, "fuzzed", **server.settings()),

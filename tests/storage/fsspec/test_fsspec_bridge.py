@@ -174,10 +174,8 @@ def test_other_files_are_left_alone(local: FsspecBridge, tmp_path: Path, entry: 
 # Whole or not at all.
 
 
-class Breaks(LocalFileSystem):
+class Breaks(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
     """Ends amid a write, or where a file would get its name."""
-
-    cachable = False
 
     def __init__(self, breaks: str) -> None:
         super().__init__()
@@ -217,7 +215,7 @@ def test_a_save_that_breaks_off_leaves_what_was_there_and_nothing_else(
     assert [listed.key for listed in local.entries("")] == [entry.key]
 
 
-class Dies(LocalFileSystem):
+class Dies(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
     """Is killed amid a write."""
 
     def pipe_file(self, path: str, value: bytes, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
@@ -284,10 +282,8 @@ def test_a_file_of_another_make_is_corrupt(local: FsspecBridge, tmp_path: Path, 
 # What goes wrong.
 
 
-class Fails(MemoryFileSystem):
+class Fails(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
     """Is a store whose keys have expired."""
-
-    cachable = False
 
     def _refuse(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - stands for any method
         message = "the credentials have expired"
