@@ -47,9 +47,9 @@ class FsspecBridge:
     Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
     and each forked child gets an instance of its own where fsspec demands it.
 
-    Listing reads the head of every file, because filesystems disagree on times. fsspec reports a bucket that is missing
-    like a file that is: its references count as expired. On a local disk ``FileStorage`` is the better choice: it
-    follows no link that was planted, and keeps raw files for their owner alone.
+    Listing reads the head of every file, because filesystems disagree on times: those are of the writer's own clock.
+    fsspec reports a bucket that is missing like a file that is: its references count as expired. On a local disk
+    ``FileStorage`` is the better choice: it follows no link that was planted, and keeps raw files for their owner alone.
     """
 
     def __init__(self, filesystem: AbstractFileSystem, folder: str, *, clock: Callable[[], float] = time.time) -> None:
@@ -59,13 +59,14 @@ class FsspecBridge:
 
         Raises:
             ImportError: fsspec is not installed.
-            InvalidRequest: this is no filesystem, one made with ``asynchronous=True``, or one that cannot save a file
-                whole; or ``folder`` is no text or empty.
+            InvalidRequest: this is no filesystem, one made with ``asynchronous=True``, one that cannot save a file
+                whole, or one that keeps copies; or ``folder`` is no text or empty.
 
         """
         try:
             from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
             from fsspec.asyn import AsyncFileSystem  # noqa: PLC0415 - as above
+            from fsspec.implementations.cached import CachingFileSystem  # noqa: PLC0415 - as above
         except ImportError as error:
             msg = 'FsspecBridge needs fsspec. Install it with: pip install "coatcheck[fsspec]"'
             raise ImportError(msg) from error
@@ -84,6 +85,11 @@ class FsspecBridge:
         )
         if not self._renames and not puts_whole:
             msg = f"{kind.__name__} neither renames files nor puts them whole: pass the filesystem that it stands for"
+            raise InvalidRequest(msg)
+        if issubclass(kind, CachingFileSystem):
+            msg = (
+                f"the copies that {kind.__name__} keeps outlive what is deleted: pass the filesystem that it stands for"
+            )
             raise InvalidRequest(msg)
         self._given = filesystem
         self._folder = f"{filesystem._strip_protocol(folder).rstrip('/')}/v1"  # noqa: SLF001 - as fsspec's own tools do

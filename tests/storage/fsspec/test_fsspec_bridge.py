@@ -15,7 +15,7 @@ import fsspec
 import pytest
 from fsspec import AbstractFileSystem
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
-from fsspec.implementations.cached import CachingFileSystem
+from fsspec.implementations.cached import CachingFileSystem, SimpleCacheFileSystem
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
@@ -279,6 +279,46 @@ def test_a_file_of_another_make_is_corrupt(local: FsspecBridge, tmp_path: Path, 
         local.load_range(entry.key, start=0, length=1)
 
 
+def test_a_head_that_is_damaged_is_listed_as_old_and_goes_with_its_scope(
+    local: FsspecBridge, tmp_path: Path, entry: Entry
+) -> None:
+    save(local, entry)
+    file = tmp_path / "artifacts/v1" / entry.key
+    file.write_bytes(b"\0" * HEAD_BYTES + entry.content)
+
+    [listed] = local.entries("")
+    assert (listed.key, listed.size, listed.modified) == (entry.key, len(entry.content), 0.0)
+    assert Offloader(local).delete_scope("contract") == 1
+    assert not file.exists()
+
+
+class Vanishes(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Loses a file between the first look and the second, to somebody who deletes at the same time."""
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:  # noqa: ANN401 - fsspec's own
+        found: bytes = super().cat_file(path, start=start, end=end, **options)
+        self.rm_file(path)
+        return found
+
+    def ls(self, path: str, detail: bool = True, **options: Any) -> Any:  # noqa: ANN401 - fsspec's own
+        found = super().ls(path, detail=detail, **options)
+        for info in found:
+            if info["type"] == "file":
+                self.rm_file(info["name"])
+        return found
+
+
+def test_what_is_deleted_amid_a_read_or_a_listing_is_not_there(entry: Entry) -> None:
+    folder = f"/test-{next(NUMBERS)}"
+    vanishing = FsspecBridge(Vanishes(), folder)
+    for look in (
+        lambda: vanishing.load_range(entry.key, start=0, length=5),
+        lambda: vanishing.entries("") or None,
+    ):
+        save(FsspecBridge(MemoryFileSystem(), folder), entry)
+        assert look() is None
+
+
 # What goes wrong.
 
 
@@ -290,6 +330,16 @@ class Fails(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
         raise PermissionError(message)
 
     cat_file = pipe_file = ls = rm_file = _refuse
+
+
+def test_a_file_that_cannot_be_read_fails_the_listing_instead_of_missing_in_it(
+    local: FsspecBridge, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(local, entry)
+    monkeypatch.setattr(LocalFileSystem, "cat_file", Fails.cat_file)
+
+    with pytest.raises(StorageError, match="credentials have expired"):
+        local.entries("")
 
 
 def test_a_filesystem_that_fails_is_a_storage_error_with_its_cause(entry: Entry) -> None:
@@ -327,6 +377,11 @@ def test_a_filesystem_for_ones_own_event_loop_is_refused() -> None:
 def test_a_filesystem_that_shows_half_a_file_is_refused(filesystem: AbstractFileSystem) -> None:
     with pytest.raises(InvalidRequest, match="neither renames files nor puts them whole"):
         FsspecBridge(filesystem, "folder")
+
+
+def test_a_filesystem_that_keeps_copies_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="outlive what is deleted"):
+        FsspecBridge(SimpleCacheFileSystem(fs=MemoryFileSystem()), "folder")
 
 
 @pytest.mark.parametrize("folder", ["", None, b"folder", 5])
