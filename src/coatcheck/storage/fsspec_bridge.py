@@ -49,7 +49,7 @@ class FsspecBridge:
 
     Listing reads the head of every file, because filesystems disagree on times: those are of the writer's own clock.
     fsspec reports a bucket that is missing like a file that is: its references count as expired. On a local disk
-    ``FileStorage`` is the better choice: it follows no link that was planted, and keeps raw files for their owner alone.
+    ``FileStorage`` is the better choice: it follows no planted link, and keeps raw files for their owner alone.
     """
 
     def __init__(self, filesystem: AbstractFileSystem, folder: str, *, clock: Callable[[], float] = time.time) -> None:
