@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from coatcheck.errors import CoatcheckError, CorruptContent, InvalidRequest, StorageError
+from coatcheck.execution import named
 from coatcheck.references import DIGEST_LENGTH, is_storage_key, require_storage_key
 from coatcheck.storage.frame import Head, framed, read_head, unframed
 from coatcheck.storage.memory import refuse_other_content
@@ -270,5 +271,5 @@ class FsspecBridge:
         except CoatcheckError:
             raise
         except Exception as error:
-            msg = f"{self!r} could not {doing}: {type(error).__name__}: {error}"
+            msg = f"{self!r} could not {doing}: {named(error)}"
             raise StorageError(msg) from error

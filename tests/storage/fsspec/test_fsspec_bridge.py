@@ -206,9 +206,9 @@ def test_a_save_that_breaks_off_leaves_what_was_there_and_nothing_else(
     save(local, entry)
     breaking = FsspecBridge(Breaks(breaks), str(tmp_path / "artifacts"))
     for each in (entry, make_entry(noise(10_000))):
-        with pytest.raises(StorageError, match="the line went dead") as raised:
+        with pytest.raises(StorageError, match="could not save") as raised:
             save(breaking, each)
-        assert isinstance(raised.value.__cause__, OSError)
+        assert str(raised.value.__cause__) == "the line went dead"
 
     check_holds(local, entry, "after a save that broke off")
     assert [listed.key for listed in local.entries("")] == [entry.key]
@@ -337,7 +337,7 @@ def test_a_file_that_cannot_be_read_fails_the_listing_instead_of_missing_in_it(
     save(local, entry)
     monkeypatch.setattr(LocalFileSystem, "cat_file", Fails.cat_file)
 
-    with pytest.raises(StorageError, match="credentials have expired"):
+    with pytest.raises(StorageError, match="could not list its entries: PermissionError"):
         local.entries("")
 
 
@@ -351,9 +351,9 @@ def test_a_filesystem_that_fails_is_a_storage_error_with_its_cause(entry: Entry)
         lambda: storage.entries(""),
     )
     for attempt in attempts:
-        with pytest.raises(StorageError, match="credentials have expired") as raised:
+        with pytest.raises(StorageError, match="could not .*: PermissionError") as raised:
             attempt()
-        assert isinstance(raised.value.__cause__, PermissionError)
+        assert str(raised.value.__cause__) == "the credentials have expired"
     assert Offloader(storage).offload([BIG], tool_name="t").blocks == (BIG,)
 
 
