@@ -351,7 +351,7 @@ def test_a_filesystem_that_fails_is_a_storage_error_with_its_cause(entry: Entry)
         lambda: storage.entries(""),
     )
     for attempt in attempts:
-        with pytest.raises(StorageError, match="could not .*: PermissionError") as raised:
+        with pytest.raises(StorageError, match=r"could not .*: PermissionError") as raised:
             attempt()
         assert str(raised.value.__cause__) == "the credentials have expired"
     assert Offloader(storage).offload([BIG], tool_name="t").blocks == (BIG,)
