@@ -181,7 +181,7 @@ def lowest(session: nox.Session, part: str) -> None:
 @nox.session
 def faults(session: nox.Session) -> None:
     """Kill writers, fill disks, break networks and damage files, for some minutes, and print what was lost."""
-    session.install("-e.[s3]", *groups("test", "test-s3"))
+    session.install("-e.[all]", *groups("test", "test-s3", "test-langgraph"))
     session.run("python", "-m", "pytest", "tests/faults", *session.posargs, env=OFFLINE)
 
 
@@ -217,8 +217,8 @@ def requirement_of(part: str) -> str:
 
 
 def module_of(storage: str) -> str:
-    """Return the file of a storage that needs an extra, as coverage knows it."""
-    return f"*/coatcheck/storage/{storage}.py"
+    """Return the file of a storage or a bridge that needs an extra, as coverage knows it."""
+    return f"*/coatcheck/storage/{storage}*.py"
 
 
 def test_part(session: nox.Session, part: str, *options: str) -> None:

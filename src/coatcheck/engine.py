@@ -181,7 +181,6 @@ class Engine:
             is_async=inspect.iscoroutinefunction(ask),
             what=f"{what} of {call.result.tool_name!r}",
             failure=CoatcheckError,
-            calls_us=True,
         )
         if isinstance(answer, CoatcheckError):
             self._failed(call, answer, f"{answer}; {instead}")

@@ -2,7 +2,7 @@
 
 The engine is written once, as generators that yield ``Effect``s: calls to a storage or to a user's policy. ``run``
 makes those calls where it stands. ``arun`` keeps the event loop free: the generator and local storages run on two
-threads of our own, network storages on sixteen, and what is ``async`` is awaited on the caller's loop. No asyncio
+threads of our own, each network storage on sixteen, and what is ``async`` is awaited on the caller's loop. No asyncio
 object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and may call
 us in turn, gets a thread of its own: in a pool, such policies could take all threads that they wait for.
 """
@@ -18,6 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
 from coatcheck.forks import in_forked_child
@@ -35,7 +36,8 @@ HASH_THREADS = 2
 for it, and would wait forever in line behind each other."""
 
 NETWORK_THREADS = 16
-"""Threads that wait for a network hold no lock; sixteen keep a storage busy without flooding it."""
+"""For each offloader: one whose storage hangs takes no thread from another's. Threads that wait for a network hold no
+lock; sixteen keep a storage busy without flooding it."""
 
 TIME_LIMIT_SECONDS = 30.0
 """How long one call to a storage that is async or not local may take before it counts as failed. In the sync shell only
@@ -61,8 +63,9 @@ class Effect:
     failure: type[CoatcheckError] = StorageError
     """What an error that is not one of ours becomes."""
 
-    calls_us: bool = False
-    """Whether ``call`` may use an offloader itself: then it waits in no line for a thread."""
+    owner: object | None = None
+    """Whose calls it waits behind where threads are few; None where ``call`` may use an offloader itself: then it waits
+    in no line, and has a thread of its own."""
 
 
 Steps: TypeAlias = Generator[Effect, object, Result]
@@ -107,8 +110,8 @@ async def _on(executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Resul
 
 async def _off_loop(effect: Effect) -> object:
     """Make a call that may take long."""
-    if not effect.calls_us:
-        return await _on(_executors.network(), effect.call)
+    if effect.owner is not None:
+        return await _on(_executors.network(effect.owner), effect.call)
     alone = ThreadPoolExecutor(1, thread_name_prefix="coatcheck-policy")
     try:
         return await _on(alone, effect.call)
@@ -202,22 +205,24 @@ class _Executors:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._made: dict[str, ThreadPoolExecutor] = {}
+        # Weak: threads end with the offloader that they work for.
+        self._made: WeakKeyDictionary[object, dict[str, ThreadPoolExecutor]] = WeakKeyDictionary()
 
     def local(self) -> ThreadPoolExecutor:
-        return self._get("local", LOCAL_THREADS)
+        return self._get(self, "local", LOCAL_THREADS)
 
     def hashing(self) -> ThreadPoolExecutor:
-        return self._get("hash", HASH_THREADS)
+        return self._get(self, "hash", HASH_THREADS)
 
-    def network(self) -> ThreadPoolExecutor:
-        return self._get("network", NETWORK_THREADS)
+    def network(self, owner: object) -> ThreadPoolExecutor:
+        return self._get(owner, "network", NETWORK_THREADS)
 
-    def _get(self, name: str, threads: int) -> ThreadPoolExecutor:
+    def _get(self, owner: object, name: str, threads: int) -> ThreadPoolExecutor:
         with self._lock:
-            if name not in self._made:
-                self._made[name] = ThreadPoolExecutor(threads, thread_name_prefix=f"coatcheck-{name}")
-            return self._made[name]
+            made = self._made.setdefault(owner, {})
+            if name not in made:
+                made[name] = ThreadPoolExecutor(threads, thread_name_prefix=f"coatcheck-{name}")
+            return made[name]
 
 
 class _BackgroundLoop:

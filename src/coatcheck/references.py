@@ -18,6 +18,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from coatcheck.blocks import to_valid_unicode
 from coatcheck.errors import InvalidRequest, ReferenceNotFound, StorageError
 from coatcheck.notice import miss
 
@@ -180,11 +181,11 @@ def resolve_storage_reference(reference: object, scope: str) -> str:
 
     Raises:
         InvalidRequest: ``reference`` is no text, empty, or longer than 4,096 characters.
-        ReferenceNotFound: it holds the name of another scope.
+        ReferenceNotFound: it holds the name of another scope, or what no storage can take: NUL, a lone surrogate.
 
     """
     wanted = _required(reference, longest=MAX_STORAGE_REFERENCE_LENGTH).strip().strip("\"'`")
-    if _scopes_in(wanted) - {scope_tag(scope)}:
+    if _scopes_in(wanted) - {scope_tag(scope)} or "\0" in wanted or to_valid_unicode(wanted) != wanted:
         raise ReferenceNotFound(miss(wanted, expired=False), reference=wanted)
     return wanted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -95,6 +96,36 @@ def test_the_time_limit_holds_in_the_sync_shell_too(
 
     assert [outcome.blocks for outcome in outcomes] == [(BIG,)]
     assert "no answer in time" in caplog.text
+
+
+async def test_a_storage_that_hangs_takes_no_thread_from_another(released: threading.Event) -> None:
+    hanging = asyncio.ensure_future(
+        _in_patience(_offloader(SilentStorage(released)), times=2 * execution.NETWORK_THREADS)
+    )
+    healthy = await _in_patience(_offloader(DictStorage()))
+    still_hanging = not hanging.done()
+    released.set()
+
+    assert [type(outcome) for outcome in healthy] == [Offloaded]
+    assert still_hanging
+    assert len(await hanging) == 2 * execution.NETWORK_THREADS
+
+
+async def test_threads_end_with_the_offloader_that_they_work_for() -> None:
+    def ours() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name.startswith("coatcheck-network")}
+
+    before = ours()
+    offloader = _offloader(DictStorage())
+    await _in_patience(offloader, times=4)
+    made = ours() - before
+    del offloader
+    gc.collect()
+    for thread in made:
+        await asyncio.to_thread(thread.join, PATIENCE)
+
+    assert made
+    assert not any(thread.is_alive() for thread in made)
 
 
 # Threads.

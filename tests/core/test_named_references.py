@@ -233,3 +233,18 @@ def test_media_and_text_of_one_result_each_have_their_reference() -> None:
     assert offloader(storage).load(str(medium), scope=ALICE).data == image.data
     assert offloader(storage).retrieve(str(medium), scope=ALICE, native_media=True).blocks == (image,)
     assert offloader(storage).load(str(text), scope=ALICE).text == BIG.text
+
+
+@pytest.mark.parametrize("part", ["\0", "\ud800"], ids=ascii)
+def test_what_no_storage_can_take_is_unknown_without_asking_one(part: str) -> None:
+    class Strict(Shelves):
+        def load(self, key: str) -> Stored | None:
+            message = f"asked for {key!r}"
+            raise ValueError(message)
+
+    storage = Strict()
+    [reference] = offloaded(storage, BIG).references
+    for asked in (f"{part}{reference}", f"{str(reference)[:9]}{part}{str(reference)[9:]}", part * 5):
+        with pytest.raises(ReferenceNotFound) as unknown:
+            offloader(storage).load(asked, scope=ALICE)
+        assert not isinstance(unknown.value, ReferenceExpired)

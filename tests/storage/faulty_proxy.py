@@ -181,6 +181,7 @@ def running_proxy_process(endpoint: str, *, latency_seconds: float) -> Iterator[
     mine, its = context.Pipe()
     process = context.Process(target=_serve, args=(endpoint, latency_seconds, its), daemon=True)
     process.start()
+    its.close()  # so that a process that ends before it answers is an error here, not a wait for ever
     try:
         yield str(mine.recv())
     finally:

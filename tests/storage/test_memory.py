@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from coatcheck import InMemoryStorage, InvalidRequest, Storage, StorageError
+from coatcheck import (
+    ByteCounter,
+    InMemoryStorage,
+    InvalidRequest,
+    Offloader,
+    ReferenceExpired,
+    Storage,
+    StorageError,
+    TextBlock,
+)
 from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract, SweepsContract
 from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
@@ -144,6 +155,43 @@ def test_clear_removes_everything_and_frees_the_bytes() -> None:
     for entry in (second, third):
         save(storage, entry)
     assert len(held(storage)) == 2
+
+
+def test_many_threads_never_push_it_over_its_limits_nor_leave_it_with_a_wrong_count() -> None:
+    storage = InMemoryStorage(max_bytes=1_000, max_entries=8)
+    saved = entries(40)
+    together = threading.Barrier(8)
+    too_much: list[int] = []
+
+    def work(number: int) -> None:
+        together.wait()
+        for step in range(300):
+            entry = saved[(number * 7 + step) % len(saved)]
+            save(storage, entry)
+            found = storage.load(entry.key)
+            assert found is None or found.content == entry.content  # None where others have pushed it out meanwhile
+            if step % 9 == 0:
+                storage.delete(entry.key)
+            if step % 50 == 0:
+                storage.clear()
+            too_much.extend(listed.size for listed in storage.entries("")[8:])
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(8)))
+
+    assert too_much == []
+    assert storage._bytes == sum(listed.size for listed in storage.entries(""))
+
+
+def test_what_was_pushed_out_has_expired() -> None:
+    offloader = Offloader(InMemoryStorage(max_entries=1), token_counter=ByteCounter())
+    first, second = (
+        str(offloader.offload([TextBlock(letter * 20_000)], tool_name="t").references[0]) for letter in "ab"
+    )
+
+    assert offloader.load(second).text == "b" * 20_000
+    with pytest.raises(ReferenceExpired):
+        offloader.load(first)
 
 
 def test_it_says_how_large_it_may_be() -> None:

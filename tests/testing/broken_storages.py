@@ -272,6 +272,24 @@ class RaisesOnASecondDelete(CapableStorage):
         del self.held[key]
 
 
+class MarksWhatIsGone(CapableStorage):
+    """Keeps a mark of what was deleted, and raises where it is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone: set[str] = set()
+
+    def delete(self, key: str) -> None:
+        super().delete(key)
+        self.gone.add(key)
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        if key in self.gone:
+            message = "410"
+            raise ValueError(message)
+        return super().load_range(key, start=start, length=length)
+
+
 class ListsEverything(CapableStorage):
     """Ignores the prefix."""
 
@@ -350,6 +368,7 @@ BROKEN: dict[type, tuple[str, str]] = {
     DeletesNothing: ("test_what_was_deleted_is_gone", "still there after delete"),
     DeletesByPrefix: ("test_deleting_leaves_the_others", "the entry is not there"),
     RaisesOnASecondDelete: ("test_deleting_twice_is_no_error", "KeyError"),
+    MarksWhatIsGone: ("test_what_was_deleted_has_expired_and_what_never_was_is_unknown", "has not expired"),
     ListsEverything: ("test_lists_only_what_has_the_prefix", "does not keep to the prefix"),
     ForgetsToRefresh: ("test_saving_again_refreshes_the_time", "did not refresh"),
     SweepsByTheListing: ("test_spares_what_was_used_since", "the count is wrong"),

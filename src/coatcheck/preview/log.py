@@ -9,6 +9,8 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+import re2
+
 from coatcheck.preview.source import join_lines, lines_of, parts_of, pick, plain, sample_of
 
 if TYPE_CHECKING:
@@ -26,11 +28,12 @@ _TROUBLE = re.compile(
     r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|SEVERE|FAILURE|FAILED|WARN(?:ING)?)\b"
     r"|: (?:fatal )?error:|\b\d+ (?:failed|errors?|failures?)\b|[Ss]egmentation fault|Killed$"
 )
-_SIGNS = (
-    *("traceback", "e  ", "error", "exception", "warn", "fatal", "panic", "err!", "***", "fail", "critical", "severe"),
-    *("segmentation fault", "killed"),
+_SIGN = re2.compile(
+    r"(?i)(?:traceback|e  |error|exception|warn|fatal|panic|err!|\*\*\*|fail|critical|severe|segmentation fault|killed)"
+    r"[^\n]*"
 )
-"""In small letters; whatever ``_TROUBLE`` finds holds one of them."""
+"""One in each line; whatever ``_TROUBLE`` finds holds one. RE2 looks for all at once, four times as fast as one by one
+with ``str.find``, and lets other threads work meanwhile."""
 
 _MOST_SUSPECTS = 1_000
 """Lines that are looked at for trouble, from both ends: a pattern takes some microseconds for each."""
@@ -99,22 +102,16 @@ def _suspects(content: Previewed) -> list[int]:
     """Return the numbers of lines that hold a sign of trouble; most of a log is not worth a pattern."""
     found: list[int] = []
     for first, part in parts_of(content):
-        lowered = part.lower()
-        places: set[int] = set()
-        for sign in _SIGNS:
-            place = lowered.find(sign)
-            while place >= 0:
-                places.add(place)
-                end = lowered.find("\n", place)
-                place = lowered.find(sign, end) if end >= 0 else -1
+        data = part.encode("utf-8", "surrogatepass")
         number, before = first, 0
-        for place in sorted(places):
-            number += lowered.count("\n", before, place)
-            before = place
-            found.append(number)
-    unique = list(dict.fromkeys(found))
+        for sign in _SIGN.finditer(data):
+            start = sign.start()
+            number += data.count(b"\n", before, start)
+            before = start
+            if found[-1:] != [number]:  # bytes that are no UTF-8 end a match amid the line
+                found.append(number)
     half = _MOST_SUSPECTS // 2
-    return unique if len(unique) <= _MOST_SUSPECTS else [*unique[:half], *unique[-half:]]
+    return found if len(found) <= _MOST_SUSPECTS else [*found[:half], *found[-half:]]
 
 
 def _trouble(text_of: Callable[[int], str], numbers: list[int]) -> list[int]:

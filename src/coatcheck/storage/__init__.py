@@ -7,6 +7,7 @@ keeps bytes under keys and knows nothing of agents, scopes or previews.
 from __future__ import annotations
 
 from coatcheck.storage.file import FileStorage
+from coatcheck.storage.fsspec_bridge import FsspecBridge
 from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
 from coatcheck.storage.langgraph_bridge import LangGraphStoreBridge
 from coatcheck.storage.memory import InMemoryStorage
@@ -26,6 +27,7 @@ from coatcheck.storage.s3 import S3Storage
 __all__ = (
     "Deletes",
     "FileStorage",
+    "FsspecBridge",
     "InMemoryStorage",
     "LangGraphStoreBridge",
     "Listed",

@@ -111,7 +111,8 @@ class StorageAccess:
 
     def _effect(self, method: Callable[..., object], call: Callable[[], object], what: str) -> Effect:
         is_async = inspect.iscoroutinefunction(method)
-        return Effect(call=call, local=self._local, is_async=is_async, what=f"{what} ({type(self.storage).__name__})")
+        what = f"{what} ({type(self.storage).__name__})"
+        return Effect(call=call, local=self._local, is_async=is_async, what=what, owner=self)
 
     def _lacks(self, capability: type) -> InvalidRequest:
         return InvalidRequest(f"{type(self.storage).__name__} cannot do this: it lacks coatcheck.{capability.__name__}")

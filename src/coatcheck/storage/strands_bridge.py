@@ -1,9 +1,8 @@
 """Bridges to the storages of Strands Agents: the unified one, and the older one of its own offloader.
 
 Both are known by their methods alone, sync or async; no framework is imported here. A unified storage keeps bytes under
-keys, so type and metadata stand in a frame around the content: two bytes with the length of a head, the head, the
-content. The head is JSON, or a bare MIME type where Strands' own offloader wrote the entry. An async method is awaited
-where the caller is, so one that does blocking work inside ``async def`` blocks there.
+keys, so type and metadata stand in a frame around the content. An async method is awaited where the caller is, so one
+that does blocking work inside ``async def`` blocks there.
 """
 
 from __future__ import annotations
@@ -14,10 +13,8 @@ import time
 from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
-import orjson
-
-from coatcheck.errors import CorruptContent, StorageError
 from coatcheck.references import is_storage_key, require_storage_key
+from coatcheck.storage.frame import framed, unframed
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
@@ -31,9 +28,6 @@ __all__ = ("StrandsOffloaderStorageBridge", "StrandsStorageBridge")
 Result = TypeVar("Result")
 Calls: TypeAlias = Generator[object, Any, Result]
 """Calls of a foreign storage, written once: each answer goes back in, awaited where it must be."""
-
-_LENGTH_BYTES = 2
-_LONGEST_HEAD = 256**_LENGTH_BYTES - 1
 
 
 class UnifiedStorage(Protocol):
@@ -124,18 +118,18 @@ class StrandsStorageBridge:
     def _save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Calls[None]:
         name = self._name(key)
         found = yield self._storage.read(name)
-        existing = None if found is None else _unframed(found, name)[0].metadata
+        existing = None if found is None else unframed(found, name)[0].metadata
         if existing is not None:
             refuse_other_content(key, existing, metadata)
         described = self.described(metadata, existing)
         yield self._storage.write(
-            name, _framed(content, content_type=content_type, metadata=described, saved=self._clock())
+            name, framed(content, content_type=content_type, metadata=described, saved=self._clock())
         )
 
     def _load(self, key: str) -> Calls[Stored | None]:
         name = self._name(key)
         frame = yield self._storage.read(name)
-        return None if frame is None else _unframed(frame, name)[0]
+        return None if frame is None else unframed(frame, name)[0]
 
     def _entries(self, prefix: str) -> Calls[list[Listed]]:
         found: list[Listed] = []
@@ -144,7 +138,7 @@ class StrandsStorageBridge:
             key = name.removeprefix(self._prefix)
             frame = (yield self._storage.read(name)) if is_storage_key(key) else None
             if frame is not None:
-                entry, saved = _unframed(frame, name)
+                entry, saved = unframed(frame, name)
                 found.append(Listed(key=key, size=entry.size, modified=saved))
         return found
 
@@ -203,39 +197,3 @@ async def _adriven(calls: Calls[Result], first: Awaitable[object]) -> Result:
                 answer = calls.send(answer)
     except StopIteration as stop:
         return cast("Result", stop.value)
-
-
-def _framed(content: bytes, *, content_type: str, metadata: Mapping[str, str], saved: float) -> bytes:
-    head = orjson.dumps({"content_type": content_type, "metadata": dict(metadata), "saved": saved})
-    if len(head) > _LONGEST_HEAD:
-        msg = f"type and metadata take {len(head):,} bytes, more than {_LONGEST_HEAD:,}"
-        raise StorageError(msg)
-    return b"".join((len(head).to_bytes(_LENGTH_BYTES, "big"), head, content))
-
-
-def _unframed(frame: bytes, name: str) -> tuple[Stored, float]:
-    """Return the entry in a frame, and when it was saved.
-
-    Raises:
-        CorruptContent: it is no frame.
-
-    """
-    start = _LENGTH_BYTES + int.from_bytes(frame[:_LENGTH_BYTES], "big")
-    head = frame[_LENGTH_BYTES:start]
-    try:
-        if not head or len(frame) < start:
-            raise ValueError(len(frame))  # noqa: TRY301 - told below, like every other damage
-        found: dict[str, Any] = (
-            orjson.loads(head) if head.startswith(b"{") else {"content_type": head.decode(), "metadata": {}}
-        )
-        content = frame[start:]
-        entry = Stored(
-            content=content,
-            content_type=str(found["content_type"]),
-            metadata=dict(found["metadata"]),
-            size=len(content),
-        )
-        return entry, float(found.get("saved", 0.0))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        msg = f"{name!r} holds no frame of type and content: {error}"
-        raise CorruptContent(msg) from error

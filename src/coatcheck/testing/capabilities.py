@@ -13,13 +13,19 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pytest
 
-from coatcheck.errors import StorageError
+from coatcheck.blocks import TextBlock
+from coatcheck.errors import CoatcheckError, ReferenceExpired, ReferenceNotFound, StorageError
+from coatcheck.offloader import Offloader
+from coatcheck.policy import Always
+from coatcheck.references import resolve_reference
 from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
 from coatcheck.testing.suite import Contract, require_same, settle
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from coatcheck.storage.protocol import Listed
 
 __all__ = (
@@ -222,6 +228,24 @@ class DeletesContract(Contract):
         save(storage, entry)
         check_holds(storage, entry, "after it was deleted and saved again")
 
+    def test_what_was_deleted_has_expired_and_what_never_was_is_unknown(self, storage: DeletingStorage) -> None:
+        """Nothing is kept of what is gone, and yet an offloader that never saw it tells it from what never was.
+
+        If this fails, check that ``load`` and ``load_range`` return None for what was deleted, and raise nothing.
+        """
+        outcome = Offloader(storage, policies={"*": Always()}).offload(
+            [TextBlock("content that will be gone")], tool_name="contract", scope="mine"
+        )
+        reference = outcome.references[0].id
+        settle(storage.delete(resolve_reference(reference, "mine")))
+        restarted = Offloader(storage)
+        for ask in (restarted.load, restarted.retrieve):
+            assert _miss(ask, reference, "mine") is ReferenceExpired, "what was deleted has not expired"
+            assert _miss(ask, reference, "yours") is ReferenceNotFound, "another scope's reference is not unknown"
+            assert _miss(ask, f"{reference[:-4]}0000", "mine") is ReferenceNotFound, (
+                "a made-up reference is not unknown"
+            )
+
 
 class ListsContract(Contract):
     """What ``entries`` promises: every entry under a prefix, with its size and the time of its last save."""
@@ -366,6 +390,15 @@ class LocalPathContract(Contract):
         except (StorageError, ValueError):
             return
         assert os.path.commonpath([inside, named]) == inside, f"the key {key!r} names a file outside {inside}"
+
+
+def _miss(ask: Callable[..., object], reference: str, scope: str) -> type[Exception] | None:
+    """Return what a read ends with."""
+    try:
+        ask(reference, scope=scope)
+    except CoatcheckError as error:
+        return type(error)
+    return None
 
 
 def save_unnamed(storage: UnnamedStorage, entry: Entry) -> None:

@@ -7,16 +7,38 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.tools import tool
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.postgres.aio import AsyncPostgresStore
 from langgraph.store.sqlite import SqliteStore
 
-from coatcheck import CorruptContent, InvalidRequest, Offloaded, Offloader, ReferenceNotFound, StorageError, TextBlock
+from coatcheck import (
+    CorruptContent,
+    InvalidRequest,
+    Offloaded,
+    Offloader,
+    ReferenceExpired,
+    ReferenceNotFound,
+    StorageError,
+    TextBlock,
+)
 from coatcheck.storage.langgraph_bridge import LARGEST_CONTENT, LangGraphStoreBridge
 from coatcheck.testing import DeletesContract, ListsContract, StorageContract
 from coatcheck.testing.samples import Entry, make_entry, numbered_lines
 from coatcheck.testing.storage import check_holds, save
+from coatcheck_langchain import OffloadMiddleware
+from tests.adapters.langgraph.agents import (
+    ScriptedModel,
+    agent_of,
+    answers,
+    call,
+    question,
+    read,
+    reference_in,
+    say,
+    thread,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +47,7 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 NUMBERS = count()
+BIG = numbered_lines(2_000)
 
 
 @pytest.fixture(scope="session")
@@ -86,6 +109,53 @@ def test_an_async_store_serves_an_async_agent_without_a_deadlock(postgres: str) 
             return found
 
     assert asyncio.run(run()) == texts
+
+
+@tool
+def fetch() -> str:
+    """Fetch a large report."""
+    return BIG
+
+
+TURNS = (call(("fetch", {})), read(line_range="7-7"), say())
+
+
+def test_a_sync_agent_offloads_to_postgres_and_reads_back(postgres: str) -> None:
+    namespace = (f"test {next(NUMBERS)}",)
+    with PostgresStore.from_conn_string(postgres) as store:
+        agent, model = agent_of([fetch], *TURNS, middleware=[OffloadMiddleware(LangGraphStoreBridge(store, namespace))])
+        agent.invoke(question(), thread("mine"))
+    with PostgresStore.from_conn_string(postgres) as store:
+        check_conversation(model, Offloader(LangGraphStoreBridge(store, namespace)))
+
+
+def test_an_async_agent_offloads_to_postgres_and_reads_back(postgres: str) -> None:
+    namespace = (f"test {next(NUMBERS)}",)
+
+    async def run() -> ScriptedModel:
+        async with AsyncPostgresStore.from_conn_string(postgres) as store:
+            bridge = LangGraphStoreBridge(store, namespace)
+            agent, model = agent_of([fetch], *TURNS, middleware=[OffloadMiddleware(bridge)])
+            await agent.ainvoke(question(), thread("mine"))
+        return model
+
+    model = asyncio.run(run())
+    with PostgresStore.from_conn_string(postgres) as store:  # what an async agent stored, a sync one reads
+        check_conversation(model, Offloader(LangGraphStoreBridge(store, namespace)))
+
+
+def check_conversation(model: ScriptedModel, elsewhere: Offloader) -> None:
+    """Check what the model saw, and that what it did not see is there for another process, in its scope, until then."""
+    messages = model.seen[-1]
+    assert "line 7 of" in answers(messages)[-1].text
+    reference = reference_in(messages)
+    assert elsewhere.load(reference, scope="mine").text == BIG
+    with pytest.raises(ReferenceNotFound) as unknown:
+        elsewhere.load(reference, scope="yours")
+    assert not isinstance(unknown.value, ReferenceExpired)
+    assert elsewhere.delete_scope("mine") == 1
+    with pytest.raises(ReferenceExpired):
+        elsewhere.load(reference, scope="mine")
 
 
 def test_an_entry_is_not_in_the_index_for_searching(entry: Entry) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -12,19 +12,10 @@ from coatcheck import StorageError
 from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
 from coatcheck_strands import ContextOffloader, S3Storage
 from tests.adapters.strands.agents import agent, call, reading, references, results, text_of
-from tests.storage.seaweed import BUCKET, Server, running_server, session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.storage.seaweed import BUCKET, Server, session
 
 FOUND = ">  7| line 7 of"
 OLD = "1700000000000_1_call"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running_server(tmp_path_factory.mktemp("seaweed")) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

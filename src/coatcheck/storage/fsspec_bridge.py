@@ -1,0 +1,275 @@
+"""An fsspec filesystem as a storage: Google Cloud, Azure, SFTP and whatever else has one.
+
+    <folder>/v1/<scope>/<digest>     4,096 bytes of type, time and metadata, then the content
+
+One file holds an entry, since few filesystems keep anything beside content. fsspec is imported when a storage is made.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from coatcheck.errors import CoatcheckError, CorruptContent, InvalidRequest, StorageError
+from coatcheck.execution import named
+from coatcheck.references import DIGEST_LENGTH, is_storage_key, require_storage_key
+from coatcheck.storage.frame import Head, framed, read_head, unframed
+from coatcheck.storage.memory import refuse_other_content
+from coatcheck.storage.protocol import Listed, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from fsspec import AbstractFileSystem
+
+__all__ = ("FsspecBridge",)
+
+HEAD_BYTES = 4_096
+"""Before the content: always as many, so that a range is found although the file is saved again between two reads."""
+
+HEADS_AT_ONCE = 1_000
+"""Asked for together in a listing, 4 MB; async filesystems ask in parallel."""
+
+_UNFINISHED = "-unfinished"
+"""Ends the name of a file that is being written. It begins with the time, eight hex digits, and is a key: what a killed
+writer left is listed, deleted with its scope, and swept, like an entry."""
+
+_TIME_LENGTH = 8
+
+
+class FsspecBridge:
+    """Keeps content in a folder of an fsspec filesystem, each entry in one file.
+
+    A save shows the whole entry or none: where the filesystem renames, the file is written under another name first,
+    else it must be put in one step, as object stores do. Needs a ``mv`` that replaces what is there, or none.
+
+    Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
+    and each forked child gets an instance of its own where fsspec demands it.
+
+    Listing reads the head of every file, because filesystems disagree on times: those are of the writer's own clock.
+    fsspec reports a bucket that is missing like a file that is: its references count as expired. On a local disk
+    ``FileStorage`` is the better choice: it follows no planted link, and keeps raw files for their owner alone.
+    """
+
+    def __init__(self, filesystem: AbstractFileSystem, folder: str, *, clock: Callable[[], float] = time.time) -> None:
+        """Take a filesystem and the folder that is ours in it, such as ``*fsspec.url_to_fs("gs://bucket/agents")``.
+
+        ``clock`` gives the time of a save, in seconds since the epoch.
+
+        Raises:
+            ImportError: fsspec is not installed.
+            InvalidRequest: this is no filesystem, one made with ``asynchronous=True``, one that cannot save a file
+                whole, or one that keeps copies; or ``folder`` is no text or empty.
+
+        """
+        try:
+            from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
+            from fsspec.asyn import AsyncFileSystem  # noqa: PLC0415 - as above
+            from fsspec.implementations.cached import CachingFileSystem  # noqa: PLC0415 - as above
+        except ImportError as error:
+            msg = 'FsspecBridge needs fsspec. Install it with: pip install "coatcheck[fsspec]"'
+            raise ImportError(msg) from error
+        if not isinstance(filesystem, AbstractFileSystem) or getattr(filesystem, "asynchronous", False):
+            msg = f"FsspecBridge needs an fsspec filesystem made without asynchronous=True, not {filesystem!r}"
+            raise InvalidRequest(msg)
+        if not isinstance(folder, str) or not folder:
+            msg = f"FsspecBridge needs a folder, such as 'bucket/agents', not {folder!r}"
+            raise InvalidRequest(msg)
+        kind: Any = type(filesystem)
+        self._renames = kind.mv is not AbstractFileSystem.mv  # that one copies, then deletes
+        puts_whole = (
+            kind._pipe_file is not AsyncFileSystem._pipe_file  # noqa: SLF001 - what async filesystems override
+            if issubclass(kind, AsyncFileSystem)
+            else kind.pipe_file is not AbstractFileSystem.pipe_file  # that one opens the file and writes
+        )
+        if not self._renames and not puts_whole:
+            msg = f"{kind.__name__} neither renames files nor puts them whole: pass the filesystem that it stands for"
+            raise InvalidRequest(msg)
+        if issubclass(kind, CachingFileSystem):
+            msg = (
+                f"the copies that {kind.__name__} keeps outlive what is deleted: pass the filesystem that it stands for"
+            )
+            raise InvalidRequest(msg)
+        self._given = filesystem
+        self._folder = f"{filesystem._strip_protocol(folder).rstrip('/')}/v1"  # noqa: SLF001 - as fsspec's own tools do
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"FsspecBridge({type(self._given).__name__}, {self._folder.removesuffix('/v1')!r})"
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        """Save an entry whole or not at all; one that is there already is written again, which refreshes its time.
+
+        Two contents that meet under one key at the same moment are not told apart: the later one stays, which a whole
+        read then finds to be corrupt.
+
+        Raises:
+            StorageError: the key is malformed, another content has it, its metadata are too long, or the filesystem
+                failed.
+
+        """
+        path = self._path(key)
+        with self._failing_as_storage_error(f"save {len(content):,} bytes"):
+            with suppress(CorruptContent):  # what is saved now replaces what is damaged
+                existing = self._head(path)
+                if existing is not None:
+                    refuse_other_content(key, existing[0].metadata, metadata)
+            self._write(
+                path,
+                framed(content, content_type=content_type, metadata=metadata, saved=self._clock(), start=HEAD_BYTES),
+            )
+
+    def load(self, key: str) -> Stored | None:
+        """Return the whole entry, or None.
+
+        Raises:
+            CorruptContent: the file is not what ``save`` writes.
+            StorageError: the key is malformed, or the filesystem failed.
+
+        """
+        path = self._path(key)
+        with self._failing_as_storage_error(f"load {key!r}"):
+            frame = self._read(path, 0, None)
+        return None if frame is None else unframed(frame, path)[0]
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises."""
+        path = self._path(key)
+        with self._failing_as_storage_error(f"load a part of {key!r}"):
+            found = self._head(path)
+            if found is None:
+                return None
+            head, size = found
+            wanted = max(0, min(length, size - start))
+            content = self._read(path, HEAD_BYTES + start, HEAD_BYTES + start + wanted) if wanted else b""
+        if content is None:
+            return None
+        if len(content) != wanted:
+            msg = f"{path!r} is shorter than what was saved, {size:,} bytes"
+            raise CorruptContent(msg)
+        return Stored(content=content, content_type=head.content_type, metadata=head.metadata, size=size)
+
+    def delete(self, key: str) -> None:
+        """Remove the entry, if it is there.
+
+        Raises:
+            StorageError: the key is malformed, or the filesystem failed.
+
+        """
+        path = self._path(key)
+        with self._failing_as_storage_error(f"delete {key!r}"), suppress(FileNotFoundError):
+            self._filesystem.rm_file(path)
+
+    def entries(self, prefix: str) -> list[Listed]:
+        """Return the entries whose key starts with ``prefix``, damaged ones too, as if they were as old as can be.
+
+        Raises:
+            StorageError: the filesystem failed.
+
+        """
+        with self._failing_as_storage_error("list its entries"):
+            sizes = self._sizes(prefix)
+            return [
+                Listed(key=key, size=max(0, sizes[key] - HEAD_BYTES), modified=saved)
+                for key, saved in self._times(sizes)
+            ]
+
+    @property
+    def _filesystem(self) -> Any:  # noqa: ANN401 - fsspec has no types
+        """The filesystem, in the instance that fsspec keeps for this thread, or for all where it is async."""
+        given = self._given
+        return type(given)(*given.storage_args, **given.storage_options)
+
+    def _path(self, key: str) -> str:
+        return f"{self._folder}/{require_storage_key(key)}"
+
+    def _head(self, path: str) -> tuple[Head, int] | None:
+        """Return what a file says of its content, and the bytes of that, or None if there is no file."""
+        frame = self._read(path, 0, HEAD_BYTES)
+        if frame is None:
+            return None
+        head = read_head(frame, path)
+        if head.start != HEAD_BYTES or head.size is None:
+            msg = f"{path!r} was not saved here: its content does not begin at byte {HEAD_BYTES:,}"
+            raise CorruptContent(msg)
+        return head, head.size
+
+    def _read(self, path: str, start: int, end: int | None) -> bytes | None:
+        try:
+            return bytes(self._filesystem.cat_file(path, start=start, end=end))
+        except FileNotFoundError:
+            return None
+
+    def _write(self, path: str, frame: bytes) -> None:
+        filesystem = self._filesystem
+        if not self._renames:
+            filesystem.pipe_file(path, frame)
+            return
+        scope = path.rpartition("/")[0]
+        temporary = f"{scope}/{int(self._clock()):0{_TIME_LENGTH}x}{uuid4().hex[: DIGEST_LENGTH - _TIME_LENGTH]}"
+        temporary += _UNFINISHED
+        filesystem.makedirs(scope, exist_ok=True)
+        try:
+            filesystem.pipe_file(temporary, frame)
+            filesystem.mv(temporary, path)
+        except BaseException:
+            with suppress(Exception):
+                filesystem.rm_file(temporary)
+            raise
+
+    def _sizes(self, prefix: str) -> dict[str, int]:
+        """Return the bytes of every file that is ours and whose key starts with ``prefix``."""
+        scope, slash, _ = prefix.partition("/")
+        scopes = [scope] if slash else [name for name in self._listing(self._folder) if name.startswith(scope)]
+        found = {
+            f"{each}/{name}": size
+            for each in scopes
+            if is_storage_key(f"{each}/{'0' * DIGEST_LENGTH}")
+            for name, size in self._listing(f"{self._folder}/{each}").items()
+        }
+        return {key: size for key, size in found.items() if key.startswith(prefix) and is_storage_key(key)}
+
+    def _listing(self, path: str) -> dict[str, int]:
+        """Return what is in a folder now, by name."""
+        filesystem = self._filesystem
+        filesystem.invalidate_cache(path)  # fsspec may remember what was there, and other processes write too
+        try:
+            found = filesystem.ls(path, detail=True)
+        except FileNotFoundError:
+            return {}
+        return {info["name"].rstrip("/").rpartition("/")[2]: int(info.get("size") or 0) for info in found}
+
+    def _times(self, sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:
+        """Yield the keys of files with the time of their last save; 0 where a file does not tell."""
+        whole: list[str] = []
+        for key, size in sizes.items():
+            if key.endswith(_UNFINISHED):
+                yield key, float(int(key.partition("/")[2][:_TIME_LENGTH], 16))
+            elif size < HEAD_BYTES:
+                yield key, 0.0
+            else:
+                whole.append(key)
+        for first in range(0, len(whole), HEADS_AT_ONCE):
+            keys = whole[first : first + HEADS_AT_ONCE]
+            heads = self._filesystem.cat_ranges(list(map(self._path, keys)), 0, HEAD_BYTES, on_error="return")
+            for key, head in zip(keys, heads, strict=True):
+                if isinstance(head, FileNotFoundError):  # deleted meanwhile
+                    continue
+                if isinstance(head, BaseException):
+                    raise head
+                try:
+                    yield key, read_head(bytes(head), key).saved
+                except CorruptContent:
+                    yield key, 0.0
+
+    @contextmanager
+    def _failing_as_storage_error(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except CoatcheckError:
+            raise
+        except Exception as error:
+            msg = f"{self!r} could not {doing}: {named(error)}"
+            raise StorageError(msg) from error

@@ -1,0 +1,544 @@
+"""FsspecBridge: the contract on a local disk, in memory and on a real S3 server, and what only this bridge does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import pytest
+from fsspec import AbstractFileSystem
+from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+from fsspec.implementations.cached import CachingFileSystem, SimpleCacheFileSystem
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+from s3fs import S3FileSystem
+
+from coatcheck import (
+    CorruptContent,
+    InvalidRequest,
+    Offloaded,
+    Offloader,
+    ReferenceExpired,
+    ReferenceNotFound,
+    StorageError,
+    TextBlock,
+)
+from coatcheck.storage import FsspecBridge
+from coatcheck.storage.fsspec_bridge import HEAD_BYTES
+from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
+from coatcheck.testing.samples import Entry, make_entry, noise, numbered_lines
+from coatcheck.testing.storage import check_holds, save
+from coatcheck_langchain import OffloadMiddleware
+from tests.adapters.langgraph.agents import agent_of, answers, call, question, read, reference_in, say, thread
+from tests.storage.seaweed import BUCKET, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from coatcheck import Storage
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
+NUMBERS = count()
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+BIG = TextBlock(numbered_lines(3_000))
+
+
+class Clock:
+    """Goes on where a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Contract(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+    """All that the bridge can do; subclasses say on what."""
+
+    clock: Clock
+
+    def make_older(self, storage: Storage, key: str) -> bool:
+        self.clock.now += 1
+        return True
+
+
+def s3_filesystem(server: Server, **options: Any) -> S3FileSystem:  # noqa: ANN401 - whatever s3fs takes
+    return S3FileSystem(key="any", secret="any", endpoint_url=server.endpoint, **options)  # noqa: S106 - no secret
+
+
+class TestLocalFilesystem(Contract):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> FsspecBridge:
+        self.clock = Clock()
+        return FsspecBridge(LocalFileSystem(), str(tmp_path / "artifacts"), clock=self.clock)
+
+
+class TestMemoryFilesystem(Contract):
+    @pytest.fixture
+    def storage(self) -> FsspecBridge:
+        self.clock = Clock()
+        return FsspecBridge(MemoryFileSystem(), f"/test-{next(NUMBERS)}", clock=self.clock)
+
+
+class TestS3Filesystem(Contract):
+    @pytest.fixture
+    def storage(self, server: Server) -> FsspecBridge:
+        self.clock = Clock()
+        return FsspecBridge(s3_filesystem(server), f"{BUCKET}/fsspec-{next(NUMBERS)}", clock=self.clock)
+
+
+@pytest.fixture(params=["local", "memory", "s3"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> FsspecBridge:
+    """Return the bridge on each kind: one that renames, one that does not, one that is async and remote."""
+    if request.param == "local":
+        return FsspecBridge(LocalFileSystem(), str(tmp_path / "artifacts"))
+    if request.param == "memory":
+        return FsspecBridge(MemoryFileSystem(), f"/test-{next(NUMBERS)}")
+    return FsspecBridge(s3_filesystem(request.getfixturevalue("server")), f"{BUCKET}/fsspec-{next(NUMBERS)}")
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> FsspecBridge:
+    return FsspecBridge(LocalFileSystem(), str(tmp_path / "artifacts"))
+
+
+@pytest.fixture
+def entry() -> Entry:
+    return make_entry(b"what the tool returned", lines="1")
+
+
+def path_of(storage: FsspecBridge, entry: Entry) -> str:
+    return storage._path(entry.key)
+
+
+# What is written.
+
+
+def test_the_content_is_in_the_file_as_it_is_behind_a_head_of_fixed_length(local: FsspecBridge, tmp_path: Path) -> None:
+    entry = make_entry(noise(10_000), content_type="image/png")
+    save(local, entry)
+
+    file = tmp_path / "artifacts/v1" / entry.key
+    assert file.read_bytes()[HEAD_BYTES:] == entry.content
+    assert sorted(path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()) == [file]
+
+
+def test_a_filesystem_within_another_serves_as_well(tmp_path: Path, entry: Entry) -> None:
+    storage = FsspecBridge(DirFileSystem(str(tmp_path), fs=LocalFileSystem()), "artifacts")
+    save(storage, entry)
+
+    check_holds(storage, entry, "in a folder of another filesystem")
+    assert (tmp_path / "artifacts/v1" / entry.key).is_file()
+
+
+def test_a_url_is_a_filesystem_and_a_folder(tmp_path: Path, entry: Entry) -> None:
+    storage = FsspecBridge(*fsspec.url_to_fs(f"file://{tmp_path}/artifacts/"))
+    save(storage, entry)
+
+    assert (tmp_path / "artifacts/v1" / entry.key).is_file()
+
+
+def test_metadata_too_long_for_the_head_are_refused(storage: FsspecBridge) -> None:
+    with pytest.raises(StorageError, match="type and metadata take"):
+        save(storage, make_entry(b"x", note="x" * HEAD_BYTES))
+
+    assert storage.entries("") == []
+
+
+def test_other_files_are_left_alone(local: FsspecBridge, tmp_path: Path, entry: Entry) -> None:
+    save(local, entry)
+    scope = entry.key.partition("/")[0]
+    strangers = ["notes", "v1/README", f"v1/{scope}/notes", f"v1/{scope}/{'A' * 16}", "v1/elsewhere/" + "0" * 16]
+    for name in strangers:
+        path = tmp_path / "artifacts" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+
+    assert [listed.key for listed in local.entries("")] == [entry.key]
+    assert Offloader(local).delete_scope("contract") == 1
+    assert all((tmp_path / "artifacts" / name).read_text() == "mine" for name in strangers)
+
+
+# Whole or not at all.
+
+
+class Breaks(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Ends amid a write, or where a file would get its name."""
+
+    def __init__(self, breaks: str) -> None:
+        super().__init__()
+        self.breaks = breaks
+
+    def pipe_file(self, path: str, value: bytes, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
+        if self.breaks == "half":
+            super().pipe_file(path, value[: len(value) // 2], **options)
+            message = "the line went dead"
+            raise OSError(message)
+        super().pipe_file(path, value, **options)
+
+    def mv(self, path1: str, path2: str, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
+        if self.breaks == "name":
+            message = "the line went dead"
+            raise OSError(message)
+        super().mv(path1, path2, **options)
+
+    def rm_file(self, path: str) -> None:
+        if self.breaks == "killed":
+            return
+        super().rm_file(path)
+
+
+@pytest.mark.parametrize("breaks", ["half", "name"])
+def test_a_save_that_breaks_off_leaves_what_was_there_and_nothing_else(
+    local: FsspecBridge, tmp_path: Path, entry: Entry, breaks: str
+) -> None:
+    save(local, entry)
+    breaking = FsspecBridge(Breaks(breaks), str(tmp_path / "artifacts"))
+    for each in (entry, make_entry(noise(10_000))):
+        with pytest.raises(StorageError, match="could not save") as raised:
+            save(breaking, each)
+        assert str(raised.value.__cause__) == "the line went dead"
+
+    check_holds(local, entry, "after a save that broke off")
+    assert [listed.key for listed in local.entries("")] == [entry.key]
+
+
+class Dies(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Is killed amid a write."""
+
+    def pipe_file(self, path: str, value: bytes, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
+        super().pipe_file(path, value[: len(value) // 2], **options)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@FORKS
+def test_what_a_killed_writer_left_is_no_content_and_goes_with_its_scope_or_a_sweep(
+    local: FsspecBridge, tmp_path: Path, entry: Entry
+) -> None:
+    never_saved = make_entry(noise(100_000))
+    for scope_is_deleted in (True, False):
+        save(local, entry)
+        child = os.fork()
+        if child == 0:
+            save(FsspecBridge(Dies(), str(tmp_path / "artifacts")), never_saved)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        [left] = [listed for listed in local.entries("") if listed.key != entry.key]
+        assert local.load(never_saved.key) is None
+        offloader = Offloader(local)
+        assert offloader.sweep(max_age_seconds=0) == 0, "what is younger than an hour stays"
+        if scope_is_deleted:
+            assert offloader.delete_scope("contract") == 2
+            assert local.entries("") == []
+        else:
+            file = tmp_path / "artifacts/v1" / left.key
+            file.rename(file.with_name(f"{int(left.modified) - 7_200:08x}{file.name[8:]}"))  # two hours ago
+            assert offloader.sweep(max_age_seconds=3_600) == 1
+            assert [listed.key for listed in local.entries("")] == [entry.key]
+
+
+# Damage.
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, HEAD_BYTES - 1, HEAD_BYTES, HEAD_BYTES + 5])
+def test_a_file_that_was_cut_off_is_corrupt_listed_and_healed_by_a_save(
+    local: FsspecBridge, tmp_path: Path, entry: Entry, kept: int
+) -> None:
+    save(local, entry)
+    file = tmp_path / "artifacts/v1" / entry.key
+    file.write_bytes(file.read_bytes()[:kept])
+
+    with pytest.raises(CorruptContent):
+        local.load(entry.key)
+    with pytest.raises(CorruptContent):
+        local.load_range(entry.key, start=0, length=1_000)
+    assert [listed.key for listed in local.entries("")] == [entry.key]
+    save(local, entry)
+    check_holds(local, entry, "after a damaged file was saved again")
+
+
+@pytest.mark.parametrize(
+    "head", [b"\0\0", b"\xff\xff{", b"\0\x02{}", b"\0\x04null", b"\0\x0atext/plain" + b"x" * 9_000]
+)
+def test_a_file_of_another_make_is_corrupt(local: FsspecBridge, tmp_path: Path, entry: Entry, head: bytes) -> None:
+    save(local, entry)
+    (tmp_path / "artifacts/v1" / entry.key).write_bytes(head)
+
+    with pytest.raises(CorruptContent):
+        local.load_range(entry.key, start=0, length=1)
+
+
+def test_a_head_that_is_damaged_is_listed_as_old_and_goes_with_its_scope(
+    local: FsspecBridge, tmp_path: Path, entry: Entry
+) -> None:
+    save(local, entry)
+    file = tmp_path / "artifacts/v1" / entry.key
+    file.write_bytes(b"\0" * HEAD_BYTES + entry.content)
+
+    [listed] = local.entries("")
+    assert (listed.key, listed.size, listed.modified) == (entry.key, len(entry.content), 0.0)
+    assert Offloader(local).delete_scope("contract") == 1
+    assert not file.exists()
+
+
+class Vanishes(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Loses a file between the first look and the second, to somebody who deletes at the same time."""
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:  # noqa: ANN401 - fsspec's own
+        found: bytes = super().cat_file(path, start=start, end=end, **options)
+        self.rm_file(path)
+        return found
+
+    def ls(self, path: str, detail: bool = True, **options: Any) -> Any:  # noqa: ANN401 - fsspec's own
+        found = super().ls(path, detail=detail, **options)
+        for info in found:
+            if info["type"] == "file":
+                self.rm_file(info["name"])
+        return found
+
+
+def test_what_is_deleted_amid_a_read_or_a_listing_is_not_there(entry: Entry) -> None:
+    folder = f"/test-{next(NUMBERS)}"
+    vanishing = FsspecBridge(Vanishes(), folder)
+    for look in (
+        lambda: vanishing.load_range(entry.key, start=0, length=5),
+        lambda: vanishing.entries("") or None,
+    ):
+        save(FsspecBridge(MemoryFileSystem(), folder), entry)
+        assert look() is None
+
+
+# What goes wrong.
+
+
+class Fails(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Is a store whose keys have expired."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - stands for any method
+        message = "the credentials have expired"
+        raise PermissionError(message)
+
+    cat_file = pipe_file = ls = rm_file = _refuse
+
+
+def test_a_file_that_cannot_be_read_fails_the_listing_instead_of_missing_in_it(
+    local: FsspecBridge, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(local, entry)
+    monkeypatch.setattr(LocalFileSystem, "cat_file", Fails.cat_file)
+
+    with pytest.raises(StorageError, match="could not list its entries: PermissionError"):
+        local.entries("")
+
+
+def test_a_filesystem_that_fails_is_a_storage_error_with_its_cause(entry: Entry) -> None:
+    storage = FsspecBridge(Fails(), "/fails")
+    attempts: tuple[Callable[[], object], ...] = (
+        lambda: save(storage, entry),
+        lambda: storage.load(entry.key),
+        lambda: storage.load_range(entry.key, start=0, length=1),
+        lambda: storage.delete(entry.key),
+        lambda: storage.entries(""),
+    )
+    for attempt in attempts:
+        with pytest.raises(StorageError, match=r"could not .*: PermissionError") as raised:
+            attempt()
+        assert str(raised.value.__cause__) == "the credentials have expired"
+    assert Offloader(storage).offload([BIG], tool_name="t").blocks == (BIG,)
+
+
+@pytest.mark.parametrize("given", [None, "memory", MemoryFileSystem, object()])
+def test_what_is_no_filesystem_is_refused(given: Any) -> None:  # noqa: ANN401 - whatever a user passes
+    with pytest.raises(InvalidRequest, match="needs an fsspec filesystem"):
+        FsspecBridge(given, "folder")
+
+
+def test_a_filesystem_for_ones_own_event_loop_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="without asynchronous=True"):
+        FsspecBridge(S3FileSystem(asynchronous=True), BUCKET)
+
+
+@pytest.mark.parametrize(
+    "filesystem",
+    [CachingFileSystem(fs=LocalFileSystem()), AsyncFileSystemWrapper(LocalFileSystem(), asynchronous=False)],
+    ids=["caching", "async wrapper"],
+)
+def test_a_filesystem_that_shows_half_a_file_is_refused(filesystem: AbstractFileSystem) -> None:
+    with pytest.raises(InvalidRequest, match="neither renames files nor puts them whole"):
+        FsspecBridge(filesystem, "folder")
+
+
+def test_a_filesystem_that_keeps_copies_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="outlive what is deleted"):
+        FsspecBridge(SimpleCacheFileSystem(fs=MemoryFileSystem()), "folder")
+
+
+@pytest.mark.parametrize("folder", ["", None, b"folder", 5])
+def test_a_folder_is_a_text(folder: Any) -> None:  # noqa: ANN401 - whatever a user passes
+    with pytest.raises(InvalidRequest, match="needs a folder"):
+        FsspecBridge(MemoryFileSystem(), folder)
+
+
+def test_without_fsspec_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+
+    with pytest.raises(ImportError, match=r"coatcheck\[fsspec\]"):
+        FsspecBridge(MemoryFileSystem(), "folder")
+
+
+# Scopes, and how long content lives.
+
+
+def test_a_miss_is_unknown_or_expired_also_after_a_restart(storage: FsspecBridge) -> None:
+    reference = str(Offloader(storage).offload([BIG], tool_name="t", scope="mine").references[0])
+    again = Offloader(FsspecBridge(storage._given, storage._folder.removesuffix("/v1")))
+
+    assert again.load(reference, scope="mine").text == BIG.text
+    with pytest.raises(ReferenceNotFound) as unknown:
+        again.load(reference, scope="yours")
+    assert not isinstance(unknown.value, ReferenceExpired)
+    assert again.delete_scope("mine") == 1
+    with pytest.raises(ReferenceExpired):
+        Offloader(storage).load(reference, scope="mine")
+
+
+def test_a_sweep_takes_the_old_and_spares_what_was_saved_again(tmp_path: Path) -> None:
+    clock = Clock()
+    storage = FsspecBridge(LocalFileSystem(), str(tmp_path), clock=clock)
+    old, again = make_entry(b"old"), make_entry(b"saved again")
+    for entry in (old, again):
+        save(storage, entry)
+    clock.now = 10.0**10  # in the future, so that it is younger than an hour
+    save(storage, again)
+
+    assert Offloader(storage).sweep(max_age_seconds=0) == 1
+    assert storage.load(old.key) is None
+    check_holds(storage, again, "after a sweep")
+
+
+def test_a_listing_of_more_than_one_batch_is_whole(storage: FsspecBridge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coatcheck.storage.fsspec_bridge.HEADS_AT_ONCE", 3)
+    saved = [make_entry(noise(10, seed=seed), scope=f"scope {seed % 2}") for seed in range(7)]
+    for entry in saved:
+        save(storage, entry)
+
+    assert {listed.key for listed in storage.entries("")} == {entry.key for entry in saved}
+
+
+def test_a_listing_sees_what_other_processes_did(server: Server) -> None:
+    folder = f"{BUCKET}/fsspec-{next(NUMBERS)}"
+    one, other = (
+        FsspecBridge(s3_filesystem(server, listings_expiry_time=1_000.0 + number), folder) for number in range(2)
+    )
+    first, second = make_entry(b"first"), make_entry(b"second")
+    save(one, first)
+    assert len(one.entries("")) == 1
+    save(other, second)
+    assert len(one.entries("")) == 2
+    other.delete(first.key)
+    assert [listed.key for listed in one.entries("")] == [second.key]
+
+
+# Threads, loops and processes.
+
+
+async def test_many_results_at_once_in_an_async_agent_without_a_deadlock(storage: FsspecBridge) -> None:
+    offloader = Offloader(storage)
+    texts = [numbered_lines(1_000, first=1 + number) for number in range(64)]
+
+    async def offload(text: str) -> str:
+        outcome = await offloader.aoffload([TextBlock(text)], tool_name="t")
+        assert isinstance(outcome, Offloaded)
+        return (await offloader.aload(str(outcome.references[0]))).text
+
+    assert await asyncio.wait_for(asyncio.gather(*map(offload, texts)), 60) == texts
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_an_agent_offloads_to_s3_and_reads_back(server: Server, is_async: bool) -> None:
+    storage = FsspecBridge(s3_filesystem(server), f"{BUCKET}/fsspec-{next(NUMBERS)}")
+
+    def fetch() -> str:
+        """Fetch a large report."""
+        return BIG.text
+
+    turns = (call(("fetch", {})), read(line_range="7-7"), say())
+    agent, model = agent_of([fetch], *turns, middleware=[OffloadMiddleware(storage)])
+    if is_async:
+        await agent.ainvoke(question(), thread("mine"))
+    else:
+        await asyncio.to_thread(agent.invoke, question(), thread("mine"))
+
+    assert "line 7 of" in answers(model.seen[-1])[-1].text
+    reference = reference_in(model.seen[-1])
+    assert (await Offloader(storage).aload(reference, scope="mine")).text == BIG.text
+
+
+async def test_the_sync_methods_work_on_a_thread_that_runs_an_event_loop(storage: FsspecBridge) -> None:
+    offloader = Offloader(storage)
+    reference = str(offloader.offload([BIG], tool_name="t").references[0])
+
+    assert offloader.load(reference).text == BIG.text
+
+
+def test_each_thread_has_an_instance_of_its_own_where_fsspec_asks_for_it(local: FsspecBridge) -> None:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(local._filesystem))
+    thread.start()
+    thread.join()
+
+    assert found[0] is not local._filesystem
+    assert local._filesystem is local._filesystem
+
+
+@FORKS
+def test_a_forked_child_reads_and_saves(storage: FsspecBridge, entry: Entry) -> None:
+    save(storage, entry)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # ends a child that waits for a loop that only its parent runs
+        if not isinstance(storage._given, MemoryFileSystem):
+            save(storage, make_entry(b"from the child"))
+        found = storage.load(entry.key)
+        os._exit(0 if found is not None and found.content == entry.content else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    check_holds(storage, entry, "after a child read it")
+
+
+PROCESS = """
+import sys
+from s3fs import S3FileSystem
+from coatcheck import Offloader, TextBlock
+from coatcheck.storage import FsspecBridge
+from coatcheck.testing.samples import numbered_lines
+
+storage = FsspecBridge(S3FileSystem(key="any", secret="any", endpoint_url=sys.argv[1]), sys.argv[2])
+print(Offloader(storage).offload([TextBlock(numbered_lines(3_000))], tool_name="t", scope="shared").references[0])
+"""
+
+
+def test_two_processes_share_a_bucket(server: Server) -> None:
+    folder = f"{BUCKET}/fsspec-{next(NUMBERS)}"
+    command = [sys.executable, "-c", PROCESS, server.endpoint, folder]
+    reference = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    here = Offloader(FsspecBridge(s3_filesystem(server), folder))
+
+    assert here.load(reference, scope="shared").text == BIG.text
+    assert "line 2,999 of 3,000" in here.retrieve(reference, scope="shared", line_range="2999-2999").text
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_connection_stays_open() -> Iterator[None]:
+    yield
+    S3FileSystem.clear_instance_cache()
