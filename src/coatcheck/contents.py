@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from coatcheck.storage.access import StorageAccess
 
-__all__ = ("Contents", "Found", "Saved", "is_line_index", "require_digest")
+__all__ = ("Contents", "Found", "Saved", "is_content", "is_line_index", "require_digest")
 
 HASHED_BESIDE_BYTES = 1_000_000
 """From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
@@ -261,8 +261,13 @@ class Contents:
             require_digest(key, content_digest(entry.content_type, entry.content), entry.metadata)
 
 
+def is_content(key: str) -> bool:
+    """Return whether an entry is a content: not where the lines of one lie, nor what a storage is still writing."""
+    return "-" not in key
+
+
 def is_line_index(key: str) -> bool:
-    """Return whether an entry is no content but where the lines of one lie."""
+    """Return whether an entry is where the lines of a content lie."""
     return key.endswith(_INDEX_SUFFIX)
 
 

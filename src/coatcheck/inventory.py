@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from coatcheck.contents import require_digest
+from coatcheck.contents import is_content, is_line_index, require_digest
 from coatcheck.errors import CoatcheckError, CorruptContent
 from coatcheck.references import begin_digest
 from coatcheck.storage.protocol import Stored
@@ -43,8 +43,10 @@ def entries(storage: StorageAccess, prefix: str) -> Steps[list[Listed]]:
 def damage(storage: StorageAccess, entry: Listed) -> Steps[CoatcheckError | None]:
     """Read a listed entry to its end; return why it is not what was saved, or cannot be read, or None if it is well.
 
-    None, too, for an entry that was deleted since it was listed.
+    None, too, for an entry that was deleted since it was listed, and for what a storage is still writing.
     """
+    if not is_content(entry.key) and not is_line_index(entry.key):
+        return None
     key, read, digest = entry.key, 0, None
     while True:
         part = storage.load_range(key, start=read, length=PART_BYTES) if storage.reads_ranges else storage.load(key)

@@ -78,11 +78,16 @@ def test_a_folder_that_is_not_there_is_a_slip_of_the_pen(command: tuple[str, ...
 @pytest.mark.parametrize(
     ("location", "said"),
     [
-        ("gopher://host/folder", "gopher://host/folder: no storage is known for gopher://"),
+        (
+            "gs://bucket/folder",
+            'gs://bucket/folder: this is for fsspec. Install it with: pip install "coatcheck[fsspec]"',
+        ),
         ("~no-such-user/folder", "~no-such-user/folder: Could not determine home directory"),
     ],
 )
-def test_what_names_no_storage_is_said(location: str, said: str) -> None:
+def test_what_names_no_storage_is_said(location: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+
     ran = run("ls", "--storage", location)
 
     assert ran.exit_code == 2

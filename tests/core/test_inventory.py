@@ -99,6 +99,12 @@ def test_an_index_of_lines_is_checked_by_its_own_digest(storage: DictStorage) ->
     assert isinstance(damage_of(storage, listed), CorruptContent)
 
 
+def test_what_is_still_being_written_is_no_damage(storage: DictStorage) -> None:
+    listed = save(storage, replace(make_entry(CONTENT), key=f"{make_entry(b'other').key}-unfinished"))
+
+    assert damage_of(storage, listed) is None
+
+
 def test_an_async_storage_is_looked_through_too() -> None:
     storage = AsyncDictStorage()
     listed = save(storage, make_entry(CONTENT))

@@ -2,8 +2,9 @@
 
     a path, file:///a/path    a folder: ``FileStorage``
     s3://bucket/prefix        ``S3Storage``
+    any other URL             that filesystem of fsspec: ``FsspecBridge``
 
-Address, region and credentials of a bucket come from the environment, as for all AWS tools.
+Addresses and credentials come from the environment, as for the other tools of each service.
 """
 
 from __future__ import annotations
@@ -44,8 +45,7 @@ def storage_at(location: str, *, may_be_new: bool = False, refresh_on_read: bool
     if scheme == "s3":
         return _bucket(location)
     if scheme not in {"", "file"}:
-        msg = f"{location}: no storage is known for {scheme}://; give a folder, or s3://bucket/prefix"
-        raise CannotRun(msg)
+        return _filesystem(location)
     return _folder(_path(location), may_be_new=may_be_new, refresh_on_read=refresh_on_read)
 
 
@@ -88,3 +88,18 @@ def _bucket(url: str) -> Storage:
         return S3Storage(bucket, prefix)
     except ImportError as error:
         raise CannotRun(str(error)) from None
+
+
+def _filesystem(url: str) -> Storage:
+    try:
+        from fsspec import url_to_fs  # noqa: PLC0415 - see _folder
+    except ImportError:
+        msg = f'{url}: this is for fsspec. Install it with: pip install "coatcheck[fsspec]"'
+        raise CannotRun(msg) from None
+    from coatcheck.storage.fsspec_bridge import FsspecBridge  # noqa: PLC0415
+
+    try:
+        return FsspecBridge(*url_to_fs(url))
+    except Exception as error:  # each filesystem has its own for a missing package, a wrong address, a refused login
+        msg = f"{url}: {error}"
+        raise CannotRun(msg) from error

@@ -16,7 +16,7 @@ __all__ = ("SCOPE_VARIABLE", "AsJson", "ReferenceArgument", "ScopeOption", "Stor
 SCOPE_VARIABLE = "COATCHECK_SCOPE"
 
 StorageOption = Annotated[
-    str, typer.Option(envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="A folder, or s3://bucket/prefix.")
+    str, typer.Option(envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="A folder, s3://bucket/prefix, or gs://...")
 ]
 ScopeOption = Annotated[
     str, typer.Option(envvar=SCOPE_VARIABLE, metavar="SCOPE", help="Whose content, such as a thread_id.")

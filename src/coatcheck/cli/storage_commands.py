@@ -1,7 +1,7 @@
 """``coatcheck ls``, ``stats``, ``verify``, ``sweep`` and ``rm``: a whole storage at a time.
 
-An entry is a content, or where the lines of a large text lie; people are shown contents, and bytes are those of all
-entries. What is deleted, and what is damaged, the library decides.
+An entry is a content, or something beside one, as where the lines of a large text lie; people are shown contents, and
+bytes are those of all entries. What is deleted, and what is damaged, the library decides.
 """
 
 from __future__ import annotations
@@ -230,9 +230,9 @@ def _entries(access: StorageAccess, prefix: str) -> list[Listed]:
 
 
 def _contents(found: Iterable[Listed]) -> list[Listed]:
-    from coatcheck.contents import is_line_index  # noqa: PLC0415 - see list_contents
+    from coatcheck.contents import is_content  # noqa: PLC0415 - see list_contents
 
-    return [entry for entry in found if not is_line_index(entry.key)]
+    return [entry for entry in found if is_content(entry.key)]
 
 
 def _size(found: Iterable[Listed]) -> int:

@@ -1,0 +1,55 @@
+"""The command line on a filesystem of fsspec: its URL names the storage, and what it is still writing is no damage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import fsspec
+import pytest
+
+from coatcheck import Offloader, TextBlock
+from coatcheck.storage import FsspecBridge
+from tests.cli.running import answered, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINES = b"words of a large result\n" * 50_000
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COATCHECK_STORAGE", f"local://{tmp_path / 'artifacts'}")
+    monkeypatch.delenv("COATCHECK_SCOPE", raising=False)
+    return f"local://{tmp_path / 'artifacts'}"
+
+
+def test_what_an_agent_stored_is_read_and_what_people_stored_is_found(url: str) -> None:
+    offloader = Offloader(FsspecBridge(*fsspec.url_to_fs(url)))
+    outcome = offloader.offload([TextBlock(LINES.decode())], tool_name="search", scope="thread-42")
+    (reference,) = outcome.references
+
+    assert run("cat", reference.id, "--scope", "thread-42").stdout_bytes == LINES
+    assert run("cat", reference.id).exit_code == 1
+    assert offloader.load(answered("put", given=b"words")["reference"]).data == b"words"
+
+
+def test_verify_minds_damage_and_not_what_is_still_being_written(url: str, tmp_path: Path) -> None:
+    answered("put", given=b"words")
+    (file,) = (path for path in (tmp_path / "artifacts").rglob("*") if path.is_file())
+    file.with_name(f"{file.name}-unfinished").write_bytes(file.read_bytes()[:4_098])
+
+    well = answered("verify")
+    file.write_bytes(file.read_bytes().replace(b"words", b"wards"))
+
+    assert (well["contents"], well["damaged"]) == (1, [])
+    assert run("verify").exit_code == 1
+
+
+@pytest.mark.parametrize("location", ["no-such-protocol://host/folder", "reference://folder"])
+def test_a_filesystem_that_cannot_be_made_is_said_on_one_line(location: str) -> None:
+    ran = run("ls", "--storage", location)
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"coatcheck: {location}: ")
+    assert ran.stderr.count("\n") == 1
