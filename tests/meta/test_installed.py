@@ -42,10 +42,14 @@ def test_the_vocabulary_came_along() -> None:
     assert "MIT License" in folder.joinpath("LICENSE-o200k_base").read_text(encoding="utf-8")
 
 
-def test_both_licences_came_along() -> None:
+def test_the_licences_of_what_ships_with_us_came_along() -> None:
     declared = metadata.metadata("coatcheck").get_all("License-File") or []
 
-    assert sorted(declared) == ["LICENSE", "src/coatcheck/vocabulary/LICENSE-o200k_base"]
+    assert sorted(declared) == [
+        "LICENSE",
+        "src/coatcheck/cli/page/LICENSE-chart.js",
+        "src/coatcheck/vocabulary/LICENSE-o200k_base",
+    ]
 
 
 def test_the_version_is_the_installed_one() -> None:
