@@ -63,6 +63,7 @@ def tests(session: nox.Session) -> None:
         *(f"adapter({extra})" for extra in ADAPTERS),
         *(f"storage({extra})" for extra in STORAGES),
         "wheel",
+        "docs",
         *(f"examples({Path(example).stem})" for example in EXAMPLES),
     ]
     for link in links:
@@ -92,14 +93,14 @@ def core(session: nox.Session) -> None:
     session.install("-e.", *groups("test"))
     # What needs an extra, or the framework that a bridge leads to, is tested where that is installed.
     with_extras = ["*/coatcheck/cli/*", "*/coatcheck/storage/langgraph_bridge.py", *map(module_of, STORAGES)]
-    test_with_coverage(session, *CORE_TESTS, "tests/meta", only=f"--omit={','.join(with_extras)}")
+    test_with_coverage(session, *CORE_TESTS, "tests/meta", "tests/docs", only=f"--omit={','.join(with_extras)}")
 
 
 @nox.session
 def cli(session: nox.Session) -> None:
     """Test the command line and the demo, and measure its branch coverage."""
     session.install(*DEMO, *groups("test"))
-    test_with_coverage(session, "tests/cli", only="--include=*/coatcheck/cli/*")
+    test_with_coverage(session, "tests/cli", "tests/docs/test_commands.py", only="--include=*/coatcheck/cli/*")
 
 
 @nox.session
@@ -115,9 +116,9 @@ def browser(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("extra", ADAPTERS, ids=ADAPTERS)
 def adapter(session: nox.Session, extra: str) -> None:
-    """Test one adapter and the contract, with its own extra alone and the newest framework."""
-    session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}"))
-    test_part(session, extra)
+    """Test one adapter, the contract and the pages, with its own extra alone and the newest framework."""
+    session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}", f"docs-{extra}"))
+    test_part(session, extra, "tests/docs/test_pages.py")
 
 
 @nox.session
@@ -151,6 +152,15 @@ def examples(session: nox.Session, example: str) -> None:
     # A reader of the example gets coatcheck from the index; here it is this source tree.
     session.install(*(re.sub(r"^coatcheck(?![\w-])", "-e.", requirement) for requirement in script["dependencies"]))
     session.run("python", f"examples/{example}", *session.posargs, env=OFFLINE)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the pages into build/site, strictly, and check what was built. No network is used."""
+    session.install("-e.[cli]", *groups("docs"))
+    # The warning is of mkdocs 2, which material does not take.
+    session.run("mkdocs", "build", "--strict", "--quiet", env={**OFFLINE, "NO_MKDOCS_2_WARNING": "1"})
+    session.run("python", "-m", "pytest", "tests/site", *session.posargs, env=OFFLINE)
 
 
 @nox.session
