@@ -157,7 +157,7 @@ def examples(session: nox.Session, example: str) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the pages into build/site, strictly, and check what was built. No network is used."""
-    session.install("-e.[cli]", *groups("docs"))
+    session.install("-e.[cli]", *groups("docs", "test"))
     # The warning is of mkdocs 2, which material does not take.
     session.run("mkdocs", "build", "--strict", "--quiet", env={**OFFLINE, "NO_MKDOCS_2_WARNING": "1"})
     session.run("python", "-m", "pytest", "tests/site", *session.posargs, env=OFFLINE)

@@ -1,7 +1,7 @@
 """What the site shows and no file holds, and what files hold and the site does not show.
 
-mkdocs calls ``on_page_markdown`` for each page while it builds. Only what is made from code belongs here: the commands of
-``coatcheck``, as they describe themselves. What tests read between the blocks is left out.
+mkdocs calls ``on_page_markdown`` for each page while it builds. Only what is made from code belongs here: the commands
+of ``coatcheck``, as they describe themselves. What tests read between the blocks is left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The code blocks of README, docs and the other pages: what each is, and in which session it can run.
 
-A CommonMark parser finds every block, so that one that nothing here knows is an error, never skipped. Comments with three
-dashes, which no reader sees, steer what follows them:
+A CommonMark parser finds every block, so that one that nothing here knows is an error, never skipped. Comments with
+three dashes, which no reader sees, steer what follows them:
 
     <!--- python [PART]      code that runs, and is not shown, up to the end of the comment
     <!--- needs PART -->     the next block runs where that extra is installed, although it does not import it
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ("CORE", "PAGES", "Block", "Unknown", "blocks_of", "blocks_in")
+__all__ = ("CORE", "PAGES", "PART_OF", "Block", "Unknown", "blocks_in", "blocks_of")
 
 PAGES: Sequence[Path] = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
@@ -58,6 +58,9 @@ _SHOWS = re.compile(r"<!--- shows: (\w+)(?: in (\w+))? -->\s*")
 
 class Unknown(Exception):
     """A block that nothing runs or compares."""
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(f"{place}: {why}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,55 +96,56 @@ def blocks_of(page: Path) -> list[Block]:
 def blocks_in(markdown: str, page: str) -> Iterator[Block]:
     """Do what ``blocks_of`` does, for a text."""
     above = ""  # the comment that steers the next block
-    end = Token("inline", "", 0, content="the end", map=[markdown.count("\n"), markdown.count("\n")])
+    lines = markdown.count("\n")
+    end = Token("inline", "", 0, content="the end", map=[lines, lines])
     for token in [*MarkdownIt().parse(markdown), end]:
-        try:
-            if token.type in {"fence", "code_block"}:
-                yield _block(token, above)
-                above = ""
-            elif above and token.content:
-                raise Unknown("the comment above steers a code block, and none follows")
-            elif token.type == "html_block" and token.content.startswith("<!---"):
-                hidden = _HIDDEN.fullmatch(token.content)
-                if hidden:
-                    yield _python(hidden[2], _line(token) + 1, hidden[1])
-                elif _NEEDS.fullmatch(token.content) or _SHOWS.fullmatch(token.content):
-                    above = token.content
-                else:
-                    raise Unknown("a comment of this form steers nothing")
-        except (Unknown, SyntaxError) as error:
-            message = f"{page}:{_line(token) + 1}: {error}"
-            raise Unknown(message) from error
+        line = 0 if token.map is None else token.map[0]
+        place = f"{page}:{line + 1}"
+        if token.type in {"fence", "code_block"}:
+            yield _block(token, above, line=line + (token.type == "fence"), place=place)
+            above = ""
+        elif above and token.content:
+            raise Unknown(place, "the comment above steers a code block, and none follows")
+        elif token.type == "html_block" and token.content.startswith("<!---"):
+            if hidden := _HIDDEN.fullmatch(token.content):
+                yield _python(hidden[2], hidden[1], line=line + 1, place=place)
+            elif _NEEDS.fullmatch(token.content) or _SHOWS.fullmatch(token.content):
+                above = token.content
+            else:
+                raise Unknown(place, "a comment of this form steers nothing")
 
 
-def _block(token: Token, above: str) -> Block:
+def _block(token: Token, above: str, *, line: int, place: str) -> Block:
     needs, shows = _NEEDS.fullmatch(above), _SHOWS.fullmatch(above)
-    line = _line(token) + (token.type == "fence")
     if shows:
         return Block(kind="shown", text=token.content, line=line, part=shows[2] or CORE, name=shows[1])
     if token.info == "python":
-        return _python(token.content, line, needs and needs[1])
+        return _python(token.content, needs and needs[1], line=line, place=place)
     if needs:
-        raise Unknown("only Python needs an extra")
+        raise Unknown(place, "only Python needs an extra")
     if token.type == "code_block" or token.info in _SHELL:
         return Block(kind="shell", text=token.content, line=line)
     if token.info == "json":
         json.loads(token.content)
         return Block(kind="json", text=token.content, line=line)
-    raise Unknown(f"nothing runs or compares a block of {token.info or 'no language'}")
+    raise Unknown(place, f"nothing runs or compares a block of {token.info or 'no language'}")
 
 
-def _python(text: str, line: int, part: str | None) -> Block:
-    return Block(kind="python", text=text, line=line, part=part or _part_of(text))
+def _python(text: str, part: str | None, *, line: int, place: str) -> Block:
+    return Block(kind="python", text=text, line=line, part=part or _part_of(text, place))
 
 
-def _part_of(text: str) -> str:
-    imported = {name.partition(".")[0] for node in ast.walk(ast.parse(text)) for name in _names(node)}
+def _part_of(text: str, place: str) -> str:
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError as error:
+        raise Unknown(place, str(error)) from error
+    imported = {name.partition(".")[0] for node in nodes for name in _names(node)}
     if unknown := imported - EVERYWHERE - PART_OF.keys():
-        raise Unknown(f"no session is known to have {', '.join(sorted(unknown))}")
+        raise Unknown(place, f"no session is known to have {', '.join(sorted(unknown))}")
     parts = {PART_OF[name] for name in imported if name in PART_OF}
     if len(parts) > 1:
-        raise Unknown(f"no session has {' and '.join(sorted(parts))}")
+        raise Unknown(place, f"no session has {' and '.join(sorted(parts))}")
     return parts.pop() if parts else CORE
 
 
@@ -149,7 +153,3 @@ def _names(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-
-
-def _line(token: Token) -> int:
-    return 0 if token.map is None else token.map[0]

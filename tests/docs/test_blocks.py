@@ -53,7 +53,7 @@ def test_every_part_has_a_session_that_runs_pages() -> None:
         ("```python\nimport numpy\n```", "no session is known to have numpy"),
         ("```python\nimport strands\nimport haystack\n```", "no session has haystack and strands"),
         ("```python\nno Python\n```", "invalid syntax"),
-        ("<!--- pyhton\nx = 1\n-->", "steers nothing"),
+        ("<!--- run this\nx = 1\n-->", "steers nothing"),
         ("<!--- needs strands -->\n\nSome words.", "none follows"),
         ("<!--- needs strands -->", "none follows"),
         ("<!--- needs strands -->\n\n<!--- python\nx = 1\n-->", "none follows"),
@@ -68,7 +68,8 @@ def test_a_block_that_nothing_runs_is_an_error(markdown: str, complaint: str) ->
 
 
 def test_a_block_knows_where_it_stands_and_what_it_needs() -> None:
-    markdown = "# Title\n\n```python\nimport strands\n```\n\n<!--- shows: x in haystack -->\n\n```text\nshown\n```\n\n    nox -l\n"
+    python, shown = "```python\nimport strands\n```", "<!--- shows: x in haystack -->\n\n```text\nshown\n```"
+    markdown = f"# Title\n\n{python}\n\n{shown}\n\n    nox -l\n"
 
     found = [(block.kind, block.line, block.part) for block in blocks_in(markdown, "page.md")]
 

@@ -6,9 +6,10 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 import coatcheck
 import coatcheck.testing
-import pytest
 
 SITE = Path(__file__).parents[2] / "build/site"
 LEAST_PAGES = 20
