@@ -82,7 +82,9 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types: mypy, strict, on everything; pyright on what users write."""
-    session.install("-e.[all]", *groups("test", "types", *(f"test-{extra}" for extra in PARTS)))
+    session.install(
+        "-e.[all]", *groups("test", "types", *(f"{kind}-{extra}" for kind in ("test", "docs") for extra in PARTS))
+    )
     session.run("mypy")
     session.run("pyright")
 
@@ -116,9 +118,10 @@ def browser(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("extra", ADAPTERS, ids=ADAPTERS)
 def adapter(session: nox.Session, extra: str) -> None:
-    """Test one adapter, the contract and the pages, with its own extra alone and the newest framework."""
+    """Test one adapter, the contract, the pages and the comparison, with its own extra and the newest framework."""
     session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}", f"docs-{extra}"))
-    test_part(session, extra, "tests/docs/test_pages.py")
+    beside = [path for path in (f"tests/beside/test_{extra}.py",) if (ROOT / path).is_file()]
+    test_part(session, extra, "tests/docs/test_pages.py::test_a_page_of_a_framework_does_what_it_says", *beside)
 
 
 @nox.session

@@ -40,7 +40,7 @@ def test_every_part_has_a_session_that_runs_pages() -> None:
 
     assert parts <= {CORE, *PART_OF.values()}
     assert set(PART_OF.values()) <= tested
-    assert all("'tests/docs" in jobs[session] for session in SESSIONS)
+    assert all("tests/docs" in jobs[session] for session in SESSIONS)
 
 
 @pytest.mark.parametrize(

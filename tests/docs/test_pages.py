@@ -26,31 +26,48 @@ if TYPE_CHECKING:
 AT_RUN_TIME = {"python", "shown"}
 
 
-def runs() -> list[Any]:
-    """Return each page with each of its parts that is installed here."""
+# A page ends as a script does, with its connections open.
+ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def pages_with(*, core: bool) -> list[Any]:
+    """Return the pages that have blocks of the core; or those with blocks of a framework that is installed, with that."""
     found = []
     for page in PAGES:
         parts = {block.part for block in blocks_of(page) if block.kind in AT_RUN_TIME}
-        found += [
-            pytest.param(page, part, id=f"{page.relative_to(ROOT).as_posix()}-{part}")
-            for part in sorted(parts)
-            if part == CORE or find_spec(part) is not None
-        ]
+        chosen = parts & {CORE} if core else {part for part in parts - {CORE} if find_spec(part) is not None}
+        found += [pytest.param(page, part, id=f"{page.relative_to(ROOT).as_posix()}-{part}") for part in sorted(chosen)]
     return found
 
 
-@pytest.mark.parametrize(("page", "part"), runs())
-# A page ends as a script does, with its connections open.
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_page_does_what_it_says(
+@pytest.mark.parametrize(("page", "part"), pages_with(core=True))
+def test_a_page_of_the_core_does_what_it_says(
     page: Path, part: str, conversation: Conversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blocks = [block for block in blocks_of(page) if block.kind in AT_RUN_TIME and block.part in {CORE, part}]
-    if any("deepagents" in block.text for block in blocks) and sys.version_info < (3, 11):
+    monkeypatch.chdir(tmp_path)
+
+    run_page(page, part, conversation=conversation, folder=tmp_path)
+
+
+@ENDS_AS_A_SCRIPT
+@pytest.mark.parametrize(("page", "part"), pages_with(core=False))
+def test_a_page_of_a_framework_does_what_it_says(
+    page: Path, part: str, conversation: Conversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if page.stem == "deepagents" and sys.version_info < (3, 11):
         pytest.skip("deepagents needs Python 3.11")
     monkeypatch.chdir(tmp_path)
+
+    run_page(page, part, conversation=conversation, folder=tmp_path)
+
+
+def run_page(page: Path, part: str, *, conversation: Conversation, folder: Path) -> None:
+    """Run the blocks of the core and those of ``part``, in order."""
+    blocks = [block for block in blocks_of(page) if block.kind in AT_RUN_TIME and block.part in {CORE, part}]
     if any("import pytest" in block.text for block in blocks):
-        run_as_tests(blocks, tmp_path)
+        run_as_tests(blocks, folder)
     else:
         run(blocks, str(page), conversation)
 
