@@ -33,7 +33,7 @@ ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
 
 
 def pages_with(*, core: bool) -> list[Any]:
-    """Return the pages that have blocks of the core; or those with blocks of a framework that is installed, with that."""
+    """Return each page that has blocks of the core, or of a framework that is installed here, with that part."""
     found = []
     for page in PAGES:
         parts = {block.part for block in blocks_of(page) if block.kind in AT_RUN_TIME}
