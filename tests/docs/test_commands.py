@@ -94,7 +94,12 @@ def test_every_session_exists(arguments: list[str]) -> None:
     sessions = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.decorator_list}
     parameters = {
         *("core", *(path.stem for folder in ("benchmarks", "examples") for path in (ROOT / folder).glob("*.py"))),
-        *(path.name for folder in ("adapters", "storage") for path in (ROOT / "tests" / folder).iterdir()),
+        *(
+            path.name
+            for folder in ("adapters", "storage")
+            for path in (ROOT / "tests" / folder).iterdir()
+            if path.is_dir()
+        ),
     }
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
 
