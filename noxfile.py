@@ -30,6 +30,9 @@ STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir
 PARTS = ["core", *ADAPTERS, *STORAGES]
 EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
+EXTRAS_PAGES = "tests/docs/test_pages.py::test_a_page_with_an_extra_does_what_it_says"
+"""The code blocks of README and docs that need an extra; the others run with the core."""
+
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 """Programs that playwright can drive; its own cannot be had from a package index."""
@@ -121,7 +124,7 @@ def adapter(session: nox.Session, extra: str) -> None:
     """Test one adapter, the contract, the pages and the comparison, with its own extra and the newest framework."""
     session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}", f"docs-{extra}"))
     beside = [path for path in (f"tests/beside/test_{extra}.py",) if (ROOT / path).is_file()]
-    test_part(session, extra, "tests/docs/test_pages.py::test_a_page_of_a_framework_does_what_it_says", *beside)
+    test_part(session, extra, EXTRAS_PAGES, *beside)
 
 
 @nox.session
@@ -129,7 +132,7 @@ def adapter(session: nox.Session, extra: str) -> None:
 def storage(session: nox.Session, extra: str) -> None:
     """Test one storage that needs an extra, with that extra alone, on a real server; measure its branch coverage."""
     session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}"))
-    test_with_coverage(session, f"tests/storage/{extra}", only=f"--include={module_of(extra)}")
+    test_with_coverage(session, f"tests/storage/{extra}", EXTRAS_PAGES, only=f"--include={module_of(extra)}")
 
 
 @nox.session

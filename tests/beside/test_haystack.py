@@ -68,3 +68,18 @@ def test_theirs_has_no_budget_for_a_step(lib: Any, *, leaves: bool, tmp_path: Pa
     hook.run(state)
 
     assert any("tool_result_offloaded" in message.meta for message in state.data["messages"]) is leaves
+
+
+@pytest.mark.parametrize(("lib", "kept"), [(theirs, LONG + "another"), (ours, LONG)], ids=["theirs", "ours"])
+def test_theirs_keeps_one_content_for_one_call_id_and_whoever_has_the_reference_reads_it(
+    lib: Any,  # noqa: ANN401
+    kept: str,
+    tmp_path: Path,
+) -> None:
+    store = lib.FileSystemToolResultStore(tmp_path)
+    first, second = state_of(LONG), state_of(LONG + "another")
+    for state in (first, second):
+        lib.ToolResultOffloadHook(store, ALWAYS).run(state)
+
+    (reference,) = first.data["messages"][-1].meta["tool_result_offloaded"]
+    assert lib.FileSystemToolResultStore(tmp_path).read(reference) == kept

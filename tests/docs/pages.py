@@ -39,6 +39,7 @@ PART_OF = {
     "coatcheck_langchain": "langgraph",
     "coatcheck_strands": "strands",
     "deepagents": "langgraph",
+    "fsspec": "fsspec",
     "haystack": "haystack",
     "langchain": "langgraph",
     "langchain_core": "langgraph",

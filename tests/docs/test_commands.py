@@ -15,7 +15,8 @@ from tests.meta.source_tree import ROOT, pyproject
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PROGRAMS = {"coatcheck", "nox", "pip", "python"}
+PROGRAMS = {"coatcheck", "nox", "pip", "python", "some-command"}
+"""The last stands for whatever the reader runs."""
 
 LEAST_COMMANDS = 20
 """So that a parser that finds nothing proves nothing."""

@@ -53,7 +53,7 @@ def test_a_page_of_the_core_does_what_it_says(
 
 @ENDS_AS_A_SCRIPT
 @pytest.mark.parametrize(("page", "part"), pages_with(core=False))
-def test_a_page_of_a_framework_does_what_it_says(
+def test_a_page_with_an_extra_does_what_it_says(
     page: Path, part: str, conversation: Conversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if page.stem == "deepagents" and sys.version_info < (3, 11):
