@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ("CORE", "PAGES", "PART_OF", "Block", "Unknown", "blocks_in", "blocks_of")
+__all__ = ("CORE", "PAGES", "PART_OF", "Block", "Unknown", "blocks_in", "blocks_of", "shown")
 
 PAGES: Sequence[Path] = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
@@ -114,6 +114,11 @@ def blocks_in(markdown: str, page: str) -> Iterator[Block]:
                 above = token.content
             else:
                 raise Unknown(place, "a comment of this form steers nothing")
+
+
+def shown(made: object) -> str:
+    """Return what a page shows of what its code made: a text as it is, anything else as JSON."""
+    return (made if isinstance(made, str) else json.dumps(made, indent=2)) + "\n"
 
 
 def _block(token: Token, above: str, *, line: int, place: str) -> Block:

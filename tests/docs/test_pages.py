@@ -5,7 +5,6 @@ A page runs once for each part that it needs and that is installed here: the blo
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.docs.pages import CORE, PAGES, Block, blocks_of
+from tests.docs.pages import CORE, PAGES, Block, blocks_of, shown
 from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
@@ -85,8 +84,7 @@ def run(blocks: Sequence[Block], page: str, conversation: Conversation) -> None:
             code = compile("\n" * block.line + block.text, page, "exec", dont_inherit=True)
             exec(code, names)  # noqa: S102 - that is what is tested
         else:
-            made = names[block.name]
-            assert block.text == (made if isinstance(made, str) else json.dumps(made, indent=2)) + "\n"
+            assert block.text == shown(names[block.name]), "python -m tests.docs.rewrite"
 
 
 def run_as_tests(blocks: Sequence[Block], folder: Path) -> None:
