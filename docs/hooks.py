@@ -22,4 +22,4 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     if MARK not in shown:
         return shown
     made = subprocess.run(DESCRIBE, check=True, capture_output=True, encoding="utf-8").stdout  # noqa: S603 - all ours
-    return shown.replace(MARK, made.partition("\n")[2])
+    return shown.replace(MARK, made.partition("\n")[2].replace("\b", ""))  # what keeps lines apart in a terminal
