@@ -30,6 +30,9 @@ STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir
 PARTS = ["core", *ADAPTERS, *STORAGES]
 EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
+EXTRAS_PAGES = "tests/docs/test_pages.py::test_a_page_with_an_extra_does_what_it_says"
+"""The code blocks of README and docs that need an extra; the others run with the core."""
+
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 """Programs that playwright can drive; its own cannot be had from a package index."""
@@ -63,6 +66,7 @@ def tests(session: nox.Session) -> None:
         *(f"adapter({extra})" for extra in ADAPTERS),
         *(f"storage({extra})" for extra in STORAGES),
         "wheel",
+        "docs",
         *(f"examples({Path(example).stem})" for example in EXAMPLES),
     ]
     for link in links:
@@ -81,7 +85,9 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types: mypy, strict, on everything; pyright on what users write."""
-    session.install("-e.[all]", *groups("test", "types", *(f"test-{extra}" for extra in PARTS)))
+    session.install(
+        "-e.[all]", *groups("test", "types", *(f"{kind}-{extra}" for kind in ("test", "docs") for extra in PARTS))
+    )
     session.run("mypy")
     session.run("pyright")
 
@@ -92,14 +98,14 @@ def core(session: nox.Session) -> None:
     session.install("-e.", *groups("test"))
     # What needs an extra, or the framework that a bridge leads to, is tested where that is installed.
     with_extras = ["*/coatcheck/cli/*", "*/coatcheck/storage/langgraph_bridge.py", *map(module_of, STORAGES)]
-    test_with_coverage(session, *CORE_TESTS, "tests/meta", only=f"--omit={','.join(with_extras)}")
+    test_with_coverage(session, *CORE_TESTS, "tests/meta", "tests/docs", only=f"--omit={','.join(with_extras)}")
 
 
 @nox.session
 def cli(session: nox.Session) -> None:
     """Test the command line and the demo, and measure its branch coverage."""
     session.install(*DEMO, *groups("test"))
-    test_with_coverage(session, "tests/cli", only="--include=*/coatcheck/cli/*")
+    test_with_coverage(session, "tests/cli", "tests/docs/test_commands.py", only="--include=*/coatcheck/cli/*")
 
 
 @nox.session
@@ -115,9 +121,10 @@ def browser(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("extra", ADAPTERS, ids=ADAPTERS)
 def adapter(session: nox.Session, extra: str) -> None:
-    """Test one adapter and the contract, with its own extra alone and the newest framework."""
-    session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}"))
-    test_part(session, extra)
+    """Test one adapter, the contract, the pages and the comparison, with its own extra and the newest framework."""
+    session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}", f"docs-{extra}"))
+    beside = [path for path in (f"tests/beside/test_{extra}.py",) if (ROOT / path).is_file()]
+    test_part(session, extra, EXTRAS_PAGES, *beside)
 
 
 @nox.session
@@ -125,7 +132,7 @@ def adapter(session: nox.Session, extra: str) -> None:
 def storage(session: nox.Session, extra: str) -> None:
     """Test one storage that needs an extra, with that extra alone, on a real server; measure its branch coverage."""
     session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}"))
-    test_with_coverage(session, f"tests/storage/{extra}", only=f"--include={module_of(extra)}")
+    test_with_coverage(session, f"tests/storage/{extra}", EXTRAS_PAGES, only=f"--include={module_of(extra)}")
 
 
 @nox.session
@@ -151,6 +158,15 @@ def examples(session: nox.Session, example: str) -> None:
     # A reader of the example gets coatcheck from the index; here it is this source tree.
     session.install(*(re.sub(r"^coatcheck(?![\w-])", "-e.", requirement) for requirement in script["dependencies"]))
     session.run("python", f"examples/{example}", *session.posargs, env=OFFLINE)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the pages into build/site, strictly, and check what was built. No network is used."""
+    session.install("-e.[cli]", *groups("docs", "test"))
+    # The warning is of mkdocs 2, which material does not take.
+    session.run("mkdocs", "build", "--strict", "--quiet", env={**OFFLINE, "NO_MKDOCS_2_WARNING": "1"})
+    session.run("python", "-m", "pytest", "tests/site", *session.posargs, env=OFFLINE)
 
 
 @nox.session

@@ -1,0 +1,93 @@
+"""What README's comparison says of Strands' own offloader, and that ours differs where it says so.
+
+Only the newest Strands is compared. The same storages, tools and counts are compared point by point in
+``tests/adapters/strands/test_upstream_*.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from strands.vended_plugins import context_offloader as theirs
+
+import coatcheck_strands as ours
+from coatcheck.testing.samples import long_line
+from tests.adapters.strands.agents import BIG, RETRIEVE, agent, call, reading, references, results, returning, text_of
+from tests.adapters.strands.test_upstream_storages import Custom
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+LINE = long_line(300_000)
+
+
+def asked(package: ModuleType, *blocks: str, **selectors: Any) -> str:  # noqa: ANN401
+    """Return what an agent that reads back is answered."""
+    plugin = package.ContextOffloader(package.InMemoryStorage())
+    subject = agent(plugin, turns=(call(), reading(**selectors)), tools=[returning(*blocks)])
+    subject("go")
+    return text_of(results(subject)[-1])
+
+
+def test_theirs_shows_the_head_and_ours_the_tail_too() -> None:
+    subjects = {package: agent(package.ContextOffloader(package.InMemoryStorage())) for package in (theirs, ours)}
+    shown = {}
+    for package, subject in subjects.items():
+        subject("go")
+        shown[package] = text_of(results(subject)[-1])
+
+    assert "line 2,000 of" not in shown[theirs]
+    assert "line 2,000 of" in shown[ours]
+
+
+def test_theirs_gives_a_whole_content_at_once_and_ours_names_the_next_call() -> None:
+    assert asked(theirs, BIG) == BIG
+    assert len(asked(ours, BIG)) < len(BIG) / 4
+    assert asked(ours, BIG).rpartition("\n")[2].startswith("[More: ")
+
+
+def test_theirs_gives_the_end_of_one_long_line_with_the_whole_of_it_only() -> None:
+    end = "<299990>"
+
+    assert end not in asked(theirs, LINE, pattern=end).replace(f"/{end}/", "")
+    assert end not in asked(theirs, LINE, line_range={"start": 1, "end": 1})
+    assert asked(theirs, LINE) == LINE
+    assert end in asked(ours, LINE, offset=-100)
+
+
+def first_of_two_with_one_call_id(package: ModuleType) -> str:
+    storage = Custom()
+    first, second = (
+        agent(package.ContextOffloader(storage), tools=[returning(text)]) for text in (BIG, BIG.replace("line", "row"))
+    )
+    first("go")
+    second("go")
+    ask = call(RETRIEVE, reference=references(results(first)[0])[0], line_range={"start": 7, "end": 7})
+    asking = agent(package.ContextOffloader(storage), turns=(ask,))
+    asking("go")
+    return text_of(results(asking)[-1])
+
+
+def test_theirs_keeps_one_content_for_one_call_id_in_a_storage_of_strands() -> None:
+    assert "row 7 of" in first_of_two_with_one_call_id(theirs)
+    assert "line 7 of" in first_of_two_with_one_call_id(ours)
+
+
+@pytest.mark.parametrize(("package", "scopes", "reads"), [(theirs, {}, True), (ours, {"scope": "another"}, False)])
+def test_in_theirs_whoever_has_a_reference_reads_it(
+    package: ModuleType, scopes: dict[str, str], *, reads: bool, tmp_path: Path
+) -> None:
+    owner = agent(package.ContextOffloader(package.FileStorage(str(tmp_path))))
+    owner("go")
+    ask = call(RETRIEVE, reference=references(results(owner)[0])[0], line_range={"start": 7, "end": 7})
+    other = agent(package.ContextOffloader(package.FileStorage(str(tmp_path)), **scopes), turns=(ask,))
+    other("go")
+
+    assert ("line 7 of" in text_of(results(other)[-1])) is reads
+
+
+def test_theirs_has_no_budget_for_a_step() -> None:
+    assert not [name for name in inspect.signature(theirs.ContextOffloader).parameters if "step" in name]

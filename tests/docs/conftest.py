@@ -1,0 +1,39 @@
+"""Fixtures of the pages: a scripted model at the address that every client of OpenAI reads from the environment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck.testing import ModelCall
+from coatcheck.testing.scripting import shown_references
+from tests.contract.conftest import loopback_only, server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from coatcheck.testing import Received
+    from tests.contract.server import Conversation, ScriptedServer
+
+__all__ = ("conversation", "loopback_only", "server")
+
+
+@pytest.fixture
+def conversation(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conversation]:
+    """Return what every agent of a page talks to."""
+    with server.conversation(reads_the_log) as conversation:
+        monkeypatch.setenv("OPENAI_BASE_URL", conversation.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        yield conversation
+
+
+def reads_the_log(received: Sequence[Received]) -> Sequence[ModelCall]:
+    """Play the model of every agent in the pages: read the log, look for errors in what was stored of it, answer."""
+    if not received:
+        return [ModelCall(tool="read_log", arguments={}, call_id="1")]
+    if references := shown_references(received[-1].text):
+        arguments = {"reference": references[0], "pattern": "ERROR"}
+        return [ModelCall(tool="retrieve_offloaded_content", arguments=arguments, call_id="2")]
+    return []

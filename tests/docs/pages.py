@@ -1,0 +1,161 @@
+"""The code blocks of README, docs and the other pages: what each is, and in which session it can run.
+
+A CommonMark parser finds every block, so that one that nothing here knows is an error, never skipped. Comments with
+three dashes, which no reader sees, steer what follows them:
+
+    <!--- python [PART]      code that runs, and is not shown, up to the end of the comment
+    <!--- needs PART -->     the next block runs where that extra is installed, although it does not import it
+    <!--- shows: NAME [in PART] -->   the next block is what the code above it left under that name
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from tests.meta.source_tree import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+__all__ = ("CORE", "PAGES", "PART_OF", "Block", "Unknown", "blocks_in", "blocks_of", "shown")
+
+PAGES: Sequence[Path] = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+CORE = "core"
+"""The part that needs no extra."""
+
+PART_OF = {
+    "coatcheck_haystack": "haystack",
+    "coatcheck_langchain": "langgraph",
+    "coatcheck_strands": "strands",
+    "deepagents": "langgraph",
+    "fsspec": "fsspec",
+    "haystack": "haystack",
+    "langchain": "langgraph",
+    "langchain_core": "langgraph",
+    "langchain_openai": "langgraph",
+    "langgraph": "langgraph",
+    "strands": "strands",
+}
+"""Where what a block imports is installed: the extra with which its session tests."""
+
+EVERYWHERE = {*sys.stdlib_module_names, "coatcheck", "pytest", "tests"}
+
+_SHELL = {"sh", "console"}
+_HIDDEN = re.compile(r"<!--- python(?: (\w+))?\n(.*?)-->\s*", re.DOTALL)
+_NEEDS = re.compile(r"<!--- needs (\w+) -->\s*")
+_SHOWS = re.compile(r"<!--- shows: (\w+)(?: in (\w+))? -->\s*")
+
+
+class Unknown(Exception):
+    """A block that nothing runs or compares."""
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(f"{place}: {why}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One code block."""
+
+    kind: Literal["python", "shell", "shown", "json"]
+    """What becomes of it: it runs, its commands are looked up, it is compared, it is parsed."""
+
+    text: str
+    """What stands in it."""
+
+    line: int
+    """Lines of the page above its first one."""
+
+    part: str = CORE
+    """The extra that it needs."""
+
+    name: str = ""
+    """Of a shown block: the name that the code above it left."""
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Return the code blocks of a page, in order, those in comments included.
+
+    Raises:
+        Unknown: nothing here knows what to do with one of them.
+
+    """
+    return list(blocks_in(page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()))
+
+
+def blocks_in(markdown: str, page: str) -> Iterator[Block]:
+    """Do what ``blocks_of`` does, for a text."""
+    above = ""  # the comment that steers the next block
+    lines = markdown.count("\n")
+    end = Token("inline", "", 0, content="the end", map=[lines, lines])
+    for token in [*MarkdownIt().parse(markdown), end]:
+        line = 0 if token.map is None else token.map[0]
+        place = f"{page}:{line + 1}"
+        if token.type in {"fence", "code_block"}:
+            yield _block(token, above, line=line + (token.type == "fence"), place=place)
+            above = ""
+        elif above and token.content:
+            raise Unknown(place, "the comment above steers a code block, and none follows")
+        elif token.type == "html_block" and token.content.startswith("<!---"):
+            if hidden := _HIDDEN.fullmatch(token.content):
+                yield _python(hidden[2], hidden[1], line=line + 1, place=place)
+            elif _NEEDS.fullmatch(token.content) or _SHOWS.fullmatch(token.content):
+                above = token.content
+            else:
+                raise Unknown(place, "a comment of this form steers nothing")
+
+
+def shown(made: object) -> str:
+    """Return what a page shows of what its code made: a text as it is, anything else as JSON."""
+    return (made if isinstance(made, str) else json.dumps(made, indent=2)) + "\n"
+
+
+def _block(token: Token, above: str, *, line: int, place: str) -> Block:
+    needs, shows = _NEEDS.fullmatch(above), _SHOWS.fullmatch(above)
+    if shows:
+        return Block(kind="shown", text=token.content, line=line, part=shows[2] or CORE, name=shows[1])
+    if token.info == "python":
+        return _python(token.content, needs and needs[1], line=line, place=place)
+    if needs:
+        raise Unknown(place, "only Python needs an extra")
+    if token.type == "code_block" or token.info in _SHELL:
+        return Block(kind="shell", text=token.content, line=line)
+    if token.info == "json":
+        json.loads(token.content)
+        return Block(kind="json", text=token.content, line=line)
+    raise Unknown(place, f"nothing runs or compares a block of {token.info or 'no language'}")
+
+
+def _python(text: str, part: str | None, *, line: int, place: str) -> Block:
+    return Block(kind="python", text=text, line=line, part=part or _part_of(text, place))
+
+
+def _part_of(text: str, place: str) -> str:
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError as error:
+        raise Unknown(place, str(error)) from error
+    imported = {name.partition(".")[0] for node in nodes for name in _names(node)}
+    if unknown := imported - EVERYWHERE - PART_OF.keys():
+        raise Unknown(place, f"no session is known to have {', '.join(sorted(unknown))}")
+    parts = {PART_OF[name] for name in imported if name in PART_OF}
+    if len(parts) > 1:
+        raise Unknown(place, f"no session has {' and '.join(sorted(parts))}")
+    return parts.pop() if parts else CORE
+
+
+def _names(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []

@@ -1,0 +1,103 @@
+"""Every page does what it says: its Python runs from top to bottom, and what it shows is what the code makes.
+
+A page runs once for each part that it needs and that is installed here: the blocks of the core, and those of that part.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.docs.pages import CORE, PAGES, Block, blocks_of, shown
+from tests.meta.source_tree import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.contract.server import Conversation
+
+AT_RUN_TIME = {"python", "shown"}
+
+
+# A page ends as a script does, with its connections open.
+ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def pages_with(*, core: bool) -> list[Any]:
+    """Return each page that has blocks of the core, or of a framework that is installed here, with that part."""
+    found = []
+    for page in PAGES:
+        parts = {block.part for block in blocks_of(page) if block.kind in AT_RUN_TIME}
+        chosen = parts & {CORE} if core else {part for part in parts - {CORE} if find_spec(part) is not None}
+        found += [pytest.param(page, part, id=f"{page.relative_to(ROOT).as_posix()}-{part}") for part in sorted(chosen)]
+    return found
+
+
+@pytest.mark.parametrize(("page", "part"), pages_with(core=True))
+def test_a_page_of_the_core_does_what_it_says(
+    page: Path, part: str, conversation: Conversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    run_page(page, part, conversation=conversation, folder=tmp_path)
+
+
+@ENDS_AS_A_SCRIPT
+@pytest.mark.parametrize(("page", "part"), pages_with(core=False))
+def test_a_page_with_an_extra_does_what_it_says(
+    page: Path, part: str, conversation: Conversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if page.stem == "deepagents" and sys.version_info < (3, 11):
+        pytest.skip("deepagents needs Python 3.11")
+    monkeypatch.chdir(tmp_path)
+
+    run_page(page, part, conversation=conversation, folder=tmp_path)
+
+
+def run_page(page: Path, part: str, *, conversation: Conversation, folder: Path) -> None:
+    """Run the blocks of the core and those of ``part``, in order."""
+    blocks = [block for block in blocks_of(page) if block.kind in AT_RUN_TIME and block.part in {CORE, part}]
+    if any("import pytest" in block.text for block in blocks):
+        run_as_tests(blocks, folder)
+    else:
+        run(blocks, str(page), conversation)
+
+
+def run(blocks: Sequence[Block], page: str, conversation: Conversation) -> None:
+    """Run the Python of a page in one namespace, and compare what it shows with what is there by then."""
+
+    def received() -> list[str]:
+        """Give hidden code the tool results that the model got last."""
+        return [result.text for result in conversation.transcript().received]
+
+    names: dict[str, Any] = {"__name__": "__main__", "received": received}
+    for block in blocks:
+        if block.kind == "python":
+            code = compile("\n" * block.line + block.text, page, "exec", dont_inherit=True)
+            exec(code, names)  # noqa: S102 - that is what is tested
+        else:
+            assert block.text == shown(names[block.name]), "python -m tests.docs.rewrite"
+
+
+def run_as_tests(blocks: Sequence[Block], folder: Path) -> None:
+    """Run a page that shows tests as its reader would: in a file, by pytest."""
+    (folder / "test_shown.py").write_text("\n\n".join(block.text for block in blocks), encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "test_shown.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.fspath(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,83 @@
+"""The site that `nox -s docs` built is whole, and asks nothing of anybody else's server."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import coatcheck
+import coatcheck.testing
+from coatcheck.cli.app import app
+
+SITE = Path(__file__).parents[2] / "build/site"
+LEAST_PAGES = 20
+"""So that a site that was not built proves nothing."""
+
+PAGES = sorted(SITE.rglob("*.html"))
+LOADING = {"audio", "embed", "iframe", "img", "link", "object", "script", "source", "track", "use", "video"}
+"""Elements that make a browser fetch what their address names."""
+
+ELSEWHERE = re.compile(r"\s*(?:[a-z]+:)?//", re.IGNORECASE)
+IN_STYLES = re.compile(r"""(?:url\(|@import)\s*["']?\s*(?:[a-z]+:)?//""", re.IGNORECASE)
+
+
+class Reader(HTMLParser):
+    """Notes what a page loads, and the names that it can be entered at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.anchors: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.anchors.add(given.get("id", ""))
+        if tag in LOADING:
+            self.loaded += [given[name] for name in ("src", "srcset", "href", "data") if name in given]
+
+
+def read(page: Path) -> Reader:
+    reader = Reader()
+    reader.feed(page.read_text(encoding="utf-8"))
+    return reader
+
+
+def test_it_was_built() -> None:
+    assert len(PAGES) >= LEAST_PAGES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(SITE).as_posix())
+def test_a_page_loads_nothing_from_elsewhere(page: Path) -> None:
+    loaded = read(page).loaded
+
+    assert loaded
+    assert [address for address in loaded if ELSEWHERE.match(address)] == []
+    assert IN_STYLES.search(page.read_text(encoding="utf-8")) is None
+
+
+@pytest.mark.parametrize("path", [*SITE.rglob("*.css"), *SITE.rglob("*.svg")], ids=lambda path: path.name)
+def test_a_style_and_a_picture_load_nothing_from_elsewhere(path: Path) -> None:
+    assert IN_STYLES.search(path.read_text(encoding="utf-8")) is None
+
+
+@pytest.mark.parametrize("package", [coatcheck, coatcheck.testing], ids=lambda package: package.__name__)
+def test_every_public_name_is_in_the_reference(package: object) -> None:
+    anchors = {anchor.rpartition(".")[2] for page in SITE.glob("api/*.html") for anchor in read(page).anchors}
+    names = getattr(package, "__all__")  # noqa: B009 - the packages have it, their type does not
+
+    assert set(names) - anchors == {"__version__"} & set(names)
+
+
+def test_every_command_is_described() -> None:
+    page = (SITE / "command-line.html").read_text(encoding="utf-8")
+    names = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
+
+    assert names
+    assert [name for name in names if f"coatcheck {name}</code>" not in page] == []
+
+
+def test_what_is_for_tests_is_not_shown() -> None:
+    assert not [page for page in PAGES if "<!---" in page.read_text(encoding="utf-8")]
