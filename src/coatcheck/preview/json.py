@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from coatcheck.preview.outline import outline
+from coatcheck.preview.notation import named
+from coatcheck.preview.outline import outline, what_is
 
 if TYPE_CHECKING:
     from coatcheck.blocks import JsonValue
@@ -55,12 +56,14 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
 
 def fit_outline(value: JsonValue, budget: int, counter: TokenCounter) -> str | None:
     """Return the outline of ``value`` within ``budget`` tokens, or None if only its name fits."""
+    if not isinstance(value, (dict, list)):
+        return None
     room = budget
     for _ in range(_ROUNDS):
         lines = outline(value, room, counter)
         text = "\n".join(lines)
         over = counter.count(text) - budget
         if over <= 0:
-            return text if len(lines) > 1 else None
+            return text if text not in {named(value), what_is(value)} else None
         room -= over
     return None

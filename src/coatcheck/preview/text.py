@@ -17,15 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ("preview_text",)
 
-HEAD_SHARE = 0.75
-"""Of the budget. The head says what the content is; the tail needs less to say how it ended."""
+HEAD_SHARE = 0.5
+"""Of the budget. Nobody knows which end holds the answer: the head says what ran, the tail how it ended."""
 
-_HEAD_SHARE_OF_SOURCE = 0.92
-"""Source code has no outcome at its end."""
-
-_SOURCE = re.compile(r"\s*\d+[:|\t]|[ \t]{2,}\S|.*[{};]\s*$")
-_SOURCE_LINES = 0.5
-"""Of the first lines: numbered, indented, or ended as statements are."""
+_NUMBERED = re.compile(r"\s*\d+[:|\t]")
+_NUMBERED_LINES = 0.5
+"""Of the first lines. So tools print a part of a file, read from its beginning: its end is no outcome."""
 
 _LEAST_OF_A_CUT = 0.5
 """A piece is cut back to a line end only where that leaves at least this share of it."""
@@ -50,16 +47,16 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
 
 def _head_and_tail(content: Previewed, room: int, counter: TokenCounter) -> str:
     text = content.text
-    share = int(room * (_HEAD_SHARE_OF_SOURCE if _is_source(content) else HEAD_SHARE))
+    share = room if _is_numbered(content) else int(room * HEAD_SHARE)
     head = _end_at_a_line(counter.head(text, share))
     tail = _start_at_a_line(counter.tail(text, room - share))
     start = max(len(text) - len(tail), len(head))
     return f"{head.removesuffix(chr(10))}\n{_gap(len(head), start, content)}\n{text[start:]}"
 
 
-def _is_source(content: Previewed) -> bool:
+def _is_numbered(content: Previewed) -> bool:
     sample = sample_of(content)
-    return len(sample) > 1 and sum(_SOURCE.match(line) is not None for line in sample) >= _SOURCE_LINES * len(sample)
+    return bool(sample) and sum(_NUMBERED.match(line) is not None for line in sample) >= _NUMBERED_LINES * len(sample)
 
 
 def _gap(start: int, end: int, content: Previewed) -> str:
