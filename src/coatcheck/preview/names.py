@@ -13,10 +13,11 @@ __all__ = ("names_in",)
 _LOOKED_AT = 20_000
 """Characters; no budget holds the names of more."""
 
-_LONGEST = 60
-_NAME = re.compile(
-    r"(?<![\w./~@:+-])(?:[A-Za-z_./~][\w./~@:+-]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_])", re.ASCII
-)
+_SHORTEST, _LONGEST = 3, 60
+_NAME = r"(?<![\w./~@:+-])(?:[A-Za-z_./~][\w./~@:+-]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_])"
+_NUMBER = r"^[ \t]*(\d+)(?=[:|\t])"
+_NAMES = re.compile(_NAME, re.ASCII)
+_NUMBERS_AND_NAMES = re.compile(f"{_NUMBER}|{_NAME}", re.ASCII | re.MULTILINE)
 _BEGINS_A_SENTENCE = frozenset(
     "All Also And Any Are Been But Can Did Does Each For From Had Has Have Here How Into Its May More Most Not Now One"
     " Our She Some Such Than That The Their Then There These They This Those Was Were What When Where Which While Who"
@@ -24,15 +25,26 @@ _BEGINS_A_SENTENCE = frozenset(
 )
 
 
-def names_in(hidden: str, shown: str, budget: int, counter: TokenCounter) -> str:
-    """Return names of ``hidden`` that do not stand in ``shown``, in their order and within ``budget`` tokens."""
-    found: dict[str, None] = {}
-    for match in _NAME.finditer(hidden, 0, _LOOKED_AT):
-        name = match.group()
-        if len(name) > 2 and len(name) <= _LONGEST and name not in _BEGINS_A_SENTENCE and name not in shown:
-            found[name] = None
-            if len(found) > budget:
-                break
+def names_in(hidden: str, shown: str, budget: int, counter: TokenCounter, *, numbered: bool) -> str:
+    """Return names of ``hidden`` that do not stand in ``shown``, in their order and within ``budget`` tokens.
+
+    Where the lines are ``numbered``, the number that stands before a line stands before the names in it.
+    """
+    found: list[str] = []
+    known: set[str] = set()
+    number: str | None = None
+    for match in (_NUMBERS_AND_NAMES if numbered else _NAMES).finditer(hidden, 0, _LOOKED_AT):
+        if numbered and match[1]:
+            number = match[1]
+            continue
+        name = match[0]
+        if name in known or not _SHORTEST <= len(name) <= _LONGEST or name in _BEGINS_A_SENTENCE or name in shown:
+            continue
+        known.add(name)
+        found += [name] if number is None else [number, name]
+        number = None
+        if len(found) > budget:
+            break  # each takes a token at least
     names = " ".join(found)
     kept = counter.head(names, max(0, budget))
     return kept if kept == names else kept.rpartition(" ")[0]
