@@ -6,8 +6,9 @@ record is shown whole, or with its long values named by their size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from coatcheck.preview.notation import Verbatim, brief, count_of, key_of
@@ -39,6 +40,9 @@ _LEAST_FILLED = 0.4
 """Of the cells: where records have less in common than that, they are no table."""
 
 _LONGEST_NAME = 40
+_CHARACTERS_OF_A_TOKEN = 8
+"""At most, of names, so that most of what cannot fit is not counted."""
+
 _SHARE_OF_NAMES = 0.5
 """Of the room for rows: where all records can be named within it, those that do not fit are named."""
 
@@ -71,8 +75,10 @@ def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | N
         return None
     best: list[str] | None = None
     most = 0
+    # Cells without names must all be numbered where one is left out, which does not always save room.
+    ways = (shown, shown.in_full()) if shown.same and _cell(0) in (*shown.columns, *shown.same) else (shown,)
     for longest in _DETAILS:
-        lines, rows = _filled(shown, longest, budget, counter)
+        _, rows, lines = max((_filled(way, longest, budget, counter) for way in ways), key=itemgetter(0, 1))
         if rows > most and rows >= min(_LEAST_ROWS, records.total):
             best, most = lines, rows
         if rows >= min(_ENOUGH_ROWS, records.total):
@@ -151,8 +157,7 @@ class _Rows:
                         columns[column] = columns.get(column, 0) + 1
             rows = sum(map(len, cells.values()))
             if len(columns) <= _MOST_COLUMNS and sum(columns.values()) >= _LEAST_FILLED * len(columns) * rows:
-                # Cells without names are told by their position, which a missing one would change.
-                same = {} if _cell(0) in columns else _same(cells, columns, rows)
+                same = _same(cells, columns, rows)
                 key = _key(cells, columns, records.keys)
                 names = [column for column in columns if column not in same and column != key]
                 if not names:
@@ -160,15 +165,24 @@ class _Rows:
                 return cls(records=records, positions=positions, columns=names, same=same, cells=cells, key=key)
         return None
 
-    @property
-    def name(self) -> str | None:
-        """The first column, if it tells the records apart."""
-        column = self.columns[0]
-        if not all(len(flat) == 1 and column in flat[0] for flat in self.cells.values()):
-            return None
-        values = [flat[0][column] for flat in self.cells.values()]
-        short = all(not isinstance(value, (dict, list)) and len(str(value)) <= _LONGEST_NAME for value in values)
-        return column if short and len(set(map(str, values))) == len(values) else None
+    def names(self) -> tuple[str, dict[int, str]]:
+        """Return the first column that tells the records apart, and what it says of each; nothing if there is none."""
+        if self.records.keys is not None:
+            return "key", {position: key_of(self.records.keys[position]) for position in self.positions}
+        if any(len(flat) > 1 for flat in self.cells.values()):
+            return "", {}
+        for column in self.columns:
+            values = {position: flat[0].get(column, []) for position, flat in self.cells.items()}
+            if any(isinstance(value, (dict, list)) for value in values.values()):
+                continue
+            names = {position: brief(value, _LONGEST_NAME) for position, value in values.items()}
+            if len(set(names.values())) == len(names):
+                return column, names
+        return "", {}
+
+    def in_full(self) -> _Rows:
+        """Return the same rows with what is the same in all of them in each."""
+        return replace(self, columns=[*next(iter(self.cells.values()))[0]], same={})
 
     def header(self, longest: int) -> str:
         names = "|".join(_grouped(self.columns))
@@ -185,13 +199,13 @@ class _Rows:
         return key + _PART.join(parts)
 
 
-def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> tuple[list[str], int]:
-    """Return the table with as many whole rows as fit, and their number; the others are named where all of them can."""
+def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> tuple[bool, int, list[str]]:
+    """Return whether every record is at least named, how many are shown whole, as many as fit, and the table."""
     header = shown.header(longest)
     total = shown.records.total
     room = budget - counter.count(header) - 1
     gap = counter.count(next(with_gaps({}, total, shown.records.gap))) + 1
-    names, costs = _named(shown, room, counter)
+    column, names, costs = _named(shown, room, counter)
     left = room - sum(costs.values())
     lines: dict[int, str] = {}
     for position in shown.positions:
@@ -203,17 +217,19 @@ def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> t
             break
         lines[position] = line
         left -= cost
-    return [header, *with_gaps(lines, total, shown.records.gap, name=shown.name or "", names=names)], len(lines)
+    made = [header, *with_gaps(lines, total, shown.records.gap, name=column, names=names)]
+    return bool(names) or len(lines) == total, len(lines), made
 
 
-def _named(shown: _Rows, room: int, counter: TokenCounter) -> tuple[dict[int, str], dict[int, int]]:
-    """Return what each record is called and what that costs, if all are worth naming and can be in a part of the room."""
-    column = shown.name
-    if column is None or len(shown.positions) < shown.records.total or len(shown.columns) == 1:
-        return {}, {}
-    names = {position: brief(shown.cells[position][0][column], _LONGEST_NAME) for position in shown.positions}
-    costs = {position: counter.count(f"|{name}") for position, name in names.items()}
-    return (names, costs) if sum(costs.values()) <= room * _SHARE_OF_NAMES else ({}, {})
+def _named(shown: _Rows, room: int, counter: TokenCounter) -> tuple[str, dict[int, str], dict[int, int]]:
+    """Return a column, what it calls each record and what that costs, if all records can be named in half the room."""
+    if len(shown.positions) == shown.records.total and len(shown.columns) > 1:
+        column, names = shown.names()
+        if sum(map(len, names.values())) <= room * _CHARACTERS_OF_A_TOKEN:
+            costs = {position: counter.count(f"|{name}") for position, name in names.items()}
+            if sum(costs.values()) <= room * _SHARE_OF_NAMES:
+                return column, names, costs
+    return "", {}, {}
 
 
 def _objects(item: JsonValue) -> list[Record]:
