@@ -44,7 +44,9 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     left = budget - counter.count(what) - counter.count(lines[1]) - 32
     chosen = {1: lines[1].rstrip("\r")}
     for position in ends(content.lines - 1):
-        line = lines.get(position + 2, "").rstrip("\r")
+        if position + 2 not in lines:
+            break
+        line = lines[position + 2].rstrip("\r")
         if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
             return None  # a row that goes on behind a line end, or notes below the table: lines are no rows
         cost = counter.count(line) + 1

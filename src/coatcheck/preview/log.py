@@ -6,7 +6,7 @@ Colours are left out, and what a progress bar overwrote. Line numbers are those 
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 import re2
@@ -14,7 +14,7 @@ import re2
 from coatcheck.preview.source import join_lines, lines_of, parts_of, pick, plain, sample_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from coatcheck.preview.source import Previewed
     from coatcheck.tokens import TokenCounter
@@ -55,7 +55,7 @@ _ALIKE = 3
 
 _LAST_LINES = 2
 _TAIL_EVERY = 4
-_TAIL_CHARACTERS = 16_384
+_TAIL_CHARACTERS = 4_096
 
 
 def looks_like_a_log(content: Previewed) -> bool:
@@ -75,8 +75,9 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     if not counter.exceeds(content.text, budget):
         return content.text
     raw = lines_of(content)
-    numbers = [number for number, line in raw.items() if line and not line.isspace()]
-    if not numbers:
+    head, tail = _filled(raw, raw), _filled(raw, reversed(raw))
+    first, last = next(head, None), list(islice(tail, _LAST_LINES))
+    if first is None:
         return None
 
     def line(number: int) -> str:
@@ -84,11 +85,10 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
 
     suspects = [number for number in _suspects(content) if number in raw]
     trouble = pick(_trouble(line, suspects), line, content.lines, int(budget * _TROUBLE_SHARE), counter)
-    head, tail = iter(numbers), reversed(numbers)
-    most = min(len(numbers), budget)  # a line takes a token at least
-    fill = [next(tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head) for step in range(most)]
+    most = min(len(raw), budget)  # a line takes a token at least
+    ends = (tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head for step in range(most))
     chosen = pick(
-        [numbers[0], *reversed(numbers[-_LAST_LINES:]), *trouble, *fill],
+        [first, *last, *trouble, *(number for end in ends for number in islice(end, 1))],
         line,
         content.lines,
         budget,
@@ -96,6 +96,11 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     )
     shown = join_lines(chosen, content.lines)
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
+
+
+def _filled(raw: Mapping[int, str], numbers: Iterable[int]) -> Iterator[int]:
+    """Yield the numbers of lines that are not blank."""
+    return (number for number in numbers if raw[number] and not raw[number].isspace())
 
 
 def _suspects(content: Previewed) -> list[int]:

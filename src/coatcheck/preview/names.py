@@ -14,6 +14,9 @@ _LOOKED_AT = 20_000
 """Characters; no budget holds the names of more."""
 
 _SHORTEST, _LONGEST = 3, 60
+_DENSE = 0.6
+"""Of the characters: what is names to a larger part is no shorter for leaving out the rest."""
+
 _NAME = r"(?<![\w./~@:+-])(?:[A-Za-z_./~][\w./~@:+-]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_])"
 _NUMBER = r"^[ \t]*(\d+)(?=[:|\t])"
 _NAMES = re.compile(_NAME, re.ASCII)
@@ -25,15 +28,17 @@ _BEGINS_A_SENTENCE = frozenset(
 )
 
 
-def names_in(hidden: str, shown: str, budget: int, counter: TokenCounter, *, numbered: bool) -> str:
-    """Return names of ``hidden`` that do not stand in ``shown``, in their order and within ``budget`` tokens.
+def names_in(text: str, start: int, end: int, shown: str, budget: int, counter: TokenCounter, *, numbered: bool) -> str:
+    """Return names of ``text`` from ``start`` to ``end`` that ``shown`` does not hold, in order, as ``budget`` allows.
 
-    Where the lines are ``numbered``, the number that stands before a line stands before the names in it.
+    Where the lines are ``numbered``, the number that stands before a line stands before the names in it. Where lines
+    are hardly more than names, such as paths, nothing: more lines say the same.
     """
     found: list[str] = []
     known: set[str] = set()
     number: str | None = None
-    for match in (_NUMBERS_AND_NAMES if numbered else _NAMES).finditer(hidden, 0, _LOOKED_AT):
+    last = start
+    for match in (_NUMBERS_AND_NAMES if numbered else _NAMES).finditer(text, start, min(end, start + _LOOKED_AT)):
         if numbered and match[1]:
             number = match[1]
             continue
@@ -43,8 +48,11 @@ def names_in(hidden: str, shown: str, budget: int, counter: TokenCounter, *, num
         known.add(name)
         found += [name] if number is None else [number, name]
         number = None
+        last = match.end()
         if len(found) > budget:
             break  # each takes a token at least
     names = " ".join(found)
+    if len(names) > (last - start) * _DENSE:
+        return ""
     kept = counter.head(names, max(0, budget))
     return kept if kept == names else kept.rpartition(" ")[0]

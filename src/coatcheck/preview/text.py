@@ -29,6 +29,8 @@ _SHARE_OF_NAMES = (0.3, 0.4)
 """Of the budget, for the names in what is not shown; more where the numbers of their lines stand with them. Found on
 one half of the conversations of ``docs/quality.md``, and confirmed on the other."""
 
+_WORTH_THE_ROOM = 0.85
+
 _LEAST_OF_A_CUT = 0.5
 """A piece is cut back to a line end only where that leaves at least this share of it."""
 
@@ -41,18 +43,19 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
     # The longest form of the gap is reserved; numbers of the real one are at most as long.
     room = budget - counter.count(f"\n{_gap(0, len(text), content)}\n")
     numbered = _is_numbered(content)
-    left = int(room * _SHARE_OF_NAMES[numbered])
-    cut = _cut(content, room, left, counter, numbered=numbered)
-    # Where the names are few, head and tail get what they leave.
-    left = counter.count(_held(cut.names)) if cut.names else 0
+    for_names = int(room * _SHARE_OF_NAMES[numbered])
+    cut = _cut(content, room, for_names, counter, numbered=numbered)
+    taken = counter.count(_held(cut.names)) if cut.names else 0
+    if taken < for_names * _WORTH_THE_ROOM:  # head and tail get what few names leave
+        cut = _cut(content, room, taken, counter, numbered=numbered)
     while room > 0:
-        cut = _cut(content, room, left, counter, numbered=numbered)
         gap = _gap(cut.start, cut.end, content, names=cut.names)
         shown = f"{text[: cut.start].removesuffix(chr(10))}\n{gap}\n{text[cut.end :]}"
         over = counter.count(shown) - budget
         if over <= 0:
             return shown
         room -= over  # tokens of the joined parts can be more than the sum of their own
+        cut = _cut(content, room, min(taken, for_names), counter, numbered=numbered)
     return counter.head(text, budget)
 
 
@@ -71,7 +74,7 @@ def _cut(content: Previewed, room: int, for_names: int, counter: TokenCounter, *
     head = _end_at_a_line(counter.head(text, for_head))
     tail = _start_at_a_line(counter.tail(text, room - for_names - for_head))
     start, end = len(head), max(len(text) - len(tail), len(head))
-    names = names_in(text[start:end], f"{head}\n{tail}", for_names, counter, numbered=numbered)
+    names = names_in(text, start, end, f"{head}\n{tail}", for_names, counter, numbered=numbered)
     return _Cut(start, end, names)
 
 
