@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
 from coatcheck.blocks import to_valid_unicode
-from coatcheck.preview import Previewed, _kinds, preview
+from coatcheck.preview import Previewed, kinds_of, preview
 from tests.core.preview_samples import SAMPLES, TEXT
 from tests.core.strategies import texts
 
@@ -44,7 +44,7 @@ def _shown(name: str, budget: int) -> list[str]:
 def _kind_of(text: str) -> str:
     """Return the name of the module that shows ``text``."""
     content = _content(text)
-    shows = (show for is_kind, show in _kinds() if is_kind(content) and show(content, 300, TIKTOKEN) is not None)
+    shows = (show for is_kind, show in kinds_of(content) if is_kind(content) and show(content, 300, TIKTOKEN) is not None)
     return next(shows).__module__.rpartition(".")[2]
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from coatcheck.preview.source import Previewed
     from coatcheck.tokens import TokenCounter
 
-__all__ = ("looks_delimited", "preview_delimited")
+__all__ = ("DELIMITED_TYPES", "looks_delimited", "preview_delimited")
+
+DELIMITED_TYPES = frozenset({"application/csv", "text/csv", "text/tab-separated-values", "text/tsv"})
 
 _DELIMITERS = "\t,;|"
 _LEAST_ROWS = 5
@@ -60,18 +62,19 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
 
 def _delimiter(content: Previewed) -> str | None:
     sample = sample_of(content)
-    if len(sample) < _LEAST_ROWS:
+    declared = content.declared in DELIMITED_TYPES
+    if len(sample) < (_LEAST_COLUMNS if declared else _LEAST_ROWS):
         return None
     for delimiter in _DELIMITERS:
         header = _cells(sample[0], delimiter)
         if (
             len(header) >= _LEAST_COLUMNS
             and len(set(header)) == len(header)
-            and len(header) * len(sample) >= _LEAST_CELLS
+            and (declared or len(header) * len(sample) >= _LEAST_CELLS)
             and all(len(cell) <= _LONGEST_NAME and _NAME.fullmatch(cell) for cell in header)
             and all(len(_cells(line, delimiter)) == len(header) for line in sample)
             # Sentences have a blank after every comma; data seldom has.
-            and not all(line.count(delimiter) == line.count(f"{delimiter} ") for line in sample)
+            and (declared or not all(line.count(delimiter) == line.count(f"{delimiter} ") for line in sample))
         ):
             return delimiter
     return None

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from coatcheck.preview.source import Previewed
     from coatcheck.tokens import TokenCounter
 
-__all__ = ("looks_like_a_log", "preview_log")
+__all__ = ("LOG_TYPES", "looks_like_a_log", "preview_log")
+
+LOG_TYPES = frozenset({"text/log", "text/x-log"})
 
 _TROUBLE = re.compile(
     r"Traceback \(most recent call last\)"
@@ -59,9 +61,11 @@ _TAIL_CHARACTERS = 4_096
 
 
 def looks_like_a_log(content: Previewed) -> bool:
-    """Return whether lines have time stamps or levels, or the text has what only terminals and stack traces have."""
+    """Return whether lines have time stamps or levels, or what terminals and stack traces have, or are declared."""
     if content.lines < _LEAST_LINES:
         return False
+    if content.declared in LOG_TYPES:
+        return True
     sample = sample_of(content)
     stamped = sum(_STAMPED.match(plain(line)) is not None for line in sample)
     if sample and stamped >= _STAMPED_SHARE * len(sample):

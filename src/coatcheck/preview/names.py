@@ -21,14 +21,15 @@ _NAME = r"(?<![\w./~@:+-])(?:[A-Za-z_./~][\w./~@:+-]*[\d_./@:-][\w./~@:+-]*\w|[A
 _NUMBER = r"^[ \t]*(\d+)(?=[:|\t])"
 _NAMES = re.compile(_NAME, re.ASCII)
 _NUMBERS_AND_NAMES = re.compile(f"{_NUMBER}|{_NAME}", re.ASCII | re.MULTILINE)
-_BEGINS_A_SENTENCE = frozenset(
+_BEGINNINGS = (
     "All Also And Any Are Been But Can Did Does Each For From Had Has Have Here How Into Its May More Most Not Now One"
     " Our She Some Such Than That The Their Then There These They This Those Was Were What When Where Which While Who"
-    " Why Will With You Your".split()
+    " Why Will With You Your"
 )
+_BEGINS_A_SENTENCE = frozenset(_BEGINNINGS.split())
 
 
-def names_in(text: str, start: int, end: int, shown: str, budget: int, counter: TokenCounter, *, numbered: bool) -> str:
+def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: str, budget: int, numbered: bool) -> str:
     """Return names of ``text`` from ``start`` to ``end`` that ``shown`` does not hold, in order, as ``budget`` allows.
 
     Where the lines are ``numbered``, the number that stands before a line stands before the names in it. Where lines

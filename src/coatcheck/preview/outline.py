@@ -51,17 +51,16 @@ def outline(value: JsonValue, budget: int, counter: TokenCounter, *, depth: int 
     if not isinstance(value, (dict, list)):
         return [_text(value, budget, counter) if isinstance(value, str) else scalar(value, _LEAST_TEXT)]
     line = brief(value, min(_ONE_LINE, budget * 4))
-    if line != named(value) and counter.count(line) <= budget:
+    if depth > _DEEPEST or (line != named(value) and counter.count(line) <= budget):
         return [line]
-    if depth > _DEEPEST:
-        return [named(value)]
     rows = _rows(value, budget, counter)
     if rows is not None:
         return rows
     if budget < _LEAST_TOKENS[depth > 0]:
         return _beginning(value, budget, counter, depth=depth)
-    show = _members if isinstance(value, dict) else _items
-    return show(value, budget, counter, depth=depth)
+    if isinstance(value, dict):
+        return _members(value, budget, counter, depth=depth)
+    return _items(value, budget, counter, depth=depth)
 
 
 def what_is(value: JsonValue) -> str:
@@ -94,9 +93,7 @@ def _text(value: str, budget: int, counter: TokenCounter) -> str:
     return scalar(value, max(_LEAST_TEXT // 4, len(counter.head(value, max(1, budget - 12))) * 3 // 4))
 
 
-def _rows(
-    value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter
-) -> list[str] | None:
+def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> list[str] | None:
     """Return a list of records, or an object whose values are alike, such as a map from ids to records, as a table."""
     items, keys = (list(value.values()), list(value)) if isinstance(value, dict) else (value, None)
     if keys is not None and (len(items) < _LEAST_RECORDS or not all(isinstance(one, dict) and one for one in items)):

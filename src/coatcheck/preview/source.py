@@ -44,6 +44,11 @@ class Previewed:
     lines: int
     """Lines in the text: ``\\n`` ends one, and the last needs none."""
 
+    @property
+    def declared(self) -> str:
+        """The declared type without parameters, in small letters."""
+        return self.content_type.partition(";")[0].strip().lower()
+
 
 def parts_of(content: Previewed) -> list[tuple[int, str]]:
     """Return the text that ``lines_of`` looks at, in one or two parts, each with the number of its first line."""

@@ -69,7 +69,7 @@ class Records:
 
 
 def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | None:
-    """Return header and rows within ``budget`` tokens, or None if the records are no table or less than two would fit."""
+    """Return header and rows within ``budget`` tokens, or None if the records are no table or not two would fit."""
     shown = _Rows.of(records)
     if shown is None:
         return None

@@ -74,7 +74,7 @@ def _cut(content: Previewed, room: int, for_names: int, counter: TokenCounter, *
     head = _end_at_a_line(counter.head(text, for_head))
     tail = _start_at_a_line(counter.tail(text, room - for_names - for_head))
     start, end = len(head), max(len(text) - len(tail), len(head))
-    names = names_in(text, start, end, f"{head}\n{tail}", for_names, counter, numbered=numbered)
+    names = names_in(text, counter, start=start, end=end, shown=f"{head}\n{tail}", budget=for_names, numbered=numbered)
     return _Cut(start, end, names)
 
 
