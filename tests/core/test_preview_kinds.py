@@ -137,7 +137,7 @@ def test_lines_are_whole_and_gaps_say_which_are_missing(name: str) -> None:
     lines = _made(name).splitlines()
     number = 0
     for line in _shown(name, 400):
-        gap = re.fullmatch(r"\[… lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown …\]", line)
+        gap = re.fullmatch(r"\[… lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown(?:, in them: .*)? …\]", line)
         if gap is None:
             number += 1
             assert line == lines[number - 1]
@@ -227,7 +227,7 @@ def test_every_character_of_every_kind_is_one_call_away_from_its_placeholder(
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, (kind, _) in SAMPLES.items() if kind not in {"json", "python", "html"}]
+    "name", [name for name, (kind, _) in SAMPLES.items() if kind not in {"json", "python", "html", "xml"}]
 )
 def test_what_is_counted_does_not_grow_with_the_content(name: str) -> None:
     looked_at = [_work(_made(name, count)) for count in (4_000, 40_000)]

@@ -27,11 +27,12 @@ _TROUBLE = re.compile(
     r"Traceback \(most recent call last\)"
     r"|^(?:E  |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b:|error(?:\[\w+\])?:|fatal:|panic:|npm ERR!"
     r"|make.*\*\*\*|FAILED? )"
+    r"|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b|^Caused by:"
     r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|SEVERE|FAILURE|FAILED|WARN(?:ING)?)\b"
     r"|: (?:fatal )?error:|\b\d+ (?:failed|errors?|failures?)\b|[Ss]egmentation fault|Killed$"
 )
 _SIGN = re2.compile(
-    r"(?i)(?:traceback|e  |error|exception|warn|fatal|panic|err!|\*\*\*|fail|critical|severe|segmentation fault|killed)"
+    r"(?i)(?:traceback|e  |error|exception|warn|fatal|panic|err!|\*\*\*|fail|critical|severe|segmentation fault|killed|caused)"
     r"[^\n]*"
 )
 """One in each line; whatever ``_TROUBLE`` finds holds one. RE2 looks for all at once, four times as fast as one by one

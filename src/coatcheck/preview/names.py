@@ -56,4 +56,6 @@ def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: s
     if len(names) > (last - start) * _DENSE:
         return ""
     kept = counter.head(names, max(0, budget))
-    return kept if kept == names else kept.rpartition(" ")[0]
+    kept = kept if kept == names else kept.rpartition(" ")[0]
+    before, _, last_shown = kept.rpartition(" ")
+    return before if last_shown.isdecimal() else kept  # a number of a line whose names no longer fit

@@ -84,9 +84,10 @@ def _parsed(text: str) -> dict[str, JsonValue]:
             left[-1].add(element.name, element.value())
         elif found["verbatim"] or found["text"]:
             left[-1].text.append(found["verbatim"] or html.unescape(found["text"]))
-    if len(left) > 1 or len(top.fields) != 1 or "".join(top.text).strip():
+    roots = [(name, value) for name, values in top.fields.items() for value in values]
+    if len(left) > 1 or len(roots) != 1 or "".join(top.text).strip():
         raise ValueError
-    return {name: values[0] for name, values in top.fields.items() if len(values) == 1}
+    return dict(roots)
 
 
 def _text(written: str) -> str:
