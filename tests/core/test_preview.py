@@ -302,9 +302,10 @@ def test_what_only_looks_like_json_is_shown_as_text(text: str) -> None:
 
 def test_json_that_is_too_large_to_parse_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck.preview.json.MAX_PARSED_CHARACTERS", 1_000)
+    monkeypatch.setattr("coatcheck.preview.json._LARGE", 500)
     monkeypatch.setattr("coatcheck.preview.python.MAX_PARSED_CHARACTERS", 1_000)
 
-    assert "characters" in _preview(json.dumps(ORDERS), 300)
+    assert "characters" in _preview(json.dumps({"deep": {"orders": ORDERS}}), 300)
 
 
 def test_a_preview_of_a_large_text_is_made_from_its_ends() -> None:
