@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
-from coatcheck.blocks import to_valid_unicode
 from coatcheck.preview import Previewed, kinds_of, preview
 from tests.core.preview_samples import SAMPLES, TEXT
 from tests.core.strategies import texts
@@ -211,19 +210,6 @@ def test_without_selectolax_a_page_is_shown_as_text(monkeypatch: pytest.MonkeyPa
 
 
 # Reading on, and what it costs.
-
-
-@given(name=NAMES, count=st.integers(30, 300), place=st.floats(0, 1), budget=st.integers(300, 900))
-def test_every_character_of_every_kind_is_one_call_away_from_its_placeholder(
-    name: str, count: int, place: float, budget: int
-) -> None:
-    text = _made(name, count)
-    offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=budget)
-    outcome = offloader.offload([TextBlock(text)], tool_name="search", scope="s", policy=Always())
-    at = int(place * (len(text) - 1))
-    answer = offloader.retrieve(str(outcome.references[0]), scope="s", offset=at)
-
-    assert to_valid_unicode(text[at : at + 20]) in answer.text
 
 
 @pytest.mark.parametrize(
