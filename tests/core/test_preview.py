@@ -158,6 +158,19 @@ def test_a_column_that_repeats_the_key_is_said_once() -> None:
     assert shown[:2] == ["object with 300 keys, one a line: key = id|age", "u0|0"]
 
 
+def test_records_are_not_named_by_what_several_of_them_share() -> None:
+    rows = [{"kind": f"kind {n % 3}", "name": f"n{n}", "note": f"{n} words that take their room"} for n in range(30)]
+    gap = next(line for line in _preview(json.dumps(rows), 200).splitlines() if line.startswith("[…"))
+
+    assert ", only name: n" in gap
+
+
+def test_a_column_that_repeats_only_some_keys_is_shown() -> None:
+    shown = _preview(json.dumps({f"u{n}": {"id": f"u{n // 2}", "age": n} for n in range(300)}), 150).splitlines()
+
+    assert shown[:2] == ["object with 300 keys, one a line: key|id|age", "u0|u0|0"]
+
+
 def test_a_small_budget_shows_an_object_from_its_beginning_with_every_bracket_closed() -> None:
     order = {"id": 7, "lines": [{"sku": f"s{n}", "at": {"x": n}} for n in range(90)], "note": "n", "paid": True}
     shown = _preview(json.dumps(order), 70)

@@ -104,3 +104,8 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
     for start, end, record in (*ends.first, *ends.last):
         assert json.loads(text[start:end]) == record
     assert ends.after == ({"end": strings} if name else {})
+
+
+def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
+    with pytest.raises(_NotRead):
+        _read(json.dumps({"orders": RECORDS})[:-1] + "]")
