@@ -43,7 +43,9 @@ def _shown(name: str, budget: int) -> list[str]:
 def _kind_of(text: str) -> str:
     """Return the name of the module that shows ``text``."""
     content = _content(text)
-    shows = (show for is_kind, show in kinds_of(content) if is_kind(content) and show(content, 300, TIKTOKEN) is not None)
+    shows = (
+        show for is_kind, show in kinds_of(content) if is_kind(content) and show(content, 300, TIKTOKEN) is not None
+    )
     return next(shows).__module__.rpartition(".")[2]
 
 

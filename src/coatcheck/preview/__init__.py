@@ -87,6 +87,8 @@ def kinds_of(content: Previewed) -> Iterator[tuple[Callable[[Previewed], bool], 
     """Yield the kinds that ``content`` may be, the declared one first, text the last at the latest."""
     declared = content.declared
     suffix = declared.rpartition("+")[2]
-    declared = f"application/{suffix}" if suffix in {"json", "xml"} and declared != "application/xhtml+xml" else declared
+    declared = (
+        f"application/{suffix}" if suffix in {"json", "xml"} and declared != "application/xhtml+xml" else declared
+    )
     for _, is_kind, show in sorted(_kinds(), key=lambda kind: declared not in kind[0]):
         yield is_kind, show

@@ -32,7 +32,8 @@ _TROUBLE = re.compile(
     r"|: (?:fatal )?error:|\b\d+ (?:failed|errors?|failures?)\b|[Ss]egmentation fault|Killed$"
 )
 _SIGN = re2.compile(
-    r"(?i)(?:traceback|e  |error|exception|warn|fatal|panic|err!|\*\*\*|fail|critical|severe|segmentation fault|killed|caused)"
+    r"(?i)(?:traceback|e  |error|exception|warn|fatal|panic|err!|\*\*\*|fail|critical|severe"
+    r"|segmentation fault|killed|caused by)"
     r"[^\n]*"
 )
 """One in each line; whatever ``_TROUBLE`` finds holds one. RE2 looks for all at once, four times as fast as one by one
