@@ -12,6 +12,7 @@ that draws whole conversations, because results of one conversation resemble eac
 from __future__ import annotations
 
 import argparse
+import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,6 +148,20 @@ def tables(measured: dict[int, list[Measured]], names: Sequence[str]) -> str:
         _table("way", [[name, *(_tokens(name, measured[b]) for b in measured)] for name in names], measured),
         "By kind of content: ours, the best of the others that keep to the budget, the paired difference:",
     ]
+    parts += [
+        _by_kind(measured, names),
+        "The same, for the half of the conversations that no rule was chosen on (at least 5 results each):",
+        _by_kind({budget: [one for one in ones if held_out(one.result)] for budget, ones in measured.items()}, names),
+    ]
+    return "\n\n".join(parts)
+
+
+def held_out(result: Result) -> bool:
+    """Return whether a result belongs to the half of the conversations that no rule of a preview was chosen on."""
+    return hashlib.sha256(result.conversation.encode()).digest()[0] % 2 == 1
+
+
+def _by_kind(measured: dict[int, list[Measured]], names: Sequence[str]) -> str:
     rows = []
     for kind in (*sorted({one.result.kind for one in measured[BUDGETS[0]]}), ALL):
         for budget, ones in measured.items():
@@ -154,8 +169,7 @@ def tables(measured: dict[int, list[Measured]], names: Sequence[str]) -> str:
             if len(chosen) >= LEAST_RESULTS:
                 rows.append([kind, f"{budget:,}", f"{len(chosen)}", *_compared(chosen, names)])
     head = "| kind | budget | results | ours | best of the others | difference |\n|---|---|---|---|---|---|\n"
-    parts.append(head + "\n".join(f"| {' | '.join(row)} |" for row in rows))
-    return "\n\n".join(parts)
+    return head + "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _compared(chosen: Sequence[Measured], names: Sequence[str]) -> list[str]:

@@ -305,6 +305,7 @@ class Engine:
                 if not block.data:
                     return item
                 saved = yield from save(block.data, block.media_type, describe=None)
+                item = replace(item, content=_readable(block))
             case OpaqueBlock():
                 return item
         if isinstance(saved, CoatcheckError):
@@ -462,8 +463,19 @@ def _milliseconds_since(started: float) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
-def _previewed(text: str) -> Previewed:
-    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
+def _readable(block: MediaBlock) -> Previewed | None:
+    """Return a document that is text, such as ``text/csv``, as previews see it; None for any other medium."""
+    if not is_text(block.media_type):
+        return None
+    try:
+        text = block.data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return _previewed(text, content_type=block.media_type)
+
+
+def _previewed(text: str, *, content_type: str = "text/plain") -> Previewed:
+    return Previewed(text=text, content_type=content_type, lines=text.count("\n") + (not text.endswith("\n")))
 
 
 def _class_of(error: CoatcheckError) -> str:

@@ -63,6 +63,19 @@ def _page(count: int) -> str:
     return f"<!DOCTYPE html>\n<html><head><title>Things</title><style>p {{}}</style></head><body>{body}</body></html>"
 
 
+def _feed(count: int) -> str:
+    items = "".join(
+        f'<item id="{n}"><title>Story {n} &amp; more</title><!-- n --><link>https://a.example/{n}</link></item>\n'
+        for n in range(count)
+    )
+    return f'<?xml version="1.0"?>\n<rss version="2.0"><channel><title>News</title>\n{items}</channel></rss>\n'
+
+
+def _drawing(count: int) -> str:
+    shapes = "".join(f'<g><path d="M{n} 0L{n} 9"/><text x="{n}">label {n}</text></g>' for n in range(count))
+    return f'<svg xmlns="http://www.w3.org/2000/svg" width="9">{shapes}</svg>'
+
+
 def _matches(count: int) -> str:
     return "".join(f"src/part_{n % 7}/module.py:{n + 1}:def function_{n}(value: int) -> int:\n" for n in range(count))
 
@@ -141,6 +154,8 @@ SAMPLES: dict[str, tuple[str, Callable[[int], str]]] = {
     "rows with dates": ("python", _dated_rows),
     "dicts": ("python", lambda count: str(_orders(count))),
     "page": ("html", _page),
+    "feed": ("xml", _feed),
+    "drawing": ("xml", _drawing),
     "matches": ("matches", _matches),
     "CSV": ("delimited", _table),
     "CSV with CRLF": ("delimited", lambda count: _table(count).replace("\n", "\r\n")),

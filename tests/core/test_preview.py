@@ -57,14 +57,16 @@ def test_a_preview_of_json_never_exceeds_its_budget_and_is_valid_unicode(
 @given(text=long_texts(), budget=st.integers(40, 300))
 def test_what_a_preview_of_text_shows_stands_in_the_text(text: str, budget: int) -> None:
     shown = to_valid_unicode(preview_text(_content(text), budget, TIKTOKEN))
-    gap = re.search(r"\n\[… (lines|characters) [\d,]+-[\d,]+ of [\d,]+ not shown …\]\n", shown)
+    gap = re.search(r"\n\[… (?:lines|characters) [\d,]+-[\d,]+ of [\d,]+ not shown(?:, in them: (.+))? …\]\n", shown)
     valid = to_valid_unicode(text)
 
     if gap is None:
         assert valid.startswith(shown)
     else:
-        assert valid.startswith(shown[: gap.start()])
-        assert valid.endswith(shown[gap.end() :])
+        head, tail = shown[: gap.start()], shown[gap.end() :]
+        assert valid.startswith(head)
+        assert valid.endswith(tail)
+        assert all(name in valid[len(head) : len(valid) - len(tail)] for name in (gap[1] or "").split())
 
 
 def test_text_that_fits_is_shown_whole() -> None:
@@ -109,6 +111,80 @@ def test_one_long_line_shows_both_ends_and_names_the_characters_between() -> Non
 
 def test_the_tail_is_there_because_errors_stand_at_the_end() -> None:
     assert _preview(LOG + "FATAL: disk full\n", 200).rstrip().endswith("FATAL: disk full")
+
+
+def test_the_names_in_what_is_not_shown_are_terms_to_search_for() -> None:
+    code = "".join(
+        f"    if value == {number}:\n        return convert_to_{number}(value, 'x')\n" for number in range(400)
+    )
+    shown = _preview(code, 300)
+    gap = re.search(r"\n\[… lines ([\d,]+)-([\d,]+) of 800 not shown, in them: (.+) …\]\n", shown)
+
+    assert gap is not None
+    first, last = (int(gap[group].replace(",", "")) for group in (1, 2))
+    hidden = "\n".join(code.split("\n")[first - 1 : last])
+    assert len(gap[3].split()) > 10
+    assert all(f"{name}(" in hidden and f"{name}(" not in code[: code.index(hidden)] for name in gap[3].split())
+
+
+def test_numbered_lines_are_shown_from_their_beginning_and_names_with_their_numbers() -> None:
+    lines = [f"{number}:    value_{number} = compute(value_{number - 1})" for number in range(41, 400)]
+    head, gap = _preview("\n".join(lines), 300).rsplit("\n", 2)[:2]
+    held = re.fullmatch(r"\[… lines [\d,]+-359 of 359 not shown, in them: (.+) …\]", gap)
+
+    assert lines[: head.count("\n") + 1] == head.split("\n")
+    assert held is not None
+    pairs = held[1].split()
+    assert pairs[::2] == [name.removeprefix("value_") for name in pairs[1::2]]
+
+
+def test_records_that_do_not_fit_are_named_where_all_of_them_can_be() -> None:
+    columns = [
+        {"name": f"column_{number}", "type": f"varchar({number})", "null": number % 2 == 0} for number in range(30)
+    ]
+    shown = _preview(json.dumps(columns), 300).splitlines()
+    gap = next(line for line in shown if line.startswith("[…"))
+    rows = [line.split("|")[0] for line in shown[1:] if not line.startswith("[…")]
+    named = re.fullmatch(r"\[… items (\d+)-(\d+), only name: (.+) …\]", gap)
+
+    assert named is not None
+    assert named[3].split("|") == [f"column_{number}" for number in range(int(named[1]), int(named[2]) + 1)]
+    assert {*rows, *named[3].split("|")} == {column["name"] for column in columns}
+
+
+def test_a_column_that_repeats_the_key_is_said_once() -> None:
+    shown = _preview(json.dumps({f"u{n}": {"id": f"u{n}", "age": n} for n in range(300)}), 150).splitlines()
+
+    assert shown[:2] == ["object with 300 keys, one a line: key = id|age", "u0|0"]
+
+
+def test_records_are_not_named_by_what_several_of_them_share() -> None:
+    rows = [{"kind": f"kind {n % 3}", "name": f"n{n}", "note": f"{n} words that take their room"} for n in range(30)]
+    gap = next(line for line in _preview(json.dumps(rows), 200).splitlines() if line.startswith("[…"))
+
+    assert ", only name: n" in gap
+
+
+def test_a_column_that_repeats_only_some_keys_is_shown() -> None:
+    shown = _preview(json.dumps({f"u{n}": {"id": f"u{n // 2}", "age": n} for n in range(300)}), 150).splitlines()
+
+    assert shown[:2] == ["object with 300 keys, one a line: key|id|age", "u0|u0|0"]
+
+
+def test_a_small_budget_shows_an_object_from_its_beginning_with_every_bracket_closed() -> None:
+    order = {"id": 7, "lines": [{"sku": f"s{n}", "at": {"x": n}} for n in range(90)], "note": "n", "paid": True}
+    shown = _preview(json.dumps(order), 70)
+
+    assert shown.startswith("object with 4 keys\nid: 7\nlines: [{sku: s0, at: {x: 0}}, ")
+    assert re.search(r"… \d+ more items\]\n\[… 2 more keys …\]$", shown)
+    assert all(shown.count(opening) == shown.count(closing) for opening, closing in ("{}", "[]"))
+
+
+@pytest.mark.parametrize("text", ["[(1025, 'John', 12), (1101, 'Haley', 10), (1247, 'Alexis', 11), (1304, 'Jo', 12)]"])
+def test_a_value_that_fits_without_its_quotes_is_shown_whole(text: str) -> None:
+    shown = _preview(text, TIKTOKEN.count(text) - 4)
+
+    assert shown == "[[1025, John, 12], [1101, Haley, 10], [1247, Alexis, 11], [1304, Jo, 12]]"
 
 
 def test_a_budget_of_nothing_shows_nothing() -> None:
@@ -189,8 +265,10 @@ def test_an_object_of_records_shows_them_by_their_keys() -> None:
 def test_a_small_member_beside_a_large_one_is_shown_whole() -> None:
     shown = _preview(json.dumps({"rows": list(range(5_000)), "owner": {"name": "Ada", "id": 7}}), 150)
 
-    assert "\nowner: {name: Ada, id: 7}" in shown
-    assert "\nrows: list of 5,000 items:" in shown
+    rows = re.search(r"\nrows: \[(.*), … ([\d,]+) more items\]", shown)
+    assert rows is not None
+    assert rows[1].split(", ") == [str(number) for number in range(5_000 - int(rows[2].replace(",", "")))]
+    assert shown.endswith("\nowner: {name: Ada, id: 7}")
 
 
 def test_a_long_text_in_an_object_is_shown_from_its_head_with_its_length() -> None:
@@ -237,9 +315,10 @@ def test_what_only_looks_like_json_is_shown_as_text(text: str) -> None:
 
 def test_json_that_is_too_large_to_parse_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck.preview.json.MAX_PARSED_CHARACTERS", 1_000)
+    monkeypatch.setattr("coatcheck.preview.json._LARGE", 500)
     monkeypatch.setattr("coatcheck.preview.python.MAX_PARSED_CHARACTERS", 1_000)
 
-    assert "characters" in _preview(json.dumps(ORDERS), 300)
+    assert "characters" in _preview(json.dumps({"deep": {"orders": ORDERS}}), 300)
 
 
 def test_a_preview_of_a_large_text_is_made_from_its_ends() -> None:

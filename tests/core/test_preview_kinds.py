@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
-from coatcheck.blocks import to_valid_unicode
-from coatcheck.preview import Previewed, _kinds, preview
+from coatcheck.preview import Previewed, kinds_of, preview
 from tests.core.preview_samples import SAMPLES, TEXT
 from tests.core.strategies import texts
 
@@ -44,7 +43,9 @@ def _shown(name: str, budget: int) -> list[str]:
 def _kind_of(text: str) -> str:
     """Return the name of the module that shows ``text``."""
     content = _content(text)
-    shows = (show for is_kind, show in _kinds() if is_kind(content) and show(content, 300, TIKTOKEN) is not None)
+    shows = (
+        show for is_kind, show in kinds_of(content) if is_kind(content) and show(content, 300, TIKTOKEN) is not None
+    )
     return next(shows).__module__.rpartition(".")[2]
 
 
@@ -137,7 +138,7 @@ def test_lines_are_whole_and_gaps_say_which_are_missing(name: str) -> None:
     lines = _made(name).splitlines()
     number = 0
     for line in _shown(name, 400):
-        gap = re.fullmatch(r"\[… lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown …\]", line)
+        gap = re.fullmatch(r"\[… lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown(?:, in them: .*)? …\]", line)
         if gap is None:
             number += 1
             assert line == lines[number - 1]
@@ -213,21 +214,8 @@ def test_without_selectolax_a_page_is_shown_as_text(monkeypatch: pytest.MonkeyPa
 # Reading on, and what it costs.
 
 
-@given(name=NAMES, count=st.integers(30, 300), place=st.floats(0, 1), budget=st.integers(300, 900))
-def test_every_character_of_every_kind_is_one_call_away_from_its_placeholder(
-    name: str, count: int, place: float, budget: int
-) -> None:
-    text = _made(name, count)
-    offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=budget)
-    outcome = offloader.offload([TextBlock(text)], tool_name="search", scope="s", policy=Always())
-    at = int(place * (len(text) - 1))
-    answer = offloader.retrieve(str(outcome.references[0]), scope="s", offset=at)
-
-    assert to_valid_unicode(text[at : at + 20]) in answer.text
-
-
 @pytest.mark.parametrize(
-    "name", [name for name, (kind, _) in SAMPLES.items() if kind not in {"json", "python", "html"}]
+    "name", [name for name, (kind, _) in SAMPLES.items() if kind not in {"json", "python", "html", "xml"}]
 )
 def test_what_is_counted_does_not_grow_with_the_content(name: str) -> None:
     looked_at = [_work(_made(name, count)) for count in (4_000, 40_000)]

@@ -1,9 +1,9 @@
 """What stays in view of a content that left: one function, and one module for each kind of content.
 
-A kind is a cheap and certain test of the content, and a function that shows it within a budget of tokens, or returns
-None when the content is not of that kind after all; then the next kind is tried, and at last plain text shows it. To
-add a kind, add a module and a line to ``_kinds``. Pure; a preview is valid Unicode and says nothing that is not in the
-content.
+A kind has the types that declare it, a cheap and certain test of the content, and a function that shows it within a
+budget of tokens, or returns None when the content is not of that kind after all; then the next kind is tried, and at
+last plain text shows it. To add a kind, add a module and a line to ``_kinds``. Pure; a preview is valid Unicode and
+says nothing that is not in the content.
 """
 
 from __future__ import annotations
@@ -15,13 +15,29 @@ from coatcheck.blocks import to_valid_unicode
 from coatcheck.preview.source import Previewed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from coatcheck.tokens import TokenCounter
 
-    Kind: TypeAlias = tuple[Callable[[Previewed], bool], Callable[[Previewed, int, TokenCounter], str | None]]
+    Show: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
+    Kind: TypeAlias = tuple[frozenset[str], Callable[[Previewed], bool], Show]
 
 __all__ = ("Previewed", "preview")
+
+_JSON_TYPES = frozenset({"application/json", "text/json"})
+_JSON_LINES_TYPES = frozenset(
+    {"application/jsonl", "application/ndjson", "application/x-jsonlines", "application/x-ndjson"}
+)
+_XML_TYPES = frozenset({"application/xml", "text/xml"})
+_TEXT_TYPES = frozenset(
+    (
+        *("application/javascript", "application/md", "application/sql", "application/toml"),
+        *("application/x-javascript", "application/x-sh", "application/x-toml", "application/x-yaml"),
+        *("application/yaml", "text/css", "text/javascript", "text/markdown", "text/x-c", "text/x-diff", "text/x-java"),
+        *("text/x-markdown", "text/x-patch", "text/x-python", "text/x-rst", "text/x-yaml", "text/yaml"),
+    )
+)
+"""Declared, they are shown by head and tail, whatever they look like."""
 
 
 @cache
@@ -38,27 +54,41 @@ def _kinds() -> tuple[Kind, ...]:
         noise,
         python,
         text,
+        xml,
     )
 
     return (
-        (json.looks_like_json, json.preview_json),
-        (json_lines.looks_like_json_lines, json_lines.preview_json_lines),
-        (python.looks_like_python, python.preview_python),
-        (html.looks_like_html, html.preview_html),
-        (matches.looks_like_matches, matches.preview_matches),
-        (delimited.looks_delimited, delimited.preview_delimited),
-        (log.looks_like_a_log, log.preview_log),
-        (noise.looks_like_noise, noise.preview_noise),
-        (lambda _: True, text.preview_text),
+        (_JSON_TYPES, json.looks_like_json, json.preview_json),
+        (_JSON_LINES_TYPES, json_lines.looks_like_json_lines, json_lines.preview_json_lines),
+        (frozenset(), python.looks_like_python, python.preview_python),
+        (html.HTML_TYPES, html.looks_like_html, html.preview_html),
+        (_XML_TYPES, xml.looks_like_xml, xml.preview_xml),
+        (frozenset(), matches.looks_like_matches, matches.preview_matches),
+        (delimited.DELIMITED_TYPES, delimited.looks_delimited, delimited.preview_delimited),
+        (log.LOG_TYPES, log.looks_like_a_log, log.preview_log),
+        (frozenset(), noise.looks_like_noise, noise.preview_noise),
+        (_TEXT_TYPES, lambda _: True, text.preview_text),
     )
 
 
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     """Return what to show of ``content``, at most ``budget`` tokens by ``counter``; ``""`` where nothing useful fits.
 
-    The content itself decides on its kind; when in doubt, it is text.
+    The kind that the content type declares is tried first. What does not look like it, or is declared as nothing but
+    text, decides on its kind itself; when in doubt, it is text.
     """
     if budget <= 0:
         return ""
-    shown = (show(content, budget, counter) for is_kind, show in _kinds() if is_kind(content))
+    shown = (show(content, budget, counter) for is_kind, show in kinds_of(content) if is_kind(content))
     return to_valid_unicode(next(text for text in shown if text is not None))
+
+
+def kinds_of(content: Previewed) -> Iterator[tuple[Callable[[Previewed], bool], Show]]:
+    """Yield the kinds that ``content`` may be, the declared one first, text the last at the latest."""
+    declared = content.declared
+    suffix = declared.rpartition("+")[2]
+    declared = (
+        f"application/{suffix}" if suffix in {"json", "xml"} and declared != "application/xhtml+xml" else declared
+    )
+    for _, is_kind, show in sorted(_kinds(), key=lambda kind: declared not in kind[0]):
+        yield is_kind, show

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from coatcheck.preview.source import Previewed
     from coatcheck.tokens import TokenCounter
 
-__all__ = ("looks_delimited", "preview_delimited")
+__all__ = ("DELIMITED_TYPES", "delimiter_of", "looks_delimited", "preview_delimited")
+
+DELIMITED_TYPES = frozenset({"application/csv", "text/csv", "text/tab-separated-values", "text/tsv"})
 
 _DELIMITERS = "\t,;|"
 _LEAST_ROWS = 5
@@ -30,12 +32,12 @@ _LONGEST_NAME = 60
 
 def looks_delimited(content: Previewed) -> bool:
     """Return whether the first lines have the same cells in number, and the first of them reads like a header."""
-    return _delimiter(content) is not None
+    return delimiter_of(content) is not None
 
 
 def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return the header and rows within ``budget`` tokens, or None if no row fits."""
-    delimiter = _delimiter(content)
+    delimiter = delimiter_of(content)
     if delimiter is None or not counter.exceeds(content.text, budget):
         return content.text if delimiter else None
     lines = lines_of(content)
@@ -44,7 +46,9 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     left = budget - counter.count(what) - counter.count(lines[1]) - 32
     chosen = {1: lines[1].rstrip("\r")}
     for position in ends(content.lines - 1):
-        line = lines.get(position + 2, "").rstrip("\r")
+        if position + 2 not in lines:
+            break
+        line = lines[position + 2].rstrip("\r")
         if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
             return None  # a row that goes on behind a line end, or notes below the table: lines are no rows
         cost = counter.count(line) + 1
@@ -56,20 +60,26 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
 
 
-def _delimiter(content: Previewed) -> str | None:
+def delimiter_of(content: Previewed) -> str | None:
+    """Return what parts the cells of a table with a header, or None if the content is not certainly one.
+
+    Not ``clevercsv``: it finds the delimiter of every table, but of most other contents too, and takes fifty times as
+    long; see ``docs/quality.md``.
+    """
     sample = sample_of(content)
-    if len(sample) < _LEAST_ROWS:
+    declared = content.declared in DELIMITED_TYPES
+    if len(sample) < (_LEAST_COLUMNS if declared else _LEAST_ROWS):
         return None
     for delimiter in _DELIMITERS:
         header = _cells(sample[0], delimiter)
         if (
             len(header) >= _LEAST_COLUMNS
             and len(set(header)) == len(header)
-            and len(header) * len(sample) >= _LEAST_CELLS
+            and (declared or len(header) * len(sample) >= _LEAST_CELLS)
             and all(len(cell) <= _LONGEST_NAME and _NAME.fullmatch(cell) for cell in header)
             and all(len(_cells(line, delimiter)) == len(header) for line in sample)
             # Sentences have a blank after every comma; data seldom has.
-            and not all(line.count(delimiter) == line.count(f"{delimiter} ") for line in sample)
+            and (declared or not all(line.count(delimiter) == line.count(f"{delimiter} ") for line in sample))
         ):
             return delimiter
     return None

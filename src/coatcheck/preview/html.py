@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from coatcheck.preview.source import Previewed
     from coatcheck.tokens import TokenCounter
 
-__all__ = ("looks_like_html", "preview_html")
+__all__ = ("HTML_TYPES", "looks_like_html", "preview_html")
+
+HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
 
 _MOST_CHARACTERS = 4_000_000
 """A larger page is shown as text: parsing this much takes some 0.1 s."""
@@ -22,6 +24,7 @@ _MOST_CHARACTERS = 4_000_000
 _OPENING = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
 )
+_TAG = re.compile(r"\s*<[!?a-zA-Z]")
 _HIDDEN = ["head", "script", "style", "noscript", "template", "svg", "iframe"]
 _BLOCKS = (
     "p,div,section,article,header,footer,main,nav,aside,li,dt,dd,tr,h1,h2,h3,h4,h5,h6,pre,blockquote,table,ul,ol,dl"
@@ -32,8 +35,9 @@ _HEAD_SHARE = 0.85
 
 
 def looks_like_html(content: Previewed) -> bool:
-    """Return whether the text begins as a page of HTML does, and is not too large to be parsed."""
-    return len(content.text) <= _MOST_CHARACTERS and _OPENING.match(content.text[:4_096]) is not None
+    """Return whether the text begins as a page of HTML does, or as a part of one that is declared so, not too large."""
+    opening = _OPENING if content.declared not in HTML_TYPES else _TAG
+    return len(content.text) <= _MOST_CHARACTERS and opening.match(content.text[:4_096]) is not None
 
 
 def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str | None:

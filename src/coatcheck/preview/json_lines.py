@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from coatcheck.preview.source import gap_of_lines, lines_of, sample_of
+from coatcheck.preview.source import lines_of, sample_of
 from coatcheck.preview.table import Records, ends, records_of, table
 
 if TYPE_CHECKING:
@@ -69,4 +69,4 @@ def _parsed(line: str) -> JsonValue:
 
 
 def _gap(total: int, first: int, last: int) -> str:
-    return gap_of_lines(first + 1, last + 1, total)
+    return f"lines {first + 1:,}-{last + 1:,} of {total:,}"

@@ -6,7 +6,7 @@ Colours are left out, and what a progress bar overwrote. Line numbers are those 
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 import re2
@@ -14,22 +14,26 @@ import re2
 from coatcheck.preview.source import join_lines, lines_of, parts_of, pick, plain, sample_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from coatcheck.preview.source import Previewed
     from coatcheck.tokens import TokenCounter
 
-__all__ = ("looks_like_a_log", "preview_log")
+__all__ = ("LOG_TYPES", "looks_like_a_log", "preview_log")
+
+LOG_TYPES = frozenset({"text/log", "text/x-log"})
 
 _TROUBLE = re.compile(
     r"Traceback \(most recent call last\)"
     r"|^(?:E  |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b:|error(?:\[\w+\])?:|fatal:|panic:|npm ERR!"
     r"|make.*\*\*\*|FAILED? )"
+    r"|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b|^Caused by:"
     r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|SEVERE|FAILURE|FAILED|WARN(?:ING)?)\b"
     r"|: (?:fatal )?error:|\b\d+ (?:failed|errors?|failures?)\b|[Ss]egmentation fault|Killed$"
 )
 _SIGN = re2.compile(
-    r"(?i)(?:traceback|e  |error|exception|warn|fatal|panic|err!|\*\*\*|fail|critical|severe|segmentation fault|killed)"
+    r"(?i)(?:traceback|e  |error|exception|warn|fatal|panic|err!|\*\*\*|fail|critical|severe"
+    r"|segmentation fault|killed|caused by)"
     r"[^\n]*"
 )
 """One in each line; whatever ``_TROUBLE`` finds holds one. RE2 looks for all at once, four times as fast as one by one
@@ -55,13 +59,15 @@ _ALIKE = 3
 
 _LAST_LINES = 2
 _TAIL_EVERY = 4
-_TAIL_CHARACTERS = 16_384
+_TAIL_CHARACTERS = 4_096
 
 
 def looks_like_a_log(content: Previewed) -> bool:
-    """Return whether lines have time stamps or levels, or the text has what only terminals and stack traces have."""
+    """Return whether lines have time stamps or levels, or what terminals and stack traces have, or are declared."""
     if content.lines < _LEAST_LINES:
         return False
+    if content.declared in LOG_TYPES:
+        return True
     sample = sample_of(content)
     stamped = sum(_STAMPED.match(plain(line)) is not None for line in sample)
     if sample and stamped >= _STAMPED_SHARE * len(sample):
@@ -75,8 +81,9 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     if not counter.exceeds(content.text, budget):
         return content.text
     raw = lines_of(content)
-    numbers = [number for number, line in raw.items() if line and not line.isspace()]
-    if not numbers:
+    head, tail = _filled(raw, raw), _filled(raw, reversed(raw))
+    first, last = next(head, None), list(islice(tail, _LAST_LINES))
+    if first is None:
         return None
 
     def line(number: int) -> str:
@@ -84,11 +91,10 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
 
     suspects = [number for number in _suspects(content) if number in raw]
     trouble = pick(_trouble(line, suspects), line, content.lines, int(budget * _TROUBLE_SHARE), counter)
-    head, tail = iter(numbers), reversed(numbers)
-    most = min(len(numbers), budget)  # a line takes a token at least
-    fill = [next(tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head) for step in range(most)]
+    most = min(len(raw), budget)  # a line takes a token at least
+    ends = (tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head for step in range(most))
     chosen = pick(
-        [numbers[0], *reversed(numbers[-_LAST_LINES:]), *trouble, *fill],
+        [first, *last, *trouble, *(number for end in ends for number in islice(end, 1))],
         line,
         content.lines,
         budget,
@@ -96,6 +102,11 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     )
     shown = join_lines(chosen, content.lines)
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
+
+
+def _filled(raw: Mapping[int, str], numbers: Iterable[int]) -> Iterator[int]:
+    """Yield the numbers of lines that are not blank."""
+    return (number for number in numbers if raw[number] and not raw[number].isspace())
 
 
 def _suspects(content: Previewed) -> list[int]:

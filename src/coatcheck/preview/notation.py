@@ -35,7 +35,8 @@ class Verbatim(str):
 
 def key_of(key: str) -> str:
     """Return a field name as a query writes it: bare where it is a word, else in double quotes."""
-    return key if key.isascii() and key.isidentifier() else json.dumps(key, ensure_ascii=False)
+    bare = isinstance(key, Verbatim) or (key.isascii() and key.isidentifier())
+    return key if bare else json.dumps(key, ensure_ascii=False)
 
 
 def count_of(number: int, noun: str) -> str:

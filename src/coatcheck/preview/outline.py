@@ -1,13 +1,14 @@
 """A JSON value within a budget: whole where it fits, else what is small whole and what is large in part.
 
-Every container says how much it holds. Lists of records become tables; the members of an object share the budget, and
-what a short one does not need goes to the longer ones.
+Every container says how much it holds. Lists of records become tables. The members of an object get their room in its
+order, because what it is about stands first; a large one leaves some to those behind it, and gets what they leave over.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coatcheck.preview.condensed import condensed, condensed_lines
 from coatcheck.preview.notation import brief, count_of, key_of, named, scalar, size_of
 from coatcheck.preview.table import Records, ends, gap_of_list, gap_of_object, records_of, table, with_gaps
 
@@ -22,8 +23,11 @@ __all__ = ("outline", "what_is")
 _ONE_LINE = 300
 """Characters of a container that is written on one line."""
 
-_LEAST_TOKENS = 24
-"""With less, a container is only named by its size."""
+_LEAST_TOKENS = (140, 60)
+"""Of a whole value and of a part of one; with less, it is shown from its beginning as far as that goes."""
+
+_MOST_OF_THE_REST = 0.7
+"""Of the room that is left, for one member of an object where others follow it."""
 
 _LEAST_TEXT = 160
 """Characters of a text that is shown in part; a shorter one is shown whole, or only its length."""
@@ -47,12 +51,15 @@ def outline(value: JsonValue, budget: int, counter: TokenCounter, *, depth: int 
     if not isinstance(value, (dict, list)):
         return [_text(value, budget, counter) if isinstance(value, str) else scalar(value, _LEAST_TEXT)]
     line = brief(value, min(_ONE_LINE, budget * 4))
-    if line != named(value) and counter.count(line) <= budget:
+    if depth > _DEEPEST or (line != named(value) and counter.count(line) <= budget):
         return [line]
-    if budget < _LEAST_TOKENS or depth > _DEEPEST:
-        return [named(value)]
+    rows = _rows(value, budget, counter)
+    if rows is not None:
+        return rows
+    if budget < _LEAST_TOKENS[depth > 0]:
+        return _beginning(value, budget, counter, depth=depth)
     if isinstance(value, dict):
-        return _entries(value, budget, counter) or _members(value, budget, counter, depth=depth)
+        return _members(value, budget, counter, depth=depth)
     return _items(value, budget, counter, depth=depth)
 
 
@@ -63,6 +70,15 @@ def what_is(value: JsonValue) -> str:
     if not isinstance(value, list):
         return "text" if isinstance(value, str) else "value"
     return f"list of {records_of([*value[:100], *value[-100:]], len(value))}"
+
+
+def _beginning(
+    value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter, *, depth: int
+) -> list[str]:
+    if depth:
+        return [condensed(value, budget, counter) or named(value)]
+    what = what_is(value)
+    return [what, *condensed_lines(value, budget - counter.count(what) - 1, counter)]
 
 
 def _text(value: str, budget: int, counter: TokenCounter) -> str:
@@ -77,29 +93,33 @@ def _text(value: str, budget: int, counter: TokenCounter) -> str:
     return scalar(value, max(_LEAST_TEXT // 4, len(counter.head(value, max(1, budget - 12))) * 3 // 4))
 
 
-def _entries(value: dict[str, JsonValue], budget: int, counter: TokenCounter) -> list[str] | None:
-    """Return an object whose values are alike, such as a map from ids to records, as a table."""
-    items = list(value.values())
-    if len(items) < _LEAST_RECORDS or not all(isinstance(item, dict) and item for item in items):
+def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> list[str] | None:
+    """Return a list of records, or an object whose values are alike, such as a map from ids to records, as a table."""
+    items, keys = (list(value.values()), list(value)) if isinstance(value, dict) else (value, None)
+    if keys is not None and (len(items) < _LEAST_RECORDS or not all(isinstance(one, dict) and one for one in items)):
         return None
     records = Records(
-        what=what_is(value), items=_reachable(items), total=len(items), gap=gap_of_object, keys=list(value)
+        what=what_is(value),
+        items=_reachable(items),
+        total=len(items),
+        gap=gap_of_list if keys is None else gap_of_object,
+        keys=keys,
     )
     return table(records, budget, counter)
 
 
 def _members(value: dict[str, JsonValue], budget: int, counter: TokenCounter, *, depth: int) -> list[str]:
-    """Return an object key by key, in its order; the smallest are given their room first."""
+    """Return an object key by key, in its order."""
     keys = list(value)[: max(1, budget // _TOKENS_OF_A_MEMBER)]
     left = budget - counter.count(what_is(value)) - 2
     sizes = {key: size_of(value[key], budget * 8) for key in keys}
-    order = sorted(keys, key=sizes.__getitem__)
+    largest = sorted(keys, key=sizes.__getitem__)[-_REVISED:] if depth < _DEEPEST_REVISED else []
     lines: dict[str, str] = {}
     costs = dict.fromkeys(keys, 0)
     # What the first round leaves over goes to the large ones in the second.
-    for turn in (order, order[-_REVISED:] if depth < _DEEPEST_REVISED else []):
+    for turn in (keys, largest):
         for done, key in enumerate(turn):
-            room = costs[key] + left // (len(turn) - done)
+            room = costs[key] + max(left // (len(turn) - done), int(left * _MOST_OF_THE_REST))
             text, more = _member(key, value[key], room, counter, depth=depth), 0
             for _ in range(_ROUNDS):
                 more = counter.count(text) + 1 - costs[key]
@@ -129,11 +149,7 @@ def _reachable(items: Sequence[JsonValue]) -> dict[int, JsonValue]:
 
 def _items(value: list[JsonValue], budget: int, counter: TokenCounter, *, depth: int) -> list[str]:
     what = what_is(value)
-    records = Records(what=what, items=_reachable(value), total=len(value), gap=gap_of_list)
-    made = table(records, budget, counter)
-    if made is not None:
-        return made
-    left = budget - counter.count(what) - counter.count(gap_of_list(len(value), len(value) + 1)) - 3
+    left = budget - counter.count(what) - counter.count(next(with_gaps({}, len(value), gap_of_list))) - 3
     lines: dict[int, str] = {}
     for position in ends(len(value)):
         # The first of large records is shown as far as it fits, so that its fields are known; the others whole only.

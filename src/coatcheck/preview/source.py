@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 
 __all__ = ("Previewed", "gap_of_lines", "join_lines", "lines_of", "parts_of", "pick", "plain", "sample_of")
 
-_WINDOW = 128 * 1024
-"""Characters that are looked at from each end of a content."""
+_LOOKED_AT_WHOLE = 256 * 1024
+"""Characters of a content that is looked at from end to end; of a longer one, a part from each end."""
 
-_SAMPLE_CHARACTERS = 16_384
+_WINDOW = 32 * 1024
+"""Characters of that part: eight times what a preview of 1,000 tokens shows."""
+
+_SAMPLE_CHARACTERS = 8_192
 _SAMPLE_LINES = 60
 
 _MOST_MISSES = 16
@@ -41,11 +44,16 @@ class Previewed:
     lines: int
     """Lines in the text: ``\\n`` ends one, and the last needs none."""
 
+    @property
+    def declared(self) -> str:
+        """The declared type without parameters, in small letters."""
+        return self.content_type.partition(";")[0].strip().lower()
+
 
 def parts_of(content: Previewed) -> list[tuple[int, str]]:
     """Return the text that ``lines_of`` looks at, in one or two parts, each with the number of its first line."""
     text = content.text
-    if len(text) <= 2 * _WINDOW:
+    if len(text) <= _LOOKED_AT_WHOLE:
         return [(1, text)]
     tail = text[-_WINDOW:]
     return [(1, text[:_WINDOW]), (content.lines - tail.removesuffix("\n").count("\n"), tail)]
@@ -54,7 +62,7 @@ def parts_of(content: Previewed) -> list[tuple[int, str]]:
 def lines_of(content: Previewed) -> dict[int, str]:
     """Return lines by number, counted from 1: all of them, or of a large content those of its head and its tail."""
     text = content.text
-    if len(text) <= 2 * _WINDOW:
+    if len(text) <= _LOOKED_AT_WHOLE:
         return dict(enumerate(text.removesuffix("\n").split("\n"), 1))
     head = text[:_WINDOW].split("\n")[:-1]
     tail = text[-_WINDOW:].removesuffix("\n").split("\n")[1:]

@@ -6,8 +6,9 @@ record is shown whole, or with its long values named by their size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from coatcheck.preview.notation import Verbatim, brief, count_of, key_of
@@ -32,10 +33,18 @@ _DETAILS = (100_000, 600, 160, 60)
 """Characters of a value that is written whole; the first is taken that shows enough rows."""
 
 _ENOUGH_ROWS = 3
+_LEAST_ROWS = 2
 _DEEPEST = 3
 _MOST_COLUMNS = 80
 _LEAST_FILLED = 0.4
 """Of the cells: where records have less in common than that, they are no table."""
+
+_LONGEST_NAME = 40
+_CHARACTERS_OF_A_TOKEN = 8
+"""At most, of names, so that most of what cannot fit is not counted."""
+
+_SHARE_OF_NAMES = 0.5
+"""Of the room for rows: where all records can be named within it, those that do not fit are named."""
 
 _LEAST_FOR_SAME = 3
 _PART = " ; "
@@ -53,28 +62,27 @@ class Records:
 
     total: int
     gap: Callable[[int, int], str]
-    """Says which records are not shown, by the positions of the first and the last."""
+    """Names the records from one position to another: ``items 5-1,998``."""
 
     keys: Sequence[str] | None = None
     """Where the records have names: shown as the first column."""
 
 
 def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | None:
-    """Return header and rows within ``budget`` tokens, or None if the records are no table or hardly any would fit."""
+    """Return header and rows within ``budget`` tokens, or None if the records are no table or not two would fit."""
     shown = _Rows.of(records)
     if shown is None:
         return None
     best: list[str] | None = None
     most = 0
+    # Cells without names must all be numbered where one is left out, which does not always save room.
+    ways = (shown, shown.in_full()) if shown.same and _cell(0) in (*shown.columns, *shown.same) else (shown,)
     for longest in _DETAILS:
-        lines, rows = _filled(shown, longest, budget, counter)
-        if rows > most:
+        _, rows, lines = max((_filled(way, longest, budget, counter) for way in ways), key=itemgetter(0, 1))
+        if rows > most and rows >= min(_LEAST_ROWS, records.total):
             best, most = lines, rows
         if rows >= min(_ENOUGH_ROWS, records.total):
             break
-    if best is None and isinstance(next(iter(records.items.values())), list):
-        names = [shown.header(_DETAILS[-1]), records.gap(0, records.total - 1)]
-        return names if counter.count("\n".join(names)) <= budget else None
     return best
 
 
@@ -98,16 +106,27 @@ def ends(total: int) -> Iterator[int]:
             head += 1
 
 
-def with_gaps(lines: dict[int, str], total: int, gap: Callable[[int, int], str]) -> Iterator[str]:
-    """Yield lines in order, and what ``gap`` says wherever positions are missing."""
+def with_gaps(
+    lines: Mapping[int, str],
+    total: int,
+    gap: Callable[[int, int], str],
+    *,
+    name: str = "",
+    names: Mapping[int, str] | None = None,
+) -> Iterator[str]:
+    """Yield lines in order, and wherever positions are missing what ``gap`` calls them, with their ``names`` if any."""
     expected = 0
-    for position in sorted(lines):
+    for position in (*sorted(lines), total):
         if position > expected:
-            yield gap(expected, position - 1)
-        yield lines[position]
+            missing = gap(expected, position - 1)
+            if names:
+                listed = "|".join(names[one] for one in range(expected, position))
+                yield f"[… {missing}, only {name}: {listed} …]"
+            else:
+                yield f"[… {missing} not shown …]"
+        if position < total:
+            yield lines[position]
         expected = position + 1
-    if expected < total:
-        yield gap(expected, total - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +138,8 @@ class _Rows:
     columns: list[str]
     same: dict[str, JsonValue]
     cells: dict[int, list[Record]]
+    key: str | None
+    """The column that says again what the record's name says."""
 
     @classmethod
     def of(cls, records: Records) -> _Rows | None:
@@ -137,15 +158,35 @@ class _Rows:
             rows = sum(map(len, cells.values()))
             if len(columns) <= _MOST_COLUMNS and sum(columns.values()) >= _LEAST_FILLED * len(columns) * rows:
                 same = _same(cells, columns, rows)
-                names = [column for column in columns if column not in same]
+                key = _key(cells, columns, records.keys)
+                names = [column for column in columns if column not in same and column != key]
                 if not names:
-                    names, same = list(columns), {}
-                return cls(records=records, positions=positions, columns=names, same=same, cells=cells)
+                    names, same, key = list(columns), {}, None
+                return cls(records=records, positions=positions, columns=names, same=same, cells=cells, key=key)
         return None
+
+    def names(self) -> tuple[str, dict[int, str]]:
+        """Return the first column that tells the records apart, and what it says of each; nothing if there is none."""
+        if self.records.keys is not None:
+            return "key", {position: key_of(self.records.keys[position]) for position in self.positions}
+        if any(len(flat) > 1 for flat in self.cells.values()):
+            return "", {}
+        for column in self.columns:
+            values = {position: flat[0].get(column, []) for position, flat in self.cells.items()}
+            if any(isinstance(value, (dict, list)) for value in values.values()):
+                continue
+            names = {position: brief(value, _LONGEST_NAME) for position, value in values.items()}
+            if len(set(names.values())) == len(names):
+                return column, names
+        return "", {}
+
+    def in_full(self) -> _Rows:
+        """Return the same rows with what is the same in all of them in each."""
+        return replace(self, columns=[*next(iter(self.cells.values()))[0]], same={})
 
     def header(self, longest: int) -> str:
         names = "|".join(_grouped(self.columns))
-        key = "" if self.records.keys is None else "key|"
+        key = "" if self.records.keys is None else f"key = {self.key}|" if self.key else "key|"
         same = ", ".join(f"{name}: {brief(value, longest)}" for name, value in self.same.items())
         if not same and self.columns[:1] == [_cell(0)]:
             names = "cells parted by |"
@@ -158,22 +199,37 @@ class _Rows:
         return key + _PART.join(parts)
 
 
-def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> tuple[list[str], int]:
+def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> tuple[bool, int, list[str]]:
+    """Return whether every record is at least named, how many are shown whole, as many as fit, and the table."""
     header = shown.header(longest)
     total = shown.records.total
-    gap = counter.count(shown.records.gap(total, total)) + 1
-    left = budget - counter.count(header) - 1
+    room = budget - counter.count(header) - 1
+    gap = counter.count(next(with_gaps({}, total, shown.records.gap))) + 1
+    column, names, costs = _named(shown, room, counter)
+    left = room - sum(costs.values())
     lines: dict[int, str] = {}
     for position in shown.positions:
         line = shown.row(position, longest)
         if len(line) > budget * 40:
             break
-        cost = counter.count(line) + 1
+        cost = counter.count(line) + 1 - costs.get(position, 0)
         if cost > left - (gap if len(lines) + 1 < total else 0):
             break
         lines[position] = line
         left -= cost
-    return [header, *with_gaps(lines, total, shown.records.gap)], len(lines)
+    made = [header, *with_gaps(lines, total, shown.records.gap, name=column, names=names)]
+    return bool(names) or len(lines) == total, len(lines), made
+
+
+def _named(shown: _Rows, room: int, counter: TokenCounter) -> tuple[str, dict[int, str], dict[int, int]]:
+    """Return a column, what it calls each record and what that costs, if all records can be named in half the room."""
+    if len(shown.positions) == shown.records.total and len(shown.columns) > 1:
+        column, names = shown.names()
+        if sum(map(len, names.values())) <= room * _CHARACTERS_OF_A_TOKEN:
+            costs = {position: counter.count(f"|{name}") for position, name in names.items()}
+            if sum(costs.values()) <= room * _SHARE_OF_NAMES:
+                return column, names, costs
+    return "", {}, {}
 
 
 def _objects(item: JsonValue) -> list[Record]:
@@ -233,11 +289,21 @@ def _same(cells: dict[int, list[Record]], columns: dict[str, int], rows: int) ->
     }
 
 
+def _key(cells: dict[int, list[Record]], columns: dict[str, int], keys: Sequence[str] | None) -> str | None:
+    """Return the column that holds in every row the key under which the record stands."""
+    if keys is None:
+        return None
+    for column in columns:
+        if all(flat[0].get(column) == keys[position] for position, flat in cells.items()):
+            return column
+    return None
+
+
 def gap_of_list(first: int, last: int) -> str:
-    """Say which items of a list are not shown."""
-    return f"[… items {first:,}-{last:,} not shown …]" if last > first else f"[… item {first:,} not shown …]"
+    """Name items of a list."""
+    return f"items {first:,}-{last:,}" if last > first else f"item {first:,}"
 
 
 def gap_of_object(first: int, last: int) -> str:
-    """Say how many entries of an object are not shown."""
-    return f"[… {count_of(last - first + 1, 'more key')} …]"
+    """Say how many entries of an object there are."""
+    return count_of(last - first + 1, "more key")

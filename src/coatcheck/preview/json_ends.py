@@ -1,0 +1,192 @@
+"""Large JSON: the records at both ends of its list, read without reading what is between them.
+
+For a list of records, or an object with one such list among small members. How many records there are is not known
+without reading all, so the gap is named in characters, which ``offset`` reads on from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from coatcheck.preview.notation import brief, key_of
+from coatcheck.preview.table import Records, table
+
+if TYPE_CHECKING:
+    from coatcheck.blocks import JsonValue
+    from coatcheck.preview.source import Previewed
+    from coatcheck.tokens import TokenCounter
+
+    Item: TypeAlias = tuple[int, int, JsonValue]
+
+__all__ = ("preview_json_ends",)
+
+_WINDOW = 16 * 1024
+"""Characters that are read at each end."""
+
+_MOST_TRIES = 8
+_LEAST_RECORDS = 2
+_MOST_MEMBERS = 40
+_LONGEST_MEMBER = 300
+_BLANK = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The members before the list, its first and last records, and the members behind it."""
+
+    before: dict[str, JsonValue] = field(default_factory=dict)
+    name: str | None = None
+    first: list[Item] = field(default_factory=list)
+    last: list[Item] = field(default_factory=list)
+    after: dict[str, JsonValue] = field(default_factory=dict)
+
+
+class _NotRead(Exception):
+    """The text ends here, or goes on in another way."""
+
+
+def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return records of both ends within ``budget`` tokens, or None if the text is not such JSON or too little fits."""
+    text = content.text
+    try:
+        ends = _read(text)
+    except _NotRead:
+        return None
+    items = [*ends.first, *ends.last]
+    known = {position + (position >= len(ends.first)): item for position, item in enumerate(items)}
+
+    def gap(first: int, last: int) -> str:
+        start = known[first - 1][1] if first else items[0][0]
+        end = known[last + 1][0] if last + 1 in known else items[-1][1]
+        return f"characters {start:,}-{end - 1:,} of {len(text):,}"
+
+    noun = "objects" if all(isinstance(item[2], dict) for item in items) else "items"
+    records = Records(
+        what=f"list of {noun}", items={at: item[2] for at, item in known.items()}, total=len(items) + 1, gap=gap
+    )
+    head = [f"object with {len(text):,} characters", *_members(ends.before)] if ends.name is not None else []
+    tail = _members(ends.after)
+    room = budget - counter.count("\n".join((*head, ends.name or "", *tail)))
+    for _ in range(4):
+        rows = table(records, room, counter) if room > 0 else None
+        if rows is None:
+            return None
+        if ends.name is not None:
+            rows = [f"{key_of(ends.name)}: {rows[0]}", *(f"  {row}" for row in rows[1:])]
+        shown = "\n".join((*head, *rows, *tail))
+        over = counter.count(shown) - budget
+        if over <= 0:
+            return shown
+        room -= over
+    return None
+
+
+def _members(members: dict[str, JsonValue]) -> list[str]:
+    return [f"{key_of(key)}: {brief(value, _LONGEST_MEMBER)}" for key, value in members.items()]
+
+
+def _read(text: str) -> _Ends:
+    head, base = text[:_WINDOW], len(text) - _WINDOW
+    at = _skip(head, 0)
+    before: dict[str, JsonValue] = {}
+    name = None
+    if head[at : at + 1] == "{":
+        name, at = _members_before(head, at + 1, before)
+    if head[at : at + 1] != "[":
+        raise _NotRead
+    first, at = _items(head, at + 1)
+    if len(first) < _LEAST_RECORDS:
+        raise _NotRead
+    tail = text[base:]
+    # What stands between two records at the end as it does at the head, blanks and all, may part records there.
+    parting = head[first[0][1] - 1 : first[1][0] + 1]
+    start = -1
+    for _ in range(_MOST_TRIES):
+        start = tail.find(parting, start + 1)
+        if start < 0:
+            break
+        # Whatever is read without a fault from here to the very end was no part of a text or of a nested list: the
+        # quotes and the brackets would not come out even.
+        try:
+            last, end = _items(tail, start + len(parting) - 1)
+            after = _members_after(tail, end, is_object=name is not None)
+        except _NotRead:
+            continue
+        return _Ends(before, name, first, [(base + begins, base + ends, value) for begins, ends, value in last], after)
+    raise _NotRead
+
+
+def _items(window: str, at: int) -> tuple[list[Item], int]:
+    """Return the values that stand whole from ``at`` on, each with its place, and where they end."""
+    items: list[Item] = []
+    at = _skip(window, at)
+    while True:
+        try:
+            value, end = _value(window, at)
+        except _NotRead:
+            return items, at
+        behind = _skip(window, end)
+        if window[behind : behind + 1] == "]":
+            return [*items, (at, end, value)], behind + 1
+        if window[behind : behind + 1] != ",":
+            return items, at
+        items.append((at, end, value))
+        at = _skip(window, behind + 1)
+
+
+def _members_before(head: str, at: int, members: dict[str, JsonValue]) -> tuple[str, int]:
+    """Read members up to one that does not end in this window; return its name and where it begins."""
+    while len(members) < _MOST_MEMBERS:
+        name, at = _name(head, at)
+        try:
+            members[name], end = _value(head, at)
+        except _NotRead:
+            return name, at
+        end = _skip(head, end)
+        if head[end : end + 1] != ",":
+            members.pop(name)
+            return name, at
+        at = end + 1
+    raise _NotRead
+
+
+def _members_after(tail: str, at: int, *, is_object: bool) -> dict[str, JsonValue]:
+    """Return the members behind the list; raise unless the text ends there."""
+    members: dict[str, JsonValue] = {}
+    at = _skip(tail, at)
+    while is_object and tail[at : at + 1] == "," and len(members) < _MOST_MEMBERS:
+        name, at = _name(tail, at + 1)
+        members[name], at = _value(tail, at)
+        at = _skip(tail, at)
+    if is_object:
+        if tail[at : at + 1] != "}":
+            raise _NotRead
+        at = _skip(tail, at + 1)
+    if at < len(tail):
+        raise _NotRead
+    return members
+
+
+def _name(window: str, at: int) -> tuple[str, int]:
+    name, at = _value(window, _skip(window, at))
+    at = _skip(window, at)
+    if not isinstance(name, str) or window[at : at + 1] != ":":
+        raise _NotRead
+    return name, _skip(window, at + 1)
+
+
+def _value(window: str, at: int) -> tuple[JsonValue, int]:
+    try:
+        value: tuple[JsonValue, int] = _DECODER.raw_decode(window, at)
+    except (ValueError, RecursionError):
+        raise _NotRead from None
+    return value
+
+
+def _skip(window: str, at: int) -> int:
+    found = _BLANK.match(window, at)
+    return found.end() if found else at

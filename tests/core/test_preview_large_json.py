@@ -1,0 +1,111 @@
+"""Large JSON: whole records of both ends, without reading what is between them, and a gap that ``offset`` reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from coatcheck import ByteCounter, TiktokenCounter
+from coatcheck.preview import Previewed, preview
+from coatcheck.preview.json_ends import _NotRead, _read
+from tests.core.strategies import json_values
+
+if TYPE_CHECKING:
+    from coatcheck.blocks import JsonValue
+
+TIKTOKEN = TiktokenCounter()
+RECORDS: list[JsonValue] = [
+    {"id": number, "note": f'}}, {{"id": {number}, ]', "tags": [{"a": [1, {"b": "},{"}]}, {"a": number}]}
+    for number in range(30_000)
+]
+
+
+def _content(text: str) -> Previewed:
+    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + 1)
+
+
+def _row(number: int) -> str:
+    return f'{number}|"}}, {{\\"id\\": {number}, ]"|[{{a: [1, {{b: "}},{{"}}]}}, {{a: {number}}}]'
+
+
+@pytest.mark.parametrize("indent", [None, 1, 4])
+@pytest.mark.parametrize("wrap", [None, "orders"])
+def test_both_ends_of_a_large_list_are_whole_records_around_a_gap_in_characters(
+    indent: int | None, wrap: str | None
+) -> None:
+    value: JsonValue = RECORDS if wrap is None else {"page": {"no": 1}, wrap: RECORDS, "next": None}
+    text = json.dumps(value, indent=indent)
+    shown = preview(_content(text), TIKTOKEN, budget=500)
+    lines = [line.removeprefix("  ") for line in shown.splitlines()]
+    gap = re.search(r"\[… characters ([\d,]+)-([\d,]+) of ([\d,]+) not shown …\]", shown)
+
+    assert gap is not None
+    first, last, total = (int(number.replace(",", "")) for number in gap.groups())
+    rows = [line for line in lines if "|" in line and "one a line" not in line]
+    head = next(index for index, row in enumerate(rows) if row != _row(index))
+    assert head > 3
+    assert rows[head:] == [_row(number) for number in range(30_000 - len(rows) + head, 30_000)]
+    assert total == len(text)
+    assert text[first - 1] == "}"
+    assert text[last + 1] == "{"
+    if wrap is not None:
+        assert lines[:2] == [f"object with {len(text):,} characters", "page: {no: 1}"]
+        assert lines[-1] == "next: null"
+
+
+def test_reading_a_large_json_does_not_parse_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps(RECORDS)
+    monkeypatch.setattr("coatcheck.preview.json.orjson", None)
+
+    assert preview(_content(text), TIKTOKEN, budget=500).startswith("list of objects, one a line: id|note|tags\n")
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": {"b": RECORDS}}, {"a": RECORDS, "b": RECORDS}, [RECORDS, RECORDS], list(range(400_000))]
+)
+def test_large_json_of_other_shapes_is_shown_in_another_way(value: JsonValue) -> None:
+    text = json.dumps(value)
+    shown = preview(_content(text), TIKTOKEN, budget=300)
+
+    assert TIKTOKEN.count(shown) <= 300
+    assert "not shown" in shown
+
+
+@pytest.mark.parametrize("damage", ["]", "}", ',"x"]', "]]", '"', "],"])
+def test_large_text_that_is_no_json_at_its_end_is_no_list_of_records(damage: str) -> None:
+    text = json.dumps(RECORDS) + damage
+
+    assert not preview(_content(text), ByteCounter(), budget=300).startswith("list of objects")
+
+
+@given(
+    value=json_values(),
+    strings=st.lists(st.text('[]{}",:\\ a1\n', max_size=12), min_size=1, max_size=5),
+    name=st.booleans(),
+)
+def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
+    value: JsonValue, strings: list[str], name: bool
+) -> None:
+    items: list[JsonValue] = [{"n": number, "v": value, "s": [*strings, {"k": strings[0]}]} for number in range(3_000)]
+    text = json.dumps({"list": items, "end": strings} if name else items, ensure_ascii=False)
+    assume(len(text) > 70_000)
+    try:
+        ends = _read(text)
+    except _NotRead:
+        return  # shown in another way
+
+    assert [item[2] for item in ends.first] == items[: len(ends.first)]
+    assert [item[2] for item in ends.last] == items[-len(ends.last) :]
+    for start, end, record in (*ends.first, *ends.last):
+        assert json.loads(text[start:end]) == record
+    assert ends.after == ({"end": strings} if name else {})
+
+
+def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
+    with pytest.raises(_NotRead):
+        _read(json.dumps({"orders": RECORDS})[:-1] + "]")

@@ -1,0 +1,261 @@
+"""The declared type of a content chooses its preview first, a wrong one does no harm, and what tools print is told."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck import Always, ByteCounter, JsonBlock, MediaBlock, Offloader, TextBlock, TiktokenCounter
+from coatcheck.preview import Previewed, kinds_of, preview
+from tests.core.preview_samples import SAMPLES
+
+TIKTOKEN = TiktokenCounter()
+MANY = 500
+
+
+def _content(text: str, content_type: str = "text/plain") -> Previewed:
+    return Previewed(text=text, content_type=content_type, lines=text.count("\n") + (not text.endswith("\n")))
+
+
+def _shown(text: str, content_type: str = "text/plain", *, budget: int = 200) -> str:
+    return preview(_content(text, content_type), TIKTOKEN, budget=budget)
+
+
+def _kind_of(text: str, content_type: str) -> str:
+    content = _content(text, content_type)
+    for is_kind, show in kinds_of(content):
+        if is_kind(content) and show(content, 300, TIKTOKEN) is not None:
+            return show.__module__.rpartition(".")[2]
+    return "text"
+
+
+def _sample(name: str) -> str:
+    return SAMPLES[name][1](MANY)
+
+
+DECLARED = {
+    "application/json": "json",
+    "application/problem+json; charset=utf-8": "json",
+    "application/x-ndjson": "json_lines",
+    "application/jsonl": "json_lines",
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "application/xml": "xml",
+    "application/atom+xml": "xml",
+    "TEXT/CSV; header=present": "delimited",
+    "text/tab-separated-values": "delimited",
+    "text/x-log": "log",
+    "text/markdown": "text",
+    "text/x-python": "text",
+    "application/yaml": "text",
+}
+"""Type, and the kind that it asks for."""
+
+ONLY_DECLARED = {
+    "text/html": ("<p>one</p>\n" * MANY, "html"),
+    "text/csv": ("name, note\n" + "".join(f"{n}, about {n}\n" for n in range(MANY)), "delimited"),
+    "text/x-log": ("".join(f"step {n} done\n" for n in range(MANY)), "log"),
+    "text/markdown": ("".join(f"2026-01-01 12:00:{n % 60:02} entry\n" for n in range(MANY)), "text"),
+    "text/x-python": ("[" + "1, 2,\n" * MANY + "]", "text"),
+}
+"""By type: a content that does not tell its kind without it, and the kind."""
+
+
+@pytest.mark.parametrize("content_type", DECLARED)
+def test_what_is_declared_is_tried_first(content_type: str) -> None:
+    kinds = [show.__module__.rpartition(".")[2] for _, show in kinds_of(_content("", content_type))]
+
+    assert (kinds[0] if kinds else "text") == DECLARED[content_type]
+
+
+@pytest.mark.parametrize("content_type", ONLY_DECLARED)
+def test_what_does_not_tell_its_kind_is_taken_for_what_it_is_declared(content_type: str) -> None:
+    if content_type == "text/html":
+        pytest.importorskip("selectolax")
+    text, kind = ONLY_DECLARED[content_type]
+
+    assert _kind_of(text, content_type) == kind
+    assert _kind_of(text, "text/plain") != kind
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("content_type", [one for one, kind in DECLARED.items() if kind not in {"text", "html", "log"}])
+def test_a_wrong_declaration_changes_nothing(name: str, content_type: str) -> None:
+    assert _kind_of(_sample(name), content_type) == SAMPLES[name][0]
+
+
+@given(
+    name=st.sampled_from(sorted(SAMPLES)),
+    content_type=st.one_of(st.sampled_from(sorted(DECLARED)), st.text(max_size=30)),
+    count=st.integers(1, 200),
+    budget=st.integers(0, 600),
+)
+def test_no_declaration_breaks_a_preview(name: str, content_type: str, count: int, budget: int) -> None:
+    shown = _shown(SAMPLES[name][1](count), content_type, budget=budget)
+
+    shown.encode("utf-8")
+    assert TIKTOKEN.count(shown) <= budget
+
+
+def test_a_log_that_is_declared_a_table_is_shown_as_a_log() -> None:
+    shown = _shown(_sample("log with a comma in each line"), "text/csv").splitlines()
+
+    assert shown[0] == "2026-01-01 12:00:00,123 request 0"
+    assert shown[-1] == "2026-01-01 12:08:19,123 request 499"
+
+
+def test_a_document_that_is_text_has_a_preview_by_its_type() -> None:
+    offloader = Offloader(token_counter=ByteCounter(), preview_tokens=200)
+    document = MediaBlock(ONLY_DECLARED["text/csv"][0].encode(), "text/csv", name="numbers.csv")
+    outcome = offloader.offload([document], tool_name="export", policy=Always())
+
+    first = outcome.blocks[0]
+    assert isinstance(first, TextBlock)
+    assert f"table of {MANY} rows by 2 columns, the header is line 1\nname, note\n0, about 0\n" in first.text
+
+
+@pytest.mark.parametrize(("data", "media_type"), [(b"\xff\xfe" * 900, "text/csv"), (b"a,b\n" * 900, "image/png")])
+def test_a_document_that_is_no_text_has_no_preview(data: bytes, media_type: str) -> None:
+    outcome = Offloader(token_counter=ByteCounter()).offload(
+        [MediaBlock(data, media_type)], tool_name="export", policy=Always()
+    )
+
+    first = outcome.blocks[0]
+    assert isinstance(first, TextBlock)
+    assert first.text.endswith(")")  # the last of the references
+
+
+def test_a_json_value_is_declared_as_json() -> None:
+    value = [{"id": number} for number in range(3_000)]
+    outcome = Offloader().offload([JsonBlock(value)], tool_name="search")
+
+    first = outcome.blocks[0]
+    assert isinstance(first, TextBlock)
+    assert "list of 3,000 objects, one a line: id\n0\n1\n" in first.text
+
+
+# XML.
+
+
+def test_elements_of_xml_become_rows_and_attributes_fields() -> None:
+    shown = _shown(_sample("feed"), "application/rss+xml", budget=300).splitlines()
+
+    assert shown[:3] == [
+        "XML, its elements as fields (@ for attributes); search it with pattern:",
+        "object with 1 key",
+        "rss: object with 2 keys",
+    ]
+    assert "    item: list of 500 objects, one a line: @id|title|link" in shown
+    assert "      0|Story 0 & more|https://a.example/0" in shown
+    assert shown[-1] == "      499|Story 499 & more|https://a.example/499"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<r>{'<a><b></a></b>' * MANY}</r>",
+        "<a>" * MANY + "</a>" * MANY,
+        "<a>" + "<b>1</b>" * MANY,
+        "<a>1</a>" * MANY,
+        "<a b='1>" + "x" * 3_000 + "</a>",
+        "<a>&" + "b & c < d " * MANY + "</a>",
+        "<" * 3_000 + ">",
+        "<![CDATA[" * MANY + ">",
+    ],
+)
+def test_what_only_looks_like_xml_is_shown_as_text(text: str) -> None:
+    assert _kind_of(text, "application/xml") == "text"
+
+
+def test_entities_that_a_document_defines_are_not_resolved() -> None:
+    lines = "".join(f'<!ENTITY a{n} "&a{n - 1};&a{n - 1};&a{n - 1};">\n' for n in range(1, 60))
+    bomb = f'<?xml version="1.0"?><!DOCTYPE r [<!ENTITY a0 "ha">{lines}]><r>{"<i>&a59;</i>" * MANY}</r>'
+
+    assert '    "&a59;"\n' in _shown(bomb, "text/xml")
+
+
+# What tools print.
+
+
+def _lines(template: str, count: int = MANY) -> str:
+    return "".join(template.format(n=n, even=n // 2 * 2) for n in range(count))
+
+
+PRINTED = {
+    "ls -la": ("total 96\n" + _lines("-rw-r--r--  1 ada staff  {n}24 Jan  1 12:00 report_{n}.txt\n"), "text"),
+    "ls -R": (_lines("./part_{n}:\nindex.html\nstyle.css\n\n"), "text"),
+    "find": (_lines("./src/part_{n}/module.py\n"), "text"),
+    "tree": (".\n" + _lines("├── part_{n}\n│   └── module.py\n") + "\n500 directories, 500 files\n", "text"),
+    "du": (_lines("{n}4\t./part_{n}\n"), "text"),
+    "grep -n in one file": (_lines("{n}:    value = {n}\n"), "text"),
+    "grep -rn": (_lines("src/module_{even}.py:{n}:    value = {n}\n"), "matches"),
+    "grep -rn with a colon": (_lines("src/module_{even}.py:{n}:  at 12:00: {n}\n"), "matches"),
+    "rg with headings": (_lines("src/module_{n}.py\n12:    value = {n}\n\n"), "text"),
+    "rg coloured": (_lines("\x1b[35msrc/m_{even}.py\x1b[0m:\x1b[32m{n}\x1b[0m:value {n}\n"), "matches"),
+    "pip install": (
+        "Collecting a\n" + _lines("\r  {n}%|###   | {n}/500 [00:01<00:02]") + "\nSuccessfully installed a\n" * 8,
+        "log",
+    ),
+    "pytest": (
+        "===== test session starts =====\ncollected 500 items\n\n"
+        + _lines("tests/test_part_{n}.py \x1b[32m.\x1b[0m [ {n}%]\n")
+        + "E       AssertionError: assert 1 == 2\n\ntests/test_part_9.py:12: AssertionError\n"
+        + "FAILED tests/test_part_9.py::test_sum - assert 1 == 2\n===== 1 failed, 499 passed in 3.21s =====\n",
+        "log",
+    ),
+    "Java stack trace": (
+        _lines("2026-01-01 12:00:00 INFO request {n}\n")
+        + 'Exception in thread "main" java.lang.IllegalStateException: no connection\n'
+        + _lines("\tat com.example.Pool.take(Pool.java:{n})\n", 30),
+        "log",
+    ),
+    "docker build": (_lines("#{n} [build {n}/500] RUN make step-{n}\n#{n} DONE 0.1s\n"), "text"),
+}
+"""By command: what it prints, and the kind that shows it."""
+
+
+@pytest.mark.parametrize("command", PRINTED)
+def test_what_a_command_prints_is_shown_as_its_kind_and_says_what_is_missing(command: str) -> None:
+    text, kind = PRINTED[command]
+    shown = _shown(text, budget=250)
+
+    assert _kind_of(text, "text/plain") == kind
+    assert TIKTOKEN.count(shown) <= 250
+    assert re.search(r"\[… lines [\d,]+-[\d,]+ of [\d,]+ not shown|\d matches shown, the rest is not", shown)
+    assert "\x1b" not in shown or kind == "text"
+    assert "\r" not in shown
+
+
+def test_a_test_run_shows_what_failed_and_the_summary() -> None:
+    shown = _shown(PRINTED["pytest"][0]).splitlines()
+
+    assert shown[0] == "===== test session starts ====="
+    assert "E       AssertionError: assert 1 == 2" in shown
+    assert "FAILED tests/test_part_9.py::test_sum - assert 1 == 2" in shown
+    assert shown[-1] == "===== 1 failed, 499 passed in 3.21s ====="
+
+
+def test_a_stack_trace_below_a_log_shows_the_exception() -> None:
+    assert "IllegalStateException: no connection" in _shown(PRINTED["Java stack trace"][0])
+
+
+def test_a_progress_bar_is_shown_as_it_ended() -> None:
+    shown = _shown(PRINTED["pip install"][0]).splitlines()
+
+    assert shown[1] == "  499%|###   | 499/500 [00:01<00:02]"
+
+
+def test_matches_say_how_many_each_file_has() -> None:
+    shown = _shown(PRINTED["grep -rn"][0])
+
+    assert re.match(r"250 files, \d+ of 500 matches shown, the rest is not:\nsrc/module_0.py \(2\)\n  0:", shown)
+
+
+def test_large_values_are_not_taken_for_another_kind_by_their_first_line() -> None:
+    text = json.dumps({"a": 1}) + "\n" + _lines("and then {n} lines of prose\n")
+
+    assert _kind_of(text, "application/json") == "text"

@@ -1,0 +1,97 @@
+"""Any byte of any stored content is at most three retrieval calls away from what the placeholder says, and no more.
+
+The calls know the text of the placeholder, and which character of which block is wanted; nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck import Always, Block, ByteCounter, JsonBlock, MediaBlock, Offloader, Outcome, TextBlock
+from coatcheck.blocks import json_text, to_valid_unicode
+from tests.core.preview_samples import SAMPLES
+from tests.core.strategies import texts
+
+NAMES = st.sampled_from(sorted(SAMPLES))
+WANTED = 20
+"""Characters of the content that the last answer must hold, from the wanted one on."""
+
+
+def _offloader(budget: int) -> Offloader:
+    return Offloader(token_counter=ByteCounter(), max_retrieval_tokens=budget, preview_tokens=200)
+
+
+def _placeholder(outcome: Outcome) -> str:
+    return "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
+
+
+def _references(placeholder: str) -> list[str]:
+    """Return what the placeholder lists below its heading, one reference a line, with the index if there is one."""
+    listed = placeholder.partition("[Stored references:]\n")[2]
+    return re.findall(r"^  (\S+) \((?:index|.*bytes)", listed.partition("\n\n")[0], re.MULTILINE)
+
+
+def _as_blocks(name: str, text: str) -> list[tuple[Block, str]]:
+    """Return the text in every form that a framework may hand it over in, each with the text that is stored."""
+    forms: list[tuple[Block, str]] = [(TextBlock(text), text)]
+    if text.isascii():
+        forms.append((MediaBlock(text.encode(), "text/plain", name="notes.txt"), text))
+    if SAMPLES[name][0] == "json":
+        value = json.loads(text)
+        forms.append((JsonBlock(value), json_text(value)))
+    return forms
+
+
+@given(
+    name=NAMES,
+    count=st.integers(30, 300),
+    place=st.floats(0, 1),
+    budget=st.integers(300, 900),
+    form=st.integers(0, 2),
+    added=texts(pieces=3),
+)
+def test_every_character_of_every_kind_is_one_call_away(
+    *, name: str, count: int, place: float, budget: int, form: int, added: str
+) -> None:
+    made = SAMPLES[name][1](count)
+    forms = _as_blocks(name, made)
+    block, text = forms[form % len(forms)]
+    if isinstance(block, TextBlock):
+        text = added + made  # also what is no valid Unicode
+        block = TextBlock(text)
+    offloader = _offloader(budget)
+    placeholder = _placeholder(offloader.offload([block], tool_name="search", scope="s", policy=Always()))
+    at = int(place * (len(text) - 1))
+    answer = offloader.retrieve(_references(placeholder)[0], scope="s", offset=at)
+
+    assert to_valid_unicode(text[at : at + WANTED]) in answer.text
+
+
+@given(data=st.binary(min_size=1, max_size=5_000), media_type=st.sampled_from(["image/png", "application/pdf"]))
+def test_every_byte_of_a_medium_is_one_call_away_where_the_framework_takes_media(data: bytes, media_type: str) -> None:
+    offloader = _offloader(300)
+    outcome = offloader.offload([MediaBlock(data, media_type)], tool_name="draw", scope="s", policy=Always())
+    answer = offloader.retrieve(_references(_placeholder(outcome))[0], scope="s", native_media=True)
+
+    assert answer.blocks == (MediaBlock(data, media_type),)
+
+
+@pytest.mark.parametrize("wanted", [0, 3, 4, 777, 1_997, 1_998, 1_999])
+def test_every_character_of_many_blocks_is_two_calls_away(wanted: int) -> None:
+    blocks = [
+        TextBlock(f"block {number} " + "".join(f"<{number * 7 + n}>" for n in range(40))) for number in range(2_000)
+    ]
+    offloader = _offloader(400)
+    outcome = offloader.offload(blocks, tool_name="search", scope="s", policy=Always())
+    *_, index = _references(_placeholder(outcome))
+
+    found = offloader.retrieve(index, scope="s", pattern=rf"^{wanted + 1} \S+")
+    reference = re.search(rf"\b{wanted + 1} (\S+) text/plain", found.text)
+    assert reference is not None
+    answer = offloader.retrieve(reference[1], scope="s", offset=-60)
+    assert blocks[wanted].text[-60:-40] in answer.text
