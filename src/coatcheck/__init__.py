@@ -6,8 +6,9 @@ next to nothing and loads no tokenizer, no regex engine and no framework. No mod
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from coatcheck.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
@@ -140,7 +141,7 @@ _MODULES = {
     "telemetry": ("OpenTelemetry",),
     "tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_load = lazily(__name__, _MODULES)
 
 
 def __getattr__(name: str) -> object:
@@ -149,12 +150,7 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version  # noqa: PLC0415 - read only when asked for
 
         return version("coatcheck")
-    if name not in _MODULE_OF:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
+    return _load(name)
 
 
 def __dir__() -> list[str]:

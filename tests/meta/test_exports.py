@@ -26,10 +26,12 @@ def order(name: str) -> tuple[int, str]:
 
 
 def names_for_type_checkers() -> set[str]:
-    """Return the names that the root imports, lazily or not, as a type checker sees them."""
+    """Return the names that the root imports for type checkers alone."""
     imported: set[str] = set()
-    for node in ast.walk(ast.parse(INIT.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("coatcheck."):
+    tree = ast.parse(INIT.read_text(encoding="utf-8"))
+    guarded = (inner for node in tree.body if isinstance(node, ast.If) for inner in node.body)
+    for node in guarded:
+        if isinstance(node, ast.ImportFrom):
             imported.update(alias.asname or alias.name for alias in node.names)
     return imported
 

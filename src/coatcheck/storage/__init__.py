@@ -6,23 +6,28 @@ keeps bytes under keys and knows nothing of agents, scopes or previews.
 
 from __future__ import annotations
 
-from coatcheck.storage.file import FileStorage
-from coatcheck.storage.fsspec_bridge import FsspecBridge
-from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
-from coatcheck.storage.langgraph_bridge import LangGraphStoreBridge
-from coatcheck.storage.memory import InMemoryStorage
-from coatcheck.storage.protocol import (
-    Deletes,
-    Listed,
-    Lists,
-    LocalPath,
-    NamesReferences,
-    ReadsRanges,
-    Storage,
-    Stored,
-    Sweeps,
-)
-from coatcheck.storage.s3 import S3Storage
+from typing import TYPE_CHECKING
+
+from coatcheck.lazy import lazily
+
+if TYPE_CHECKING:
+    from coatcheck.storage.file import FileStorage
+    from coatcheck.storage.fsspec_bridge import FsspecBridge
+    from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
+    from coatcheck.storage.langgraph_bridge import LangGraphStoreBridge
+    from coatcheck.storage.memory import InMemoryStorage
+    from coatcheck.storage.protocol import (
+        Deletes,
+        Listed,
+        Lists,
+        LocalPath,
+        NamesReferences,
+        ReadsRanges,
+        Storage,
+        Stored,
+        Sweeps,
+    )
+    from coatcheck.storage.s3 import S3Storage
 
 __all__ = (
     "Deletes",
@@ -40,4 +45,27 @@ __all__ = (
     "Stored",
     "Sweeps",
     "ToolResultStoreBridge",
+)
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "file": ("FileStorage",),
+        "fsspec_bridge": ("FsspecBridge",),
+        "haystack_bridge": ("ToolResultStoreBridge",),
+        "langgraph_bridge": ("LangGraphStoreBridge",),
+        "memory": ("InMemoryStorage",),
+        "protocol": (
+            "Deletes",
+            "Listed",
+            "Lists",
+            "LocalPath",
+            "NamesReferences",
+            "ReadsRanges",
+            "Storage",
+            "Stored",
+            "Sweeps",
+        ),
+        "s3": ("S3Storage",),
+    },
 )
