@@ -7,6 +7,7 @@ stands here too, so that spans, metrics and log records share one vocabulary; an
 
 from __future__ import annotations
 
+import inspect
 import logging
 import traceback
 from collections.abc import Callable, Sequence
@@ -129,13 +130,16 @@ class Recorder:
         """Take the listener or listeners, if there are any.
 
         Raises:
-            InvalidRequest: one cannot be called.
+            InvalidRequest: one cannot be called, or is async: nobody would await it.
 
         """
         listeners = on_event if isinstance(on_event, Sequence) else () if on_event is None else (on_event,)
         for listener in listeners:
             if not callable(listener):
                 msg = f"on_event must be a callable or a sequence of callables, not {on_event!r}"
+                raise InvalidRequest(msg)
+            if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__):
+                msg = f"on_event must not be async, since nobody awaits it, but {listener!r} is: hand events to a queue"
                 raise InvalidRequest(msg)
         self._listeners = tuple(listeners)
         self._lock = ForkSafeLock()  # an addition reads and writes; two threads must not do that at once

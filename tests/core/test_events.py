@@ -46,6 +46,16 @@ def test_what_cannot_be_called_among_the_listeners_is_refused() -> None:
         Offloader(on_event=[print, "print"])  # type: ignore[list-item]
 
 
+def test_a_listener_that_nobody_would_await_is_refused() -> None:
+    class Queue:
+        async def __call__(self, event: Event) -> None:
+            raise AssertionError(event)
+
+    for listener in (Queue(), Queue().__call__):
+        with pytest.raises(InvalidRequest, match="on_event must not be async"):
+            Offloader(on_event=listener)
+
+
 @pytest.mark.parametrize("block", [SMALL, BIG], ids=["kept", "offloaded"])
 async def test_a_listener_that_blocks_does_not_block_the_event_loop(block: Block) -> None:
     released = threading.Event()
