@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from haystack.core.serialization import default_from_dict, default_to_dict
 
-from coatcheck import RETRIEVAL_TOOL, Offloader
+from coatcheck import RETRIEVAL_TOOL, Offloader, log_failure
 from coatcheck_haystack.agents import final_tools, is_name_taken, retrieval_tools, tools_of
 from coatcheck_haystack.options import Scope, StoreOrOffloader, chosen_preview, settings_of, source_of
 from coatcheck_haystack.serialization import source_from_dict, source_to_dict, strategies_from_dict, strategies_to_dict
@@ -112,8 +112,8 @@ class ToolResultOffloadHook:
             step = self._step(state)
             if step is not None:
                 step.put_back(step.offloader.offload_step(step.results(), **step.details))
-        except Exception:  # whatever goes wrong here must not end the agent
-            logger.warning(FAILED, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
+            log_failure(logger, FAILED, error=error)
 
     async def run_async(self, state: State) -> None:
         """Do what ``run`` does, without blocking the event loop."""
@@ -122,8 +122,8 @@ class ToolResultOffloadHook:
             if step is not None:
                 results = await asyncio.to_thread(step.results) if step.is_heavy else step.results()
                 step.put_back(await step.offloader.aoffload_step(results, **step.details))
-        except Exception:  # whatever goes wrong here must not end the agent
-            logger.warning(FAILED, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
+            log_failure(logger, FAILED, error=error)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``from_dict`` needs; what was given stays as it was given.

@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from coatcheck import Never, ToolResult
+from coatcheck import Never, ToolResult, log_failure
 from coatcheck_langchain.convert import blocks_of, holds_media, is_marked, rewritten
 from coatcheck_langchain.options import Scope, identity_of, resolved
 from coatcheck_langchain.results import map_tool_messages
@@ -77,8 +77,8 @@ class Rewriter:
             step = look()
             jobs = self._jobs(self._new_messages(result, step), step)
             return self._replaced(result, [(job, job.run(self.offloader)) for job in jobs])
-        except Exception:  # whatever goes wrong here must not end the agent
-            logger.warning(FAILED, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
+            log_failure(logger, FAILED, error=error)
             return result
 
     async def arewrite(self, result: Any, look: Callable[[], Step]) -> Any:  # noqa: ANN401 - as it came
@@ -89,8 +89,8 @@ class Rewriter:
             heavy = any(holds_media(message.content) for _, message in new)
             jobs = await off_loop(heavy, self._jobs, new, step)
             return self._replaced(result, [(job, await job.arun(self.offloader)) for job in jobs])
-        except Exception:  # whatever goes wrong here must not end the agent
-            logger.warning(FAILED, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
+            log_failure(logger, FAILED, error=error)
             return result
 
     def keeps(self, message: ToolMessage, *, tool_name: str) -> bool:

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.tools.base import TOOL_MESSAGE_BLOCK_TYPES
 
-from coatcheck import RETRIEVAL_TOOL, InvalidRequest
+from coatcheck import RETRIEVAL_TOOL, InvalidRequest, log_failure
 from coatcheck_langchain.options import Scope, StorageOrOffloader, checked_name, checked_scope, offloader_of
 from coatcheck_langchain.results import Step, is_message_result
 from coatcheck_langchain.retrieval import RetrievalTool
@@ -133,8 +133,8 @@ class _Results:
             return content
         try:
             return ToolMessage(_formatted(content), tool_call_id=_CALL, name=self._tool.name)
-        except Exception:  # noqa: BLE001 - whatever goes wrong here must not end the agent
-            logger.warning(FAILED, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
+            log_failure(logger, FAILED, error=error)
             return None
 
     def _unpacked(self, value: Any, carried: object, new: Any) -> Any:  # noqa: ANN401 - what a tool returned

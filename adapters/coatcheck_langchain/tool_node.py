@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 
-from coatcheck import RETRIEVAL_TOOL, InvalidRequest
+from coatcheck import RETRIEVAL_TOOL, InvalidRequest, log_failure
 from coatcheck_langchain.options import (
     Scope,
     StorageOrOffloader,
@@ -59,8 +59,8 @@ class OffloadedNode(Runnable[Any, Any]):
         """Make our scope the ambient one, for a retrieval tool inside the node."""
         try:
             stack.enter_context(ambient(resolved(self._rewriter.scope, ensure_config(config))))
-        except Exception:  # noqa: BLE001 - the host's callable must not end the agent; what the node returns will stay
-            logger.warning("coatcheck could not find the scope of a tool node", exc_info=True)
+        except Exception as error:  # noqa: BLE001 - the host's callable must not end the agent; what the node returns will stay
+            log_failure(logger, "coatcheck could not find the scope of a tool node", error=error)
 
     def _step_of(self, value: object, config: RunnableConfig | None) -> Step:
         tools = getattr(self._node, "tools_by_name", None) or {}

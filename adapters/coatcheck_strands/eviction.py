@@ -12,7 +12,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from coatcheck import Deletes, Storage, StrandsStorageBridge
+from coatcheck import Deletes, Storage, StrandsStorageBridge, log_failure
 from coatcheck_strands.cycles import INDEX, Cycles
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ async def evict(storage: EvictsFrom, cycles: Cycles, *, agent: Agent, limit: int
         try:
             if not cycles.is_used_beside(agent, key):
                 await asyncio.wait_for(_let_go(storage, cycles, agent, key=key), LIMIT_SECONDS)
-        except Exception:  # one that fails must not keep the others
-            logger.warning("coatcheck could not evict %s, which stays", key, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - one that fails must not keep the others
+            log_failure(logger, f"coatcheck could not evict {key}, which stays", error=error)
         cycles.forget(agent, key)
 
 

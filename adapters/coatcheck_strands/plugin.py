@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from strands.hooks import AfterToolCallEvent, BeforeModelCallEvent  # noqa: TC002 - Strands reads the annotations
 from strands.plugins import Plugin, hook
 
-from coatcheck import RETRIEVAL_TOOL, Kept, Offloader
+from coatcheck import RETRIEVAL_TOOL, Kept, Offloader, log_failure
 from coatcheck_strands.convert import blocks_of, rewritten, texts_of
 from coatcheck_strands.cycles import used_by
 from coatcheck_strands.offloaders import Offloaders
@@ -138,16 +138,16 @@ class ContextOffloader(Plugin):
             return
         try:
             await self._offload(event)
-        except Exception:  # whatever goes wrong here must not end the agent
-            logger.warning("coatcheck could not offload a tool result; it stays as it is", exc_info=True)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
+            log_failure(logger, "coatcheck could not offload a tool result; it stays as it is", error=error)
 
     @hook  # type: ignore[call-overload] # its types know no methods
     async def evict_unused(self, event: BeforeModelCallEvent) -> None:
         """Let go of what the agent has not used for too long."""
         try:
             await self._offloaders.of(event.agent).evict(event.agent)
-        except Exception:  # it stays a little longer
-            logger.warning("coatcheck could not evict what is not used any more", exc_info=True)
+        except Exception as error:  # noqa: BLE001 - it stays a little longer
+            log_failure(logger, "coatcheck could not evict what is not used any more", error=error)
 
     async def _offload(self, event: AfterToolCallEvent) -> None:
         agent, tool_use, result = event.agent, event.tool_use, event.result

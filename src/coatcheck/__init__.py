@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         ReferenceNotFound,
         StorageError,
     )
-    from coatcheck.events import Event, Stats
+    from coatcheck.events import Event, Stats, log_failure
     from coatcheck.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
     from coatcheck.offloader import Offloader
     from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
@@ -99,6 +99,7 @@ __all__ = (
     "Truncated",
     "__version__",
     "failure_for_model",
+    "log_failure",
     "retrieval_arguments",
     "retrieval_schema",
     "scope",
@@ -114,7 +115,7 @@ _MODULES = {
         "ReferenceNotFound",
         "StorageError",
     ),
-    "events": ("Event", "Stats"),
+    "events": ("Event", "Stats", "log_failure"),
     "notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader",),
     "outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),

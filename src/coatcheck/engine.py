@@ -47,9 +47,10 @@ if TYPE_CHECKING:
 __all__ = ("Call", "Engine")
 
 READING_SECONDS = 10.0
-"""Of work for one read-back, without waiting for the storage. A clock, since the time is linear but nothing in a
-pattern tells the factor: RE2 takes 0.1 to 0.3 seconds for 100 MB, and a thousand times as long where its automaton
-outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a text of a and b."""
+"""Of work after which a read-back is given up, without waiting for the storage. It is looked at between the parts of
+2 MiB that ``reading`` asks for, so the last of them may take as long again. A clock, since the time is linear but
+nothing in a pattern tells the factor: RE2 takes 0.1 to 0.3 seconds for 100 MB, and a thousand times as long where its
+automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a text of a and b."""
 
 PLACEHOLDER_ROOM = 1_500
 """Tokens that notice, references and marks of a placeholder can take beside its preview. What opens like a placeholder

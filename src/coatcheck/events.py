@@ -2,21 +2,23 @@
 
 Names, sizes and times only, never content. ``Recorder`` is where the engine reports; it counts, tells the host's
 listeners and writes the log, and none of the three can disturb the agent. What telemetry calls the fields of an event
-stands here too, so that spans, metrics and log records share one vocabulary.
+stands here too, so that spans, metrics and log records share one vocabulary; and what a log may say of an error.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
-from coatcheck.errors import InvalidRequest
+from coatcheck.errors import CoatcheckError, InvalidRequest
+from coatcheck.execution import named
 from coatcheck.forks import ForkSafeLock
 
-__all__ = ("Attribute", "Event", "EventKind", "Listener", "Recorder", "Stats")
+__all__ = ("Attribute", "Event", "EventKind", "Listener", "Recorder", "Stats", "log_failure")
 
 logger = logging.getLogger("coatcheck")
 
@@ -128,13 +130,16 @@ class Recorder:
         """Take the listener or listeners, if there are any.
 
         Raises:
-            InvalidRequest: one cannot be called.
+            InvalidRequest: one cannot be called, or is async: nobody would await it.
 
         """
         listeners = on_event if isinstance(on_event, Sequence) else () if on_event is None else (on_event,)
         for listener in listeners:
             if not callable(listener):
                 msg = f"on_event must be a callable or a sequence of callables, not {on_event!r}"
+                raise InvalidRequest(msg)
+            if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__):
+                msg = f"on_event must not be async, since nobody awaits it, but {listener!r} is: hand events to a queue"
                 raise InvalidRequest(msg)
         self._listeners = tuple(listeners)
         self._lock = ForkSafeLock()  # an addition reads and writes; two threads must not do that at once
@@ -169,11 +174,9 @@ class Recorder:
             logger.log(level, "%s %s", event.kind, event.tool_name or "a reference", extra=_fields(event))
         self._tell(event)
 
-    def failure(self, event: Event, error: BaseException) -> None:
+    def failure(self, event: Event, error: CoatcheckError) -> None:
         """Log, count and tell the host that something failed and the agent goes on without it."""
-        # No exc_info: it would print the words of other people's exceptions, which may quote the content.
-        frames = "".join(traceback.format_tb((error.__cause__ or error).__traceback__))
-        logger.warning("%s", f"{event.reason}\n{frames}".rstrip(), extra=_fields(event))
+        logger.warning("%s", f"{event.reason}\n{_raised_at(error)}".rstrip(), extra=_fields(event))
         self.count(failed=1)
         self._tell(event)
 
@@ -185,6 +188,21 @@ class Recorder:
             except Exception:  # noqa: PERF203 - one that fails must not keep the event from the others
                 logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
                 self.count(failed=1)
+
+
+def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
+    """Log at WARNING that something failed: ``message``, the error and where it was raised.
+
+    For adapters, in place of ``exc_info``, which prints the words of other people's exceptions, and those may quote the
+    content. Of an error that is none of ours this has the class, and the system's own words where it has a number.
+    """
+    said = str(error) if isinstance(error, CoatcheckError) else named(error)
+    log.warning("%s", f"{message}: {said}\n{_raised_at(error)}".rstrip())
+
+
+def _raised_at(error: Exception) -> str:
+    """Return the lines of code that led to an error, or to the one behind it; none where it was never raised."""
+    return "".join(traceback.format_tb((error.__cause__ or error).__traceback__))
 
 
 def _fields(event: Event) -> dict[str, Attribute]:

@@ -85,8 +85,9 @@ class Offloader:
             offload_errors: whether results marked as errors leave like others; by default they stay.
             show_path: name the local file in the notice, for agents that have a shell.
             require_scope: refuse to work in the shared default scope.
-            on_event: called with each ``Event``, or several that are called in turn. What one raises is logged and
-                counted. One that blocks delays the call that it is told of; from the async methods, never the loop.
+            on_event: called with each ``Event``, or several that are called in turn; none async. What one raises is
+                logged and counted. One that blocks delays the call that it is told of; from the async methods, never
+                the loop.
 
         Raises:
             InvalidRequest: an argument is wrong.

@@ -6,16 +6,14 @@ models the same tool. The words stand in ``notice``, and what an argument means 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
+from coatcheck.events import log_failure, logger
 from coatcheck.notice import RETRIEVAL_ARGUMENTS, RETRIEVAL_LINES, unknown_arguments
 
 __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
-
-logger = logging.getLogger("coatcheck")
 
 
 def retrieval_schema() -> dict[str, Any]:
@@ -55,6 +53,6 @@ def failure_for_model(error: Exception) -> str:
     One that is none of ours is logged, and the model is told that the storage failed.
     """
     if not isinstance(error, CoatcheckError):
-        logger.warning("a tool result could not be read back", exc_info=error)
+        log_failure(logger, "a tool result could not be read back", error=error)
         error = StorageError(str(error))
     return error.for_model

@@ -82,6 +82,7 @@ def test_a_folder_that_is_not_there_is_a_slip_of_the_pen(command: tuple[str, ...
             "gs://bucket/folder",
             'gs://bucket/folder: this is for fsspec. Install it with: pip install "coatcheck[fsspec]"',
         ),
+        ("file://folder/of/mine", "file://folder/of/mine names a folder on the machine 'folder'; give a path"),
         ("~no-such-user/folder", "~no-such-user/folder: Could not determine home directory"),
     ],
 )

@@ -86,6 +86,29 @@ def test_output_that_cannot_be_written_is_said_on_one_line(folder: Path, monkeyp
     assert ran.stderr == b"coatcheck: standard input or output failed: No space left on device\n"
 
 
+@POSIX_ONLY
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("put <&-", 2, b"coatcheck: nothing was stored: standard input is empty\n"),
+        ("rm --scope=default <&-", 1, b"Nothing was deleted.\n"),
+        ("cat {reference} >&-", 0, b""),
+        ("put 2>&- < {script}", 0, b""),
+        ("get no-such-reference <&- >&- 2>&-", 1, b""),
+    ],
+)
+def test_a_stream_that_the_caller_closed_is_empty(command: str, code: int, said: bytes, folder: Path) -> None:
+    reference = piped("put", given=b"words").stderr.split()[-1].decode()
+
+    line = f"{SCRIPT} {command.format(reference=reference, script=SCRIPT)}"
+    ran = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False)
+
+    assert ran.returncode == code
+    assert ran.stderr.endswith(said)
+    assert b"Traceback" not in ran.stderr
+    assert folder.exists()
+
+
 def test_a_failing_storage_leaves_one_line_and_no_log(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 

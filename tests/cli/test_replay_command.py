@@ -146,6 +146,34 @@ def test_many_files_and_folders_are_one_report(big: Path, tmp_path: Path) -> Non
     assert found["turns"] == 4
 
 
+def test_a_log_of_requests_is_paid_for_once(tmp_path: Path) -> None:
+    messages = openai(BIG)
+    requests = [{"messages": messages[:count]} for count in range(1, len(messages) + 1)]
+    log = saved(tmp_path / "log.json", [*requests, {"messages": openai("another")}, requests[-1]])
+
+    logged = facts(log)
+
+    once = facts(saved(tmp_path / "once.json", [messages, openai("another"), messages]))
+    assert logged["beginnings_left_out"] == len(messages) - 1
+    assert logged["total"] == once["total"]
+    assert once["beginnings_left_out"] == 0
+    assert f"3 conversations ({len(messages) - 1} beginnings of them left out), 6 turns" in run("replay", log).output
+
+
+def test_a_transcript_that_is_named_twice_is_paid_for_once(big: Path) -> None:
+    assert facts(big, big.parent / "." / big.name) == facts(big)
+
+
+def test_no_page_takes_the_place_of_a_message_of_a_session(tmp_path: Path) -> None:
+    session(tmp_path / "sessions", strands(BIG))
+    message = next((tmp_path / "sessions").rglob("message_0.json"))
+    before = message.read_bytes()
+
+    assert run("replay", tmp_path / "sessions", "--html", message).exit_code == 2
+    assert message.read_bytes() == before
+    assert run("replay", tmp_path / "sessions", "--html", tmp_path / "sessions" / "page.html").exit_code == 0
+
+
 def test_results_that_are_offloaded_already_are_counted(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.json", strands("short", coatcheck={}))
 
@@ -161,13 +189,14 @@ def test_a_long_list_is_cut_on_the_screen_and_whole_as_json(tmp_path: Path) -> N
 
 
 def test_names_from_recordings_are_neither_markup_nor_commands_to_the_terminal(tmp_path: Path) -> None:
-    messages = openai(BIG, name="[bold]\x1b[2J[/x]")
+    messages = openai(BIG, name="[bold]\x1b[2J[/x]\n")
 
-    ran = run("replay", saved(tmp_path / "a.json", messages))
+    ran = run("replay", saved(tmp_path / "a.json", {"id": "one\n all\r\n 99%", "messages": messages}))
 
     assert ran.exit_code == 0
     assert "\x1b[2J" not in ran.output
     assert "[bold]·[2J[/x]" in ran.output
+    assert "one  all  99%" in ran.output
 
 
 @pytest.mark.parametrize("name", ["page.html", "no/such/folder/page.html"])
@@ -218,7 +247,11 @@ def test_what_is_no_transcript_is_said_on_one_line(content: str, tmp_path: Path)
         ("missing.json",),
         ("{big}", "--threshold", "99"),
         ("{big}", "--retrievals", "-1"),
+        ("{big}", "--retrievals", "101"),
         ("{big}", "--price", "-1"),
+        ("{big}", "--price", "nan"),
+        ("{big}", "--price", "inf"),
+        ("{big}", "--price", "1", "--cached-price", "inf"),
         ("{big}", "--cached-price", "1"),
         ("{big}", "--html", "{big}"),
     ],

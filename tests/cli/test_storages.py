@@ -247,7 +247,7 @@ def test_what_was_used_while_sweeping_stays_and_is_said(folder: Path, monkeypatc
 
     ran = run("sweep", "--max-age", "30d")
 
-    assert ran.stdout == "Deleted 2 contents, 23 bytes; 1 of the entries stay, because they were used meanwhile.\n"
+    assert ran.stdout == "Deleted 2 contents, 23 bytes, but for 1 of the entries, used meanwhile.\n"
     assert run("cat", used).stdout == "used meanwhile"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import Block, Event, InvalidRequest, Kept, Offloaded, Offloader
+from coatcheck import Block, Event, InvalidRequest, Kept, Offloaded, Offloader, log_failure
 from tests.core.storages import DictStorage
 from tests.core.telemetry import BIG, SMALL, WHOSE, WORDS, Telemetry, run_through_everything
 
@@ -44,6 +44,16 @@ def test_every_listener_is_told_in_turn_also_after_one_that_raises(caplog: pytes
 def test_what_cannot_be_called_among_the_listeners_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="on_event must be a callable or a sequence of callables"):
         Offloader(on_event=[print, "print"])  # type: ignore[list-item]
+
+
+def test_a_listener_that_nobody_would_await_is_refused() -> None:
+    class Queue:
+        async def __call__(self, event: Event) -> None:
+            raise AssertionError(event)
+
+    for listener in (Queue(), Queue().__call__):
+        with pytest.raises(InvalidRequest, match="on_event must not be async"):
+            Offloader(on_event=listener)
 
 
 @pytest.mark.parametrize("block", [SMALL, BIG], ids=["kept", "offloaded"])
@@ -162,6 +172,23 @@ def test_what_a_storage_says_of_the_content_is_not_repeated(caplog: pytest.LogCa
     assert WORDS not in repr(events) + caplog.text + "".join(repr(vars(record)) for record in caplog.records)
 
 
+def test_an_adapter_logs_the_class_of_a_foreign_error_and_where_it_was_raised(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        _quote()
+    except ValueError as error:
+        log_failure(logging.getLogger("coatcheck_ours"), "it stays", error=error)
+
+    assert caplog.messages[0].startswith("it stays: ValueError\n  File ")
+    assert "in _quote\n" in caplog.text
+    assert WORDS not in caplog.text
+
+
+def test_an_adapter_logs_what_our_own_errors_say_since_they_tell_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    log_failure(logging.getLogger("coatcheck_ours"), "it stays", error=InvalidRequest("no scope: pass scope=..."))
+
+    assert caplog.messages == ["it stays: no scope: pass scope=..."]
+
+
 def test_no_event_holds_content() -> None:
     events: list[Event] = []
     run_through_everything(events.append)
@@ -169,3 +196,8 @@ def test_no_event_holds_content() -> None:
     told = [event for event in events if event.kind != "missed"]  # that one quotes what the model asked for
     assert len(told) == 11
     assert WORDS not in repr(told)
+
+
+def _quote() -> None:
+    quoted = f"cannot encode {BIG}"
+    raise ValueError(quoted)

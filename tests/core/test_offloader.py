@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import itertools
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -679,3 +681,13 @@ async def test_a_read_back_that_takes_too_long_is_stopped_with_advice(monkeypatc
         offloader.retrieve(reference, pattern="c")
     with pytest.raises(InvalidRequest, match="stopped"):
         await offloader.aretrieve(reference, pattern="c")
+
+
+def test_the_time_of_a_read_back_is_that_of_all_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    offloader = Offloader(policies={"*": Always()})
+    reference = offloader.offload((TextBlock("ab\n" * 2_000_000),), tool_name="t").references[0]
+
+    clock = SimpleNamespace(perf_counter=itertools.count(step=6.0).__next__)  # each part takes six seconds
+    monkeypatch.setattr(engine, "time", clock)
+    with pytest.raises(InvalidRequest, match="stopped after 10 seconds"):
+        offloader.retrieve(reference, pattern="c")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
+from pathlib import Path
 
 __all__ = ("main",)
 
@@ -25,6 +27,11 @@ def main() -> None:
             raise
         sys.stderr.write('coatcheck: the command line needs its extra: pip install "coatcheck[cli]"\n')
         raise SystemExit(2) from None
+    # Of a stream that the caller closed, Python has None, which no command expects.
+    nowhere = Path(os.devnull)
+    sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
+    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every terminal or pipe can write what data holds

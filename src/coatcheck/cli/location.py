@@ -37,7 +37,7 @@ def storage_at(location: str, *, may_be_new: bool = False, refresh_on_read: bool
         refresh_on_read: whether a read counts as use, where the storage minds use.
 
     Raises:
-        CannotRun: there is no such storage, or its extra is not installed.
+        CannotRun: there is no such storage, it is on another machine, or its extra is not installed.
         InvalidRequest: the URL of a bucket names none.
 
     """
@@ -55,12 +55,22 @@ def _scheme(location: str) -> str:
 
 
 def _path(location: str) -> str:
+    """Return the path that a location names.
+
+    Raises:
+        CannotRun: it is a URL of another machine, or of a relative path, which looks the same.
+
+    """
     if not _scheme(location):
         return location
     from urllib.parse import urlsplit  # noqa: PLC0415 - see _folder
     from urllib.request import url2pathname  # noqa: PLC0415
 
-    return url2pathname(urlsplit(location).path)
+    parts = urlsplit(location)
+    if parts.netloc not in {"", "localhost"}:
+        msg = f"{location} names a folder on the machine {parts.netloc!r}; give a path, or file:///a/path"
+        raise CannotRun(msg)
+    return url2pathname(parts.path)
 
 
 def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool) -> Storage:

@@ -16,13 +16,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ("complain", "iso_time", "local_time", "printable", "progress", "show", "show_bytes", "show_json")
+__all__ = ("complain", "iso_time", "local_time", "one_line", "printable", "progress", "show", "show_bytes", "show_json")
 
 
 def printable(text: str) -> str:
     """Return foreign text without what would steer a terminal; line ends stay, tabs become blanks."""
     plain = text.replace("\r\n", "\n").expandtabs(4)
     return "".join(character if character.isprintable() or character == "\n" else "·" for character in plain)
+
+
+def one_line(text: str) -> str:
+    """Return foreign text as ``printable`` does, on one line: it cannot pass for lines of ours."""
+    return printable(" ".join(text.splitlines()))
 
 
 def show(text: str) -> None:
@@ -44,7 +49,7 @@ def show_json(value: object) -> None:
 
 def complain(message: str) -> None:
     """Write a remark for people to standard error, on one line."""
-    sys.stderr.write(f"{printable(' '.join(message.splitlines()))}\n")
+    sys.stderr.write(f"{one_line(message)}\n")
 
 
 @contextmanager

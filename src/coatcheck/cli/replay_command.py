@@ -6,6 +6,7 @@ looks are in ``replay_screen`` and ``replay_page``; all are loaded when it runs,
 
 from __future__ import annotations
 
+import math
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +30,9 @@ _ANSWER_TOKENS = 2_500
 """What one read-back has at most by the library's default. The same at every threshold, because what a model needs to
 read does not depend on it."""
 
+_MOST_RETRIEVALS = 100
+"""Of each result; every one is a turn to add up, so a slip of the finger could take hours."""
+
 
 @reported
 def replay(
@@ -48,13 +52,16 @@ def replay(
             metavar="N", min=100, show_default="1000 to 20000", help="A max_result_tokens to try; repeatable."
         ),
     ] = None,
-    retrievals: Annotated[int, typer.Option(metavar="N", min=0, help="Read-backs of each offloaded result.")] = 1,
+    retrievals: Annotated[
+        int, typer.Option(metavar="N", min=0, max=_MOST_RETRIEVALS, help="Reads of each offloaded result.")
+    ] = 1,
     retrieval_tokens: Annotated[
         int, typer.Option(metavar="T", min=0, help="Tokens of each read-back.")
     ] = _ANSWER_TOKENS,
     price: Annotated[float | None, typer.Option(metavar="P", min=0, help="Of a million input tokens.")] = None,
     cached_price: Annotated[
-        float | None, typer.Option(metavar="P", min=0, help="The same, of those in the prompt cache.")
+        float | None,
+        typer.Option(metavar="P", min=0, help="The same, of those in the prompt cache."),
     ] = None,
     html: Annotated[
         Path | None,
@@ -76,10 +83,13 @@ def replay(
     from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
 
     console = Console(highlight=False, quiet=as_json)
+    if math.inf in {price, cached_price}:
+        msg = "must be finite, so that costs are"
+        raise typer.BadParameter(msg, param_hint="--price")
     if cached_price is not None and price is None:
         msg = "needs --price, what a million tokens cost that are not cached"
         raise typer.BadParameter(msg, param_hint="--cached-price")
-    if html is not None and html.resolve() in {path.resolve() for path in transcripts}:
+    if html is not None and _would_replace(html.resolve(), transcripts):
         msg = f"{html} is a transcript: the page would take its place"
         raise typer.BadParameter(msg, param_hint="--html")
     given = Assumptions(
@@ -98,6 +108,12 @@ def replay(
         show_json(report.as_json())
 
 
+def _would_replace(page: Path, transcripts: list[Path]) -> bool:
+    """Return whether the page, as an absolute path, would take the place of something that is replayed."""
+    given = {path.resolve() for path in transcripts}
+    return page in given or (page.suffix == ".json" and not given.isdisjoint(page.parents))
+
+
 def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     """Read and replay everything, showing how far it is where somebody looks.
 
@@ -105,19 +121,21 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
         CannotRun: a transcript cannot be read or replayed.
 
     """
-    from coatcheck.cli.replay_files import read_conversations  # noqa: PLC0415 - not for --help
+    from coatcheck.cli.replay_files import read_conversations, without_beginnings  # noqa: PLC0415 - not for --help
     from coatcheck.cli.replay_measure import conversation_report  # noqa: PLC0415
     from coatcheck.cli.replay_report import ReplayReport  # noqa: PLC0415
     from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
 
     counter = TiktokenCounter()
-    conversations = [conversation for path in transcripts for conversation in read_conversations(path)]
+    paths = {path.resolve(): path for path in transcripts}.values()  # one that is named twice was paid for once
+    found = [conversation for path in paths for conversation in read_conversations(path)]
+    conversations = without_beginnings(found)
     reports = []
     with progress("Replaying", len(conversations)) as advance:
         for conversation in conversations:
             reports.append(conversation_report(conversation, given, counter=counter))
             advance(1)
-    return ReplayReport(assumptions=given, conversations=tuple(reports))
+    return ReplayReport(assumptions=given, conversations=tuple(reports), beginnings=len(found) - len(conversations))
 
 
 def _write(console: Console, path: Path, text: str) -> None:

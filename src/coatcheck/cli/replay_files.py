@@ -6,6 +6,7 @@ Only finding the lists of messages belongs here, and saying where one cannot be 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from coatcheck.cli.replay_conversation import Part
 
-__all__ = ("ACCEPTED", "read_conversations")
+__all__ = ("ACCEPTED", "read_conversations", "without_beginnings")
 
 ACCEPTED = (
     f"{', '.join(FORMATS)} as JSON or JSON Lines (a conversation or a message a line), and Strands session folders"
@@ -48,6 +49,22 @@ def read_conversations(path: Path) -> list[Conversation]:
     except RecursionError:
         msg = f"{path} is nested too deeply to be a transcript. Accepted: {ACCEPTED}"
     raise CannotRun(msg)
+
+
+def without_beginnings(conversations: Sequence[Conversation]) -> list[Conversation]:
+    """Return the conversations that no other one continues.
+
+    A log of requests holds a conversation once for every call of the model, each time longer; it was paid for once.
+    """
+    begun: set[bytes] = set()
+    wholes: list[bytes] = []
+    for conversation in conversations:
+        digest = hashlib.sha256()
+        for part in conversation.parts:
+            begun.add(digest.digest())
+            digest.update(repr(part).encode("utf-8", "surrogatepass"))
+        wholes.append(digest.digest())
+    return [each for each, whole in zip(conversations, wholes, strict=True) if whole not in begun]
 
 
 def _of_folder(folder: Path) -> list[Conversation]:

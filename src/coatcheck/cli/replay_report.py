@@ -157,6 +157,9 @@ class ReplayReport:
     assumptions: Assumptions
     conversations: tuple[ConversationReport, ...]
 
+    beginnings: int = 0
+    """Conversations left out because another one continues them."""
+
     @cached_property
     def total(self) -> Row:
         """Everything."""
@@ -210,6 +213,7 @@ class ReplayReport:
                 "cached_price": given.cached_price,
                 "not_known": given.sentences(),
             },
+            "beginnings_left_out": self.beginnings,
             "turns": self.turns,
             "already_offloaded": self.already_offloaded,
             "total": _facts(self.total, given),

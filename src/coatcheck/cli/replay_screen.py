@@ -1,6 +1,6 @@
 """How a replay looks on a screen of 80 columns or more: three tables, and what a recording cannot tell.
 
-Only looks belong here. Names come from recordings, so they go through ``printable`` and are never read as markup.
+Only looks belong here. Names come from recordings, so they go through ``one_line`` and are never read as markup.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from coatcheck.cli.printing import printable
+from coatcheck.cli.printing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +51,9 @@ def show_replay(console: Console, report: ReplayReport) -> None:
 def counted(report: ReplayReport) -> str:
     """Return how much was replayed, in words."""
     already = f", {report.already_offloaded:,} of them offloaded already" if report.already_offloaded else ""
+    beginnings = f" ({_number(report.beginnings, 'beginning')} of them left out)" if report.beginnings else ""
     return (
-        f"{_number(len(report.conversations), 'conversation')}, {_number(report.turns, 'turn')},"
+        f"{_number(len(report.conversations), 'conversation')}{beginnings}, {_number(report.turns, 'turn')},"
         f" {_number(report.total.results, 'tool result')}{already}"
     )
 
@@ -106,7 +107,7 @@ def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: 
     for row in rows[:_MOST_ROWS]:
         best = row.best(given)
         table.add_row(
-            Text(_cut(printable(row.name) or NOT_A_TOOL, longest)),
+            Text(_cut(one_line(row.name) or NOT_A_TOOL, longest)),
             f"{row.at(report.shown).offloaded}/{row.results}" if row.results else "",
             f"{row.without.tokens:,}",
             *(share_text(row.saved(amount, given)) + ("*" if amount is best else " ") for amount in row.amounts),

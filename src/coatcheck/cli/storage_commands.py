@@ -73,7 +73,7 @@ def list_contents(
         for entry, row in zip(found, rows, strict=True):
             show(f"{row['reference'] or entry.key:<{_NAME_COLUMNS}} {entry.size:>15,}  {local_time(entry.modified)}")
     else:
-        complain(f"Nothing is stored {'' if all_scopes else f'in scope {scope!r} '}of {access.storage!r}.")
+        complain(f"Nothing is stored in {'' if all_scopes else f'scope {scope!r} of '}{access.storage!r}.")
 
 
 @reported
@@ -177,7 +177,7 @@ def sweep(
         show_json({"storage": repr(access.storage), **_counts(past), "deleted": deleted})
     else:
         spared = 0 if dry_run else len(past) - deleted
-        meanwhile = f"; {spared:,} of the entries stay, because they were used meanwhile" if spared else ""
+        meanwhile = f", but for {spared:,} of the entries, used meanwhile" if spared else ""
         show(f"{'Would delete' if dry_run else 'Deleted'} {_amount(past)}{meanwhile}.")
 
 

@@ -1,0 +1,30 @@
+"""What no log of ours repeats: the words of other people's exceptions, which may quote the content of a tool result."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.meta.source_tree import Module, modules
+
+WRITING_TRACEBACKS = {"coatcheck.events": 1}
+"""Calls, by module: that of a listener which raised, and which never had content."""
+
+
+def tracebacks(module: Module) -> list[int]:
+    """Return the lines of the calls that log an exception whole."""
+    return [
+        node.lineno
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and (
+            any(keyword.arg == "exc_info" for keyword in node.keywords)
+            or (isinstance(node.func, ast.Attribute) and node.func.attr in {"exception", "print_exc", "format_exc"})
+        )
+    ]
+
+
+@pytest.mark.parametrize("module", [*modules("src"), *modules("adapters")], ids=lambda module: module.name)
+def test_no_exception_is_logged_with_its_words(module: Module) -> None:
+    assert len(tracebacks(module)) == WRITING_TRACEBACKS.get(module.name, 0), "use coatcheck.log_failure"
