@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 import pytest
-import typer
 
 from coatcheck import CorruptContent, InvalidRequest, ReferenceExpired, ReferenceNotFound, StorageError
 from coatcheck.cli.failure import CannotRun, reported
@@ -33,10 +32,10 @@ def test_an_error_is_one_line_and_an_exit_code(error: Exception, code: int, caps
     def command() -> None:
         raise error
 
-    with pytest.raises(typer.Exit) as ended:
+    with pytest.raises(SystemExit) as ended:
         command()
 
-    assert ended.value.exit_code == code
+    assert ended.value.code == code
     assert capsys.readouterr() == ("", "coatcheck: what failed\n")
 
 
@@ -66,11 +65,11 @@ def test_what_cannot_be_written_is_given_up(
     with (
         (tmp_path / "output").open("w", encoding="utf-8") as output,
         mock.patch.object(sys, "stdout", output),
-        pytest.raises(typer.Exit) as ended,
+        pytest.raises(SystemExit) as ended,
     ):
         command()
 
-    assert ended.value.exit_code == code
+    assert ended.value.code == code
     assert capsys.readouterr().err == said
     assert (tmp_path / "output").read_text() == ""
 

@@ -12,8 +12,6 @@ from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
-import typer
-
 from coatcheck.cli.printing import complain
 from coatcheck.errors import CoatcheckError, CorruptContent, ReferenceNotFound
 
@@ -49,7 +47,7 @@ def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
             _end(COULD_NOT_RUN, str(error))
         except BrokenPipeError:
             _give_up_output()
-            raise typer.Exit(READER_WENT_AWAY) from None
+            raise SystemExit(READER_WENT_AWAY) from None
         except OSError as error:  # storages have errors of their own, so this is standard input or output
             _give_up_output()
             _end(COULD_NOT_RUN, f"standard input or output failed: {error.strerror}")
@@ -59,7 +57,7 @@ def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
 def _end(code: int, message: str) -> NoReturn:
     complain(f"coatcheck: {message}")
-    raise typer.Exit(code) from None
+    raise SystemExit(code) from None
 
 
 def _give_up_output() -> None:
