@@ -185,7 +185,9 @@ class Recorder:
         for listener in self._listeners:
             try:
                 listener(event)
-            except Exception:  # noqa: PERF203 - one that fails must not keep the event from the others
+            except Exception as error:  # noqa: PERF203 - one that fails must not keep the event from the others
+                # What was being handled meanwhile may quote a model: no listener ever got it, and no log does.
+                error.__suppress_context__ = True
                 logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
                 self.count(failed=1)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import Block, Event, InvalidRequest, Kept, Offloaded, Offloader, log_failure
+from coatcheck import Block, Event, InvalidRequest, Kept, Offloaded, Offloader, ReferenceNotFound, log_failure
 from tests.core.storages import DictStorage
 from tests.core.telemetry import BIG, SMALL, WHOSE, WORDS, Telemetry, run_through_everything
 
@@ -39,6 +39,19 @@ def test_every_listener_is_told_in_turn_also_after_one_that_raises(caplog: pytes
     [record] = caplog.records
     assert vars(record)["coatcheck.outcome"] == "offloaded"
     assert "metrics are down" in caplog.text
+
+
+def test_what_a_model_made_up_is_not_logged_where_a_listener_raises(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_: Event) -> None:
+        msg = "metrics are down"
+        raise RuntimeError(msg)
+
+    offloader = Offloader(on_event=broken)
+    with pytest.raises(ReferenceNotFound):
+        offloader.retrieve("made-up-by-a-model-0123456789abcdef-0123")
+
+    assert "metrics are down" in caplog.text
+    assert "made-up" not in caplog.text
 
 
 def test_what_cannot_be_called_among_the_listeners_is_refused() -> None:
