@@ -33,7 +33,7 @@ ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
 
 
 def is_installed(part: str) -> bool:
-    """Return whether everything is here that the blocks of a part import; storages have agents with no model of theirs."""
+    """Return whether everything is here that the blocks of a part import."""
     return all(find_spec(name) is not None for name in (part, *NEEDED_BESIDE.get(part, ())))
 
 
