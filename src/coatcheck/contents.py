@@ -15,6 +15,7 @@ from coatcheck.errors import CoatcheckError, CorruptContent, ReferenceExpired, R
 from coatcheck.execution import Steps, beside
 from coatcheck.notice import miss
 from coatcheck.reading import Encoded, Part, Source
+from coatcheck.reading.index import INDEX_THRESHOLD
 from coatcheck.references import (
     MAX_STORAGE_REFERENCE_LENGTH,
     Reference,
@@ -162,8 +163,9 @@ class Contents:
         return Saved(reference=reference, path=None)
 
     def missing(self, references: Sequence[Reference], scope: str) -> Steps[bool]:
-        """Return whether a bounded storage pushed out one block of a result to make room for another."""
-        if len(references) < 2 or not self._storage.reads_ranges:  # noqa: PLR2004 - one block pushes out no other
+        """Return whether a bounded storage pushed out one entry of a result to make room for another."""
+        is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD
+        if is_one_entry or not self._storage.reads_ranges:
             return False
         for reference in references:
             found = yield self._storage.load_range(self._key(reference.id, scope), start=0, length=0)
@@ -218,7 +220,13 @@ class Contents:
         if not self._storage.reads_ranges:
             return found.stored.content[wanted.start : wanted.start + wanted.length]
         answer = yield self._storage.load_range(found.key, start=wanted.start, length=wanted.length)
-        return self._entry(answer, found.reference, scope).content
+        entry = self._entry(answer, found.reference, scope)
+        if len(entry.content) < min(wanted.length, found.stored.size - wanted.start):
+            msg = f"the content under {found.key!r} ends before the {found.stored.size:,} bytes that were saved there"
+            raise CorruptContent(msg)
+        if len(entry.content) == found.stored.size:  # a part that is all of it can be checked
+            self._verify(entry, found.key)
+        return entry.content
 
     def index(self, found: Found) -> Steps[bytes | None]:
         """Return the stored index of the lines of a text, or None if there is none."""

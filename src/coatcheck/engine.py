@@ -222,9 +222,6 @@ class Engine:
                 return self._not_stored(call, measure, decision, items=[*items, *rest], error=saved)
             items.append(saved)
         references = tuple(item.reference for item in items if item.reference is not None)
-        if (yield from self._contents.missing(references, call.scope)):
-            error = StorageError("the storage is too small for all blocks of this result")
-            return self._not_stored(call, measure, decision, items=items, error=error)
         build = partial(
             build_placeholder,
             items,
@@ -241,6 +238,9 @@ class Engine:
                 return self._not_stored(call, measure, decision, items=items, error=index)
             references = (*references, index)
             placeholder = build(index=index)
+        if (yield from self._contents.missing(references, call.scope)):
+            error = StorageError("the storage is too small for all of this result")
+            return self._not_stored(call, measure, decision, items=items, error=error)
         if placeholder is None or (decision.limit is not None and not measure.local_exceeds(placeholder.tokens)):
             return self._keep(call, Keep(reason="would not shrink"))
         tokens = measure.estimate(exact_up_to=decision.exact_up_to)

@@ -13,10 +13,11 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -42,6 +43,14 @@ lock; sixteen keep a storage busy without flooding it."""
 TIME_LIMIT_SECONDS = 30.0
 """How long one call to a storage that is async or not local may take before it counts as failed. In the sync shell only
 what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
+
+CLEAN_UP_SECONDS = 1.0
+"""How long a call that was given up may take to end. After that it is left alone; Python itself still waits for its
+thread, if it has one, when the process ends."""
+
+
+class BackendCancelled(Exception):
+    """A backend ended as if it had been cancelled. Not ``CancelledError``: that would cancel the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +118,13 @@ async def _on(executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Resul
 
 
 async def _off_loop(effect: Effect) -> object:
-    """Make a call that may take long."""
+    """Make a call that may take long; return what it returns, or the error it raises."""
+    call = partial(_guarded, effect, effect.call)  # a StopIteration cannot be raised into a future
     if effect.owner is not None:
-        return await _on(_executors.network(effect.owner), effect.call)
+        return await _on(_executors.network(effect.owner), call)
     alone = ThreadPoolExecutor(1, thread_name_prefix="coatcheck-policy")
     try:
-        return await _on(alone, effect.call)
+        return await _on(alone, call)
     finally:
         alone.shutdown(wait=False)
 
@@ -165,8 +175,36 @@ async def _aperform(effect: Effect) -> object:
     return answer
 
 
-async def _in_time(awaitable: Awaitable[object]) -> object:
-    return await asyncio.wait_for(awaitable, TIME_LIMIT_SECONDS)
+async def _in_time(awaitable: Awaitable[Result]) -> Result:
+    """Await a backend, at most the time limit.
+
+    Not ``asyncio.wait_for``: it waits for ever on what catches its cancellation, and a backend that was cancelled by
+    its own client would look as if the agent had been.
+
+    Raises:
+        BackendCancelled: the backend was cancelled, and not by us.
+        TimeoutError: the one of ``asyncio``; the time is over.
+
+    """
+    task = asyncio.ensure_future(awaitable)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=TIME_LIMIT_SECONDS)
+    finally:
+        if not task.done():
+            task.cancel()
+            task.add_done_callback(_forget)
+            await asyncio.wait({task}, timeout=CLEAN_UP_SECONDS)
+    if not done:
+        raise asyncio.TimeoutError
+    if task.cancelled():
+        raise BackendCancelled
+    return task.result()
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    """Take the error of a call that was given up, so that nobody is told that nobody asked for it."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _guarded(effect: Effect, call: Callable[[], object]) -> object:
@@ -233,19 +271,44 @@ class _BackgroundLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def result_of(self, awaitable: Awaitable[Result]) -> Result:
-        """Run ``awaitable`` to its end, at most the time limit."""
+        """Run ``awaitable`` to its end, at most the time limit.
 
-        async def bounded() -> Result:
-            return await asyncio.wait_for(awaitable, TIME_LIMIT_SECONDS)
+        A storage that blocks the loop instead of awaiting keeps it from looking at the time. Its loop is left to it
+        then, and the next call, of whichever storage, gets a new one.
+        """
+        loop = self._running()
+        future = asyncio.run_coroutine_threadsafe(_in_time(awaitable), loop)
+        try:
+            return future.result(TIME_LIMIT_SECONDS + 2 * CLEAN_UP_SECONDS)
+        except FutureTimeoutError:
+            if not future.done():
+                self._leave(loop)
+            raise
 
-        return self._submit(bounded()).result()
-
-    def _submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
+    def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="coatcheck-loop", daemon=True).start()
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+                loop = asyncio.new_event_loop()
+                try:
+                    threading.Thread(target=_serve, args=(loop,), name="coatcheck-loop", daemon=True).start()
+                except RuntimeError:  # no more threads: what nobody serves would be waited for in vain
+                    loop.close()
+                    raise
+                self._loop = loop
+            return self._loop
+
+    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            if self._loop is loop:
+                self._loop = None
+                loop.call_soon_threadsafe(loop.stop)
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
 
 
 _executors = _Executors()

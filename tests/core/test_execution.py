@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import subprocess
@@ -315,3 +316,118 @@ def test_a_forked_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_hel
     )
 
     assert done.stdout.strip() == "0", done.stderr
+
+
+# Backends that do not behave.
+
+
+class CancelledStorage(AsyncDictStorage):
+    """Ends as a client does whose own task was cancelled."""
+
+    async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        raise asyncio.CancelledError
+
+
+class StoppingStorage(DictStorage):
+    """Lets the end of an iterator out, which no future can carry."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        raise StopIteration
+
+
+class StubbornStorage(AsyncDictStorage):
+    """Does not let itself be cancelled before ``released``."""
+
+    def __init__(self, released: threading.Event) -> None:
+        super().__init__()
+        self._released = released
+
+    async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        while not self._released.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+
+
+class BlockingStorage(AsyncDictStorage):
+    """Blocks the loop that it runs on."""
+
+    def __init__(self, released: threading.Event) -> None:
+        super().__init__()
+        self._released = released
+
+    async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        self._released.wait(PATIENCE)
+
+
+@pytest.mark.parametrize("storage", [CancelledStorage(), StoppingStorage()], ids=["cancelled", "StopIteration"])
+async def test_what_no_future_carries_is_a_failure_of_the_storage_too(storage: Any) -> None:  # noqa: ANN401
+    offloader = _offloader(storage)
+    [outcome] = await _in_patience(offloader)
+
+    assert [outcome, offloader.offload([BIG], tool_name="t")] == [Kept(blocks=(BIG,), reason="storage failed")] * 2
+
+
+async def test_a_call_that_does_not_let_itself_be_cancelled_is_left_alone(
+    released: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(execution, "CLEAN_UP_SECONDS", 0.01)
+    [outcome] = await _in_patience(_offloader(StubbornStorage(released)))
+    was_left = not released.is_set()
+    released.set()
+
+    assert was_left
+    assert isinstance(outcome, Kept)
+
+
+async def test_an_agent_that_is_cancelled_cancels_the_call_it_waits_for() -> None:
+    ended = asyncio.Event()
+    begun = asyncio.Event()
+
+    class Waiting(AsyncDictStorage):
+        async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+    agent = asyncio.ensure_future(_offloader(Waiting()).aoffload([BIG], tool_name="t"))
+    await asyncio.wait_for(begun.wait(), PATIENCE)
+    agent.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await agent
+
+    assert ended.is_set()
+
+
+def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a_new_one(
+    released: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(execution, "CLEAN_UP_SECONDS", 0.01)
+    monkeypatch.setattr(execution, "_background_loop", execution._BackgroundLoop())
+    blocked = _offloader(BlockingStorage(released)).offload([BIG], tool_name="t")
+    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", PATIENCE)
+    healthy = _offloader(AsyncDictStorage()).offload([BIG], tool_name="t")
+    was_blocked = not released.is_set()
+    released.set()
+
+    assert was_blocked
+    assert isinstance(blocked, Kept)
+    assert isinstance(healthy, Offloaded)
+
+
+def test_a_loop_whose_thread_could_not_start_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops = execution._BackgroundLoop()
+    with monkeypatch.context() as full:
+
+        def refuse(_: threading.Thread) -> None:
+            msg = "can't start new thread"
+            raise RuntimeError(msg)
+
+        full.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start"):
+            loops._running()
+
+    assert loops.result_of(asyncio.sleep(0, "answer")) == "answer"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import (
+    ByteCounter,
     CorruptContent,
     FileStorage,
     Offloaded,
@@ -371,6 +372,33 @@ def test_a_content_without_its_end_is_written_again(storage: FileStorage, entry:
     save(storage, entry)
 
     check_holds(storage, entry, "after a damaged file was saved again")
+
+
+@pytest.mark.parametrize("size", [20_000, 2_000_000])
+def test_a_content_with_a_flipped_bit_is_written_again(tmp_path: Path, size: int) -> None:
+    offloader = Offloader(FileStorage(tmp_path), token_counter=ByteCounter())
+    block = TextBlock("x" * size)
+    reference = str(offloader.offload([block], tool_name="t").references[0])
+    (path,) = tmp_path.glob("v1/*/*.txt")
+    path.write_bytes(b"y" + path.read_bytes()[1:])
+
+    assert isinstance(offloader.offload([block], tool_name="t"), Offloaded)
+
+    assert offloader.load(reference).text == block.text
+
+
+def test_a_model_that_reads_all_of_a_damaged_text_is_told(tmp_path: Path) -> None:
+    offloader = Offloader(FileStorage(tmp_path), token_counter=ByteCounter(), max_retrieval_tokens=50_000)
+    reference = str(offloader.offload([TextBlock("x" * 20_000)], tool_name="t").references[0])
+    (path,) = tmp_path.glob("v1/*/*.txt")
+    whole = path.read_bytes()
+
+    path.write_bytes(b"y" + whole[1:])
+    with pytest.raises(CorruptContent, match="SHA-256 differs"):
+        offloader.retrieve(reference)
+    path.write_bytes(whole[:-1])
+    with pytest.raises(CorruptContent, match="ends before"):
+        offloader.retrieve(reference)
 
 
 def test_a_content_that_vanished_is_none_and_can_be_saved_again(storage: FileStorage, entry: Entry) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from coatcheck import FileStorage
-from coatcheck.testing.storage import check_holds
+from coatcheck import FileStorage, StorageError
+from coatcheck.storage import folder
+from coatcheck.testing.samples import make_entry
+from coatcheck.testing.storage import check_holds, save
 from tests.storage.writing import entry_of, write_and_read
 
 ENTRIES = 150
@@ -64,3 +67,22 @@ def test_a_killed_writer_leaves_whole_entries_only(tmp_path: Path, kill: int) ->
     unfinished = entry_of(len(acknowledged), size=SIZE)
     storage.save(unfinished.key, unfinished.content, content_type=unfinished.content_type, metadata=unfinished.metadata)
     check_holds(storage, unfinished, "after the save that the kill broke off was made again")
+
+
+def test_a_process_that_was_stopped_while_it_held_the_lock_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "LOCK_SECONDS", 0.01)
+    storage = FileStorage(tmp_path)
+    entry = make_entry(b"content")
+    save(storage, entry)
+    holding = os.open(storage.local_path(entry.key, content_type="text/plain").parent, os.O_RDONLY)
+    try:
+        fcntl.flock(holding, fcntl.LOCK_EX)
+        with pytest.raises(StorageError, match="another process keeps it locked"):
+            save(storage, entry)
+        assert storage.load(entry.key) is not None, "reading needs no lock"
+    finally:
+        os.close(holding)
+
+    save(storage, entry)

@@ -13,6 +13,7 @@ from coatcheck import (
     ByteCounter,
     InMemoryStorage,
     InvalidRequest,
+    Kept,
     Offloader,
     ReferenceExpired,
     Storage,
@@ -192,6 +193,24 @@ def test_what_was_pushed_out_has_expired() -> None:
     assert offloader.load(second).text == "b" * 20_000
     with pytest.raises(ReferenceExpired):
         offloader.load(first)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "limits"),
+    [
+        ([TextBlock("row\n" * 300_000)], {"max_entries": 1}),
+        ([TextBlock("row\n" * 300_000)], {"max_bytes": 1_200_100}),
+        ([TextBlock(f"{number} " + "word " * 400) for number in range(40)], {"max_entries": 40}),
+    ],
+    ids=["the line index, by count", "the line index, by bytes", "the list of references"],
+)
+def test_what_is_saved_beside_a_result_never_pushes_it_out(blocks: list[TextBlock], limits: dict[str, int]) -> None:
+    offloader = Offloader(InMemoryStorage(**limits), token_counter=ByteCounter(), max_inline_tokens=2_000_000)
+
+    outcome = offloader.offload(blocks, tool_name="t")
+
+    assert isinstance(outcome, Kept)
+    assert outcome.reason == "storage failed"
 
 
 def test_it_says_how_large_it_may_be() -> None:

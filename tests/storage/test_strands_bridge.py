@@ -227,3 +227,21 @@ def test_the_notes_of_a_storage_are_no_content(reference: str) -> None:
     shelf.held[reference] = b"the references of everybody", "application/json"
 
     assert settle(StrandsOffloaderStorageBridge(shelf).load(reference)) is None
+
+
+def test_a_damaged_entry_hides_no_other_is_deleted_with_its_scope_and_can_be_saved_again() -> None:
+    unified = Unified()
+    bridge = StrandsStorageBridge(unified)
+    damaged, well = make_entry(b"damaged"), make_entry(b"well")
+    for entry in (damaged, well):
+        save(bridge, entry)
+    unified.held[f"offloader/{damaged.key}"] = b"no frame"
+
+    assert {listed.key for listed in settle(bridge.entries(""))} == {damaged.key, well.key}
+    save(bridge, damaged)
+    found = settle(bridge.load(damaged.key))
+    assert found is not None
+    assert found.content == damaged.content
+    unified.held[f"offloader/{damaged.key}"] = b"no frame"
+    assert Offloader(bridge).delete_scope("contract") == 2
+    assert unified.held == {}

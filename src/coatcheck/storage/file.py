@@ -110,7 +110,7 @@ class FileStorage:
         """
         scope, digest = _split(key)
         with self._failing_as_storage_error(f"save {len(content):,} bytes"):
-            if self._refreshed(scope, digest, metadata):
+            if self._refreshed(scope, digest, content, metadata):
                 return
             with self._written(scope, content) as (folder, temporary):
                 self._name(folder, temporary, digest, size=len(content), content_type=content_type, metadata=metadata)
@@ -211,18 +211,21 @@ class FileStorage:
                 folder = folder.open(name)
         return folder
 
-    def _refreshed(self, scope: str, digest: str, metadata: Mapping[str, str]) -> bool:
-        """Refresh the time of an entry that is there, whole and the same; return whether it is."""
+    def _refreshed(self, scope: str, digest: str, content: bytes, metadata: Mapping[str, str]) -> bool:
+        """Refresh the time of an entry that is there with this very content; return whether it is."""
         try:
             folder = self._open(_VERSION, scope)
         except FileNotFoundError:
             return False
         with folder:
             with folder.locked():
-                refreshed = _refresh(folder, digest, metadata)
-            if refreshed:
-                self._sync(folder)
-        return refreshed
+                name = _content_name(folder, digest, metadata)
+                # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
+                if name is None or folder.read(name) != content:
+                    return False
+                folder.touch(name)
+            self._sync(folder)
+        return True
 
     @contextmanager
     def _written(self, scope: str, content: bytes) -> Iterator[tuple[Folder, str]]:
@@ -261,9 +264,9 @@ class FileStorage:
         described = folder.write(orjson.dumps(description), fsync=self._fsync)
         try:
             with folder.locked():
-                if not _refresh(folder, digest, metadata):  # another writer may have been quicker
-                    folder.rename(described, digest + _ENTRY_SUFFIX)
-                    folder.rename(temporary, digest + _extension(content_type))
+                _content_name(folder, digest, metadata)  # another writer may have been quicker, with other content
+                folder.rename(described, digest + _ENTRY_SUFFIX)
+                folder.rename(temporary, digest + _extension(content_type))
         finally:
             folder.remove(described)
         self._sync(folder)
@@ -366,8 +369,8 @@ def _describe(folder: Folder, digest: str) -> _Description | None:
         raise CorruptContent(msg) from error
 
 
-def _refresh(folder: Folder, digest: str, metadata: Mapping[str, str]) -> bool:
-    """Refresh the time of an entry that is there, whole and the same; return whether it is. The folder is locked.
+def _content_name(folder: Folder, digest: str, metadata: Mapping[str, str]) -> str | None:
+    """Return the name of the content of an entry that is there in full length. The folder is locked.
 
     Raises:
         StorageError: another content has this name.
@@ -378,15 +381,14 @@ def _refresh(folder: Folder, digest: str, metadata: Mapping[str, str]) -> bool:
     except CorruptContent:  # a power cut can leave it empty; what is saved now replaces it
         existing = None
     if existing is None:
-        return False
+        return None
     # Under its own type: other content that meets it here may have another, and hence another file name.
     name = digest + _extension(existing["content_type"])
     status = folder.status(name)
     if status is None or status.st_size != existing["size"]:
-        return False
+        return None
     refuse_other_content(f"{folder.path.name}/{digest}", existing["metadata"], metadata)
-    folder.touch(name)
-    return True
+    return name
 
 
 def _content_names(folder: Folder, digest: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -31,6 +32,12 @@ __all__ = ("Folder", "make_folders")
 
 _CHUNK_BYTES = 1 << 20
 """Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
+
+LOCK_SECONDS = 10.0
+"""How long to wait for a lock, which its owner needs for milliseconds. ``flock`` alone would wait for ever."""
+
+LOCK_PAUSE_SECONDS = 0.001
+"""Between two looks at a lock."""
 
 # Most do not exist on Windows, where a planted symbolic link needs rights that make it moot.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -178,24 +185,43 @@ class Folder:
         """Keep all other threads and processes out that lock this folder, where the file system has locks.
 
         The lock is of what is open and ends with the process, however that ends, so nothing is left to clean up.
+
+        Raises:
+            TimeoutError: another process held it for 10 seconds, as one does that was stopped in the middle of a save.
+
         """
         if self._descriptor is None or fcntl is None:
             yield
             return
-        # Some network file systems lock no folders; a save and a sweep in the same instant are then not told apart.
-        with suppress(OSError):
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        self._lock(self._descriptor)
         try:
             yield
         finally:
             with suppress(OSError):
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
 
+    def _lock(self, descriptor: int) -> None:
+        given_up = time.monotonic() + LOCK_SECONDS
+        while not _takes_lock(descriptor):
+            if time.monotonic() > given_up:
+                raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(self.path))
+            time.sleep(LOCK_PAUSE_SECONDS)
+
     def _at(self, name: str) -> str:
         return name if self._descriptor is not None else str(self.path / name)
 
     def _no_file(self, name: str) -> CorruptContent:
         return CorruptContent(f"{str(self.path / name)!r} is not a file but a link, a folder or a device")
+
+
+def _takes_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # some network file systems lock no folders: a save beside a sweep is not told apart there
+    return True
 
 
 def make_folders(root: Path, names: tuple[str, ...], *, fsync: bool) -> None:

@@ -10,7 +10,7 @@ LangGraph's ``BaseStore`` will do.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from coatcheck.errors import CoatcheckError, CorruptContent, InvalidRequest, StorageError
@@ -104,9 +104,10 @@ class LangGraphStoreBridge:
         if len(content) > LARGEST_CONTENT:
             msg = f"content of {len(content):,} bytes is larger than a LangGraph store takes, {LARGEST_CONTENT:,} bytes"
             raise StorageError(msg)
-        existing = self.load(key)
-        if existing is not None:
-            refuse_other_content(key, existing.metadata, metadata)
+        with suppress(CorruptContent):  # what is saved now replaces what is damaged
+            existing = self.load(key)
+            if existing is not None:
+                refuse_other_content(key, existing.metadata, metadata)
         value = {
             "content": b64encode(content).decode("ascii"),
             "content_type": content_type,

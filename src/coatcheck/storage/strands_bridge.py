@@ -11,8 +11,10 @@ import inspect
 import re
 import time
 from collections.abc import Awaitable, Generator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
+from coatcheck.errors import CorruptContent
 from coatcheck.references import is_storage_key, require_storage_key
 from coatcheck.storage.frame import framed, unframed
 from coatcheck.storage.memory import refuse_other_content
@@ -112,13 +114,16 @@ class StrandsStorageBridge:
         return self._storage.delete(self._name(key))
 
     def entries(self, prefix: str) -> MaybeAwaitable[Iterable[Listed]]:
-        """Return the entries whose key starts with ``prefix``; what others wrote beside them is no entry."""
+        """Return the entries whose key starts with ``prefix``, damaged ones too, as if they were as old as can be."""
         return _driven(self._entries(prefix))
 
     def _save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Calls[None]:
         name = self._name(key)
         found = yield self._storage.read(name)
-        existing = None if found is None else unframed(found, name)[0].metadata
+        existing = None
+        if found is not None:
+            with suppress(CorruptContent):  # what is saved now replaces what is damaged
+                existing = unframed(found, name)[0].metadata
         if existing is not None:
             refuse_other_content(key, existing, metadata)
         described = self.described(metadata, existing)
@@ -138,8 +143,7 @@ class StrandsStorageBridge:
             key = name.removeprefix(self._prefix)
             frame = (yield self._storage.read(name)) if is_storage_key(key) else None
             if frame is not None:
-                entry, saved = unframed(frame, name)
-                found.append(Listed(key=key, size=entry.size, modified=saved))
+                found.append(_listed(key, frame))
         return found
 
     def _name(self, key: str) -> str:
@@ -171,6 +175,14 @@ class StrandsOffloaderStorageBridge:
         except KeyError:
             return None
         return Stored(content=content, content_type=content_type, metadata={}, size=len(content))
+
+
+def _listed(key: str, frame: bytes) -> Listed:
+    try:
+        entry, saved = unframed(frame, key)
+    except CorruptContent:
+        return Listed(key=key, size=len(frame), modified=0.0)
+    return Listed(key=key, size=entry.size, modified=saved)
 
 
 def _driven(calls: Calls[Result]) -> MaybeAwaitable[Result]:

@@ -211,8 +211,12 @@ def test_a_damaged_entry_is_corrupt_content(store: InMemoryStore, entry: Entry, 
     scope, _, digest = entry.key.partition("/")
     store.put(("coatcheck", "v1", scope), digest, value)
 
+    bridge = LangGraphStoreBridge(store)
     with pytest.raises(CorruptContent, match="damaged"):
-        LangGraphStoreBridge(store).load(entry.key)
+        bridge.load(entry.key)
+
+    save(bridge, entry)
+    check_holds(bridge, entry, "after what was damaged was saved again")
 
 
 def test_a_store_that_fails_is_a_storage_error_with_its_cause(tmp_path: Path, entry: Entry) -> None:
