@@ -33,6 +33,10 @@ _PIECE_CHARACTERS = 2_048
 _TOKENS_OF_A_CUT = 8
 """More than a cut ever adds: what it parts is one word, which takes a few tokens in one piece or in two."""
 
+_TRIES_OF_A_STEP = 8
+"""A slice that still has too many tokens loses one character a try, and after so many tries twice as many: of a long
+rule of dashes one by one would be hundreds of counts."""
+
 _CHARACTERS_THAT_EXCEED = 8
 """Characters per token from which on it pays to look at the beginning first. Nearly all text has fewer."""
 
@@ -213,8 +217,10 @@ class TiktokenCounter(TokenCounter):
             cut += len(window)
         cut = boundary_before(text, cut)
         # A prefix can take more tokens alone than as a part: the merge across its end is gone.
+        tries = 0
         while cut and self.exceeds(text[:cut], limit):
-            cut = boundary_before(text, cut - 1)
+            cut = boundary_before(text, max(0, cut - (1 << tries // _TRIES_OF_A_STEP)))
+            tries += 1
         return text[:cut]
 
     def tail(self, text: str, limit: int) -> str:
@@ -231,8 +237,10 @@ class TiktokenCounter(TokenCounter):
             left -= len(tokens)
             start -= len(window)
         start = boundary_after(text, start)
+        tries = 0
         while start < len(text) and self.exceeds(text[start:], limit):
-            start = boundary_after(text, start + 1)
+            start = boundary_after(text, min(len(text), start + (1 << tries // _TRIES_OF_A_STEP)))
+            tries += 1
         return text[start:]
 
     def _characters(self, tokens: list[int]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from coatcheck import ByteCounter, TiktokenCounter, TokenCounter
 from coatcheck.blocks import JsonValue, json_text, to_valid_unicode
 from coatcheck.preview import Previewed, preview
+from coatcheck.preview.names import names_in
 from coatcheck.preview.text import preview_text
 from tests.core.strategies import json_values, long_texts
 
@@ -125,6 +127,37 @@ def test_the_names_in_what_is_not_shown_are_terms_to_search_for() -> None:
     hidden = "\n".join(code.split("\n")[first - 1 : last])
     assert len(gap[3].split()) > 10
     assert all(f"{name}(" in hidden and f"{name}(" not in code[: code.index(hidden)] for name in gap[3].split())
+
+
+def test_a_name_that_the_end_of_the_gap_parts_is_no_name() -> None:
+    text = "x" * 40 + " order_17 order_18000"
+    names = names_in(text, TIKTOKEN, start=0, end=len(text) - 3, shown="", budget=50, numbered=False)
+
+    assert names == "order_17"
+
+
+def test_names_are_looked_for_in_linear_time() -> None:
+    text = ("a" + "/" * 19_000 + "\n") * 2
+    started = time.process_time()
+    names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=50, numbered=False)
+
+    assert time.process_time() - started < 0.1  # 0.5 s, were every pair of signs tried
+
+
+def test_a_slice_of_a_long_rule_is_found_in_few_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = "z" + "-" * 50_000
+    counted: list[int] = []
+    exceeds = TiktokenCounter.exceeds
+
+    def counting(counter: TiktokenCounter, text: str, limit: int) -> bool:
+        counted.append(len(text))
+        return exceeds(counter, text, limit)
+
+    monkeypatch.setattr(TiktokenCounter, "exceeds", counting)
+    slices = [TIKTOKEN.head(rule, 130), TIKTOKEN.tail(rule[::-1], 130)]
+
+    assert all(128 <= TIKTOKEN.count(part) <= 130 for part in slices)
+    assert len(counted) < 100  # 156 if the slices lost one character at a time
 
 
 def test_numbered_lines_are_shown_from_their_beginning_and_names_with_their_numbers() -> None:

@@ -109,3 +109,26 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
 def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
     with pytest.raises(_NotRead):
         _read(json.dumps({"orders": RECORDS})[:-1] + "]")
+
+
+def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() -> None:
+    opened: list[JsonValue] = [{"id": number, "state": "open for business"} for number in range(20_000)]
+    closed: list[JsonValue] = [{"id": number, "state": "closed"} for number in range(20_000)]
+    text = json.dumps({"open": opened, "count": 2, "closed": closed, "next": None})
+    shown = preview(_content(text.ljust(1_000_001)), TIKTOKEN, budget=300)
+    gap = re.search(r"\[… characters ([\d,]+)-([\d,]+) of", shown)
+
+    assert gap is not None
+    first, last = (int(number.replace(",", "")) for number in gap.groups())
+    assert "closed" not in shown
+    assert "open for business" not in text[last:]
+    assert text[first - 1] == "}"
+    assert text[last + 1] == "]"
+    assert shown.endswith("next: null")
+
+
+def test_lines_that_hold_a_list_each_are_not_one_large_list() -> None:
+    text = "".join(f"{json.dumps(['x' * 2_000, 'y' * 2_000, number])}\n" for number in range(300))
+    shown = preview(_content(text[:-1]), TIKTOKEN, budget=300)
+
+    assert shown.startswith("JSON Lines of 300 lists")

@@ -1,7 +1,8 @@
 """Large JSON: the records at both ends of its list, read without reading what is between them.
 
 For a list of records, or an object with one such list among small members. How many records there are is not known
-without reading all, so the gap is named in characters, which ``offset`` reads on from.
+without reading all, so the gap is named in characters, which ``offset`` reads on from. Where an object may have a
+second list, the records at its end may be that one's, and only those at its head are shown.
 """
 
 from __future__ import annotations
@@ -30,13 +31,22 @@ _MOST_TRIES = 8
 _LEAST_RECORDS = 2
 _MOST_MEMBERS = 40
 _LONGEST_MEMBER = 300
+_MOST_SEARCHED = 30_000_000
+"""Characters between both ends of an object that are searched for another member, up to 8 ms for each million."""
+
+_ANOTHER_MEMBER = re.compile(r'\][ \t\r\n]*,[ \t\r\n]*"')
+"""Stands where a list ends and another member follows: outside the list, inside a record or in a text."""
+
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The members before the list, its first and last records, and the members behind it."""
+    """The members before the list, its first records, and of the last list in the text the last ones, and what follows.
+
+    Both lists are one, unless an object has several: see ``_is_one_list``.
+    """
 
     before: dict[str, JsonValue] = field(default_factory=dict)
     name: str | None = None
@@ -56,18 +66,19 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
         ends = _read(text)
     except _NotRead:
         return None
-    items = [*ends.first, *ends.last]
+    is_one_list = _is_one_list(text, ends)
+    items = [*ends.first, *ends.last] if is_one_list else ends.first
+    total = len(items) + 1 if is_one_list else len(text)  # more than there are: none stands at the end
     known = {position + (position >= len(ends.first)): item for position, item in enumerate(items)}
 
     def gap(first: int, last: int) -> str:
         start = known[first - 1][1] if first else items[0][0]
-        end = known[last + 1][0] if last + 1 in known else items[-1][1]
+        end = known[last + 1][0] if last + 1 in known else ends.last[-1][1]
         return f"characters {start:,}-{end - 1:,} of {len(text):,}"
 
     noun = "objects" if all(isinstance(item[2], dict) for item in items) else "items"
-    records = Records(
-        what=f"list of {noun}", items={at: item[2] for at, item in known.items()}, total=len(items) + 1, gap=gap
-    )
+    values = {position: item[2] for position, item in known.items()}
+    records = Records(what=f"list of {noun}", items=values, total=total, gap=gap)
     head = [f"object with {len(text):,} characters", *_members(ends.before)] if ends.name is not None else []
     tail = _members(ends.after)
     room = budget - counter.count("\n".join((*head, ends.name or "", *tail)))
@@ -78,11 +89,17 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
         if ends.name is not None:
             rows = [f"{key_of(ends.name)}: {rows[0]}", *(f"  {row}" for row in rows[1:])]
         shown = "\n".join((*head, *rows, *tail))
-        over = counter.count(shown) - budget
-        if over <= 0:
+        cost = counter.count(shown)
+        if cost <= budget:
             return shown
-        room -= over
+        room = room * budget // cost  # indents cost, too
     return None
+
+
+def _is_one_list(text: str, ends: _Ends) -> bool:
+    """Return whether the last records certainly stand in the list of the first ones."""
+    start, end = ends.first[-1][1], ends.last[0][0]
+    return ends.name is None or (end - start <= _MOST_SEARCHED and _ANOTHER_MEMBER.search(text, start, end) is None)
 
 
 def _members(members: dict[str, JsonValue]) -> list[str]:
@@ -99,7 +116,7 @@ def _read(text: str) -> _Ends:
     if head[at : at + 1] != "[":
         raise _NotRead
     first, at = _items(head, at + 1)
-    if len(first) < _LEAST_RECORDS:
+    if len(first) < _LEAST_RECORDS or head[at - 1] == "]":  # a list that ends here is not the large one
         raise _NotRead
     tail = text[base:]
     # What stands between two records at the end as it does at the head, blanks and all, may part records there.

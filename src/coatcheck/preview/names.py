@@ -17,7 +17,10 @@ _SHORTEST, _LONGEST = 3, 60
 _DENSE = 0.6
 """Of the characters: what is names to a larger part is no shorter for leaving out the rest."""
 
-_NAME = r"(?<![\w./~@:+-])(?:[A-Za-z_./~][\w./~@:+-]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_])"
+_NAME = r"(?<![\w./~@:+-])(?:[A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_])"
+"""Before the first sign that words do not have, none may stand: one way to read it, so in linear time."""
+
+_GOES_ON = re.compile(r"[\w./~@:+-]", re.ASCII)
 _NUMBER = r"^[ \t]*(\d+)(?=[:|\t])"
 _NAMES = re.compile(_NAME, re.ASCII)
 _NUMBERS_AND_NAMES = re.compile(f"{_NUMBER}|{_NAME}", re.ASCII | re.MULTILINE)
@@ -39,7 +42,10 @@ def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: s
     known: set[str] = set()
     number: str | None = None
     last = start
-    for match in (_NUMBERS_AND_NAMES if numbered else _NAMES).finditer(text, start, min(end, start + _LOOKED_AT)):
+    stop = min(end, start + _LOOKED_AT)
+    for match in (_NUMBERS_AND_NAMES if numbered else _NAMES).finditer(text, start, stop):
+        if match.end() == stop and _GOES_ON.match(text, stop):
+            break  # the beginning of a longer one
         if numbered and match[1]:
             number = match[1]
             continue

@@ -24,6 +24,7 @@ MAX_PARSED_CHARACTERS = 1_000_000
 """A longer text is shown as text: this one takes some 0.2 s."""
 
 _DEEPEST = 50
+_LEAST_ELEMENTS = 2
 _NAME = r"[^\W\d][\w.:-]*"
 _BEGINNING = re.compile(rf"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])({_NAME})[\s>])", re.IGNORECASE)
 _PIECE = re.compile(
@@ -60,16 +61,20 @@ def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str |
 
 
 def _parsed(text: str) -> dict[str, JsonValue]:
-    """Return the root element under its name; raises ``ValueError`` where a tag is missing or stands alone."""
+    """Return the root element under its name; raises ``ValueError`` where a tag is missing or stands alone.
+
+    Also where the root holds no element: tools put a tag around a log or a file, whose lines and end count.
+    """
     top = _Element("")
     left = [top]
-    at = 0
+    at = elements = 0
     while at < len(text):
         found = _PIECE.match(text, at)
         if found is None:
             raise ValueError
         at = found.end()
         if found["opened"]:
+            elements += 1
             element = _Element(found["opened"], found["attributes"])
             if found["empty"]:
                 left[-1].add(element.name, element.value())
@@ -85,7 +90,7 @@ def _parsed(text: str) -> dict[str, JsonValue]:
         elif found["verbatim"] or found["text"]:
             left[-1].text.append(found["verbatim"] or html.unescape(found["text"]))
     roots = [(name, value) for name, values in top.fields.items() for value in values]
-    if len(left) > 1 or len(roots) != 1 or "".join(top.text).strip():
+    if len(left) > 1 or elements < _LEAST_ELEMENTS or len(roots) != 1 or "".join(top.text).strip():
         raise ValueError
     return dict(roots)
 
