@@ -100,7 +100,7 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
         return  # shown in another way
 
     assert [item[2] for item in ends.first] == items[: len(ends.first)]
-    assert [item[2] for item in ends.last] == items[-len(ends.last) :]
+    assert [item[2] for item in ends.last] == items[len(items) - len(ends.last) :]
     for start, end, record in (*ends.first, *ends.last):
         assert json.loads(text[start:end]) == record
     assert ends.after == ({"end": strings} if name else {})
