@@ -205,6 +205,13 @@ def test_a_page_is_shown_as_its_title_and_text_without_scripts() -> None:
     assert "go(" not in "".join(shown)
 
 
+def test_a_page_that_nests_without_end_is_not_parsed() -> None:
+    # No clock here: the parser takes minutes for this, and runs into the time limit of the whole test run.
+    text = "<html>" + "<div>" * 600_000
+
+    assert preview(_content(text), ByteCounter(), budget=300).startswith("<html><div>")
+
+
 def test_without_selectolax_a_page_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
 

@@ -25,6 +25,16 @@ _OPENING = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
 )
 _TAG = re.compile(r"\s*<[!?a-zA-Z]")
+_NESTING = re.compile(
+    r"<(/?)(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr|p|li|d[dt]|t[rdh]|option)\b)[a-z]",
+    re.IGNORECASE,
+)
+"""Tags of elements that must be closed: others end by themselves."""
+
+_DEEPEST = 1_000
+"""Elements within each other. The parser looks through all open ones at each tag: 50,000 take it three seconds, in one
+piece. Browsers stop nesting at 512."""
+
 _HIDDEN = ["head", "script", "style", "noscript", "template", "svg", "iframe"]
 _BLOCKS = (
     "p,div,section,article,header,footer,main,nav,aside,li,dt,dd,tr,h1,h2,h3,h4,h5,h6,pre,blockquote,table,ul,ol,dl"
@@ -80,6 +90,8 @@ def _text(markup: str) -> list[str]:
         from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415 - an extra; loads only for HTML
     except ImportError:
         return []
+    if _is_too_deep(markup):
+        return []
     page = LexborHTMLParser(markup.encode("utf-8", "replace").decode())
     title = page.css_first("title")
     named = _BLANK.sub(" ", title.text().strip()) if title is not None else ""
@@ -96,3 +108,12 @@ def _text(markup: str) -> list[str]:
         if clean and (not lines or lines[-1] != clean):
             lines.append(clean)
     return lines
+
+
+def _is_too_deep(markup: str) -> bool:
+    depth = 0
+    for tag in _NESTING.finditer(markup):
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        if depth > _DEEPEST:
+            return True
+    return False
