@@ -20,7 +20,9 @@ def tracebacks(module: Module) -> list[int]:
         if isinstance(node, ast.Call)
         and (
             any(keyword.arg == "exc_info" for keyword in node.keywords)
-            or (isinstance(node.func, ast.Attribute) and node.func.attr in {"exception", "print_exc", "format_exc"})
+            or (isinstance(node.func, ast.Attribute) and node.func.attr in {"print_exc", "format_exc"})
+            # With arguments, or it is a future that is asked how it ended.
+            or (isinstance(node.func, ast.Attribute) and node.func.attr == "exception" and node.args)
         )
     ]
 
