@@ -8,13 +8,13 @@ One file holds an entry, since few filesystems keep anything beside content. fss
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from coatcheck.errors import CoatcheckError, CorruptContent, InvalidRequest, StorageError
-from coatcheck.execution import named
+from coatcheck.errors import CorruptContent, InvalidRequest
 from coatcheck.references import DIGEST_LENGTH, is_storage_key, require_storage_key
+from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.frame import Head, framed, read_head, unframed
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
@@ -111,7 +111,7 @@ class FsspecBridge:
 
         """
         path = self._path(key)
-        with self._failing_as_storage_error(f"save {len(content):,} bytes"):
+        with failing_as_storage_error(self, f"save {len(content):,} bytes"):
             with suppress(CorruptContent):  # what is saved now replaces what is damaged
                 existing = self._head(path)
                 if existing is not None:
@@ -130,14 +130,14 @@ class FsspecBridge:
 
         """
         path = self._path(key)
-        with self._failing_as_storage_error(f"load {key!r}"):
+        with failing_as_storage_error(self, f"load {key!r}"):
             frame = self._read(path, 0, None)
         return None if frame is None else unframed(frame, path)[0]
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises."""
         path = self._path(key)
-        with self._failing_as_storage_error(f"load a part of {key!r}"):
+        with failing_as_storage_error(self, f"load a part of {key!r}"):
             found = self._head(path)
             if found is None:
                 return None
@@ -159,7 +159,7 @@ class FsspecBridge:
 
         """
         path = self._path(key)
-        with self._failing_as_storage_error(f"delete {key!r}"), suppress(FileNotFoundError):
+        with failing_as_storage_error(self, f"delete {key!r}"), suppress(FileNotFoundError):
             self._filesystem.rm_file(path)
 
     def entries(self, prefix: str) -> list[Listed]:
@@ -169,7 +169,7 @@ class FsspecBridge:
             StorageError: the filesystem failed.
 
         """
-        with self._failing_as_storage_error("list its entries"):
+        with failing_as_storage_error(self, "list its entries"):
             sizes = self._sizes(prefix)
             return [
                 Listed(key=key, size=max(0, sizes[key] - HEAD_BYTES), modified=saved)
@@ -263,13 +263,3 @@ class FsspecBridge:
                     yield key, read_head(bytes(head), key).saved
                 except CorruptContent:
                     yield key, 0.0
-
-    @contextmanager
-    def _failing_as_storage_error(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except CoatcheckError:
-            raise
-        except Exception as error:
-            msg = f"{self!r} could not {doing}: {named(error)}"
-            raise StorageError(msg) from error

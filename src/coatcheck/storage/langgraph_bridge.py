@@ -10,17 +10,17 @@ LangGraph's ``BaseStore`` will do.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from coatcheck.errors import CoatcheckError, CorruptContent, InvalidRequest, StorageError
-from coatcheck.execution import named
+from coatcheck.errors import CorruptContent, InvalidRequest, StorageError
 from coatcheck.references import is_storage_key, require_storage_key
+from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
 __all__ = ("LangGraphStoreBridge",)
@@ -114,7 +114,7 @@ class LangGraphStoreBridge:
             "metadata": dict(metadata),
             "size": len(content),
         }
-        with self._failing_as_storage_error(f"save {len(content):,} bytes"):
+        with failing_as_storage_error(self, f"save {len(content):,} bytes"):
             self._store.put(namespace, digest, value, index=False)
 
     def load(self, key: str) -> Stored | None:
@@ -126,7 +126,7 @@ class LangGraphStoreBridge:
 
         """
         namespace, digest = self._place(key)
-        with self._failing_as_storage_error(f"load {key!r}"):
+        with failing_as_storage_error(self, f"load {key!r}"):
             found = self._store.get(namespace, digest)
         if found is None:
             return None
@@ -150,7 +150,7 @@ class LangGraphStoreBridge:
 
         """
         namespace, digest = self._place(key)
-        with self._failing_as_storage_error(f"delete {key!r}"):
+        with failing_as_storage_error(self, f"delete {key!r}"):
             self._store.delete(namespace, digest)
 
     def entries(self, prefix: str) -> list[Listed]:
@@ -163,7 +163,7 @@ class LangGraphStoreBridge:
         scope, slash, _ = prefix.partition("/")
         within = (*self._namespace, scope) if slash else self._namespace
         found: dict[str, Listed] = {}
-        with self._failing_as_storage_error("list its entries"):
+        with failing_as_storage_error(self, "list its entries"):
             offset = 0
             while page := self._store.search(within, limit=PAGE, offset=offset):
                 offset += len(page)
@@ -177,13 +177,3 @@ class LangGraphStoreBridge:
     def _place(self, key: str) -> tuple[tuple[str, ...], str]:
         scope, _, digest = require_storage_key(key).partition("/")
         return (*self._namespace, scope), digest
-
-    @contextmanager
-    def _failing_as_storage_error(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except CoatcheckError:
-            raise
-        except Exception as error:
-            msg = f"{self!r} could not {doing}: {named(error)}"
-            raise StorageError(msg) from error

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode
 
-from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
+from coatcheck.errors import InvalidRequest, StorageError
 from coatcheck.execution import NETWORK_THREADS
 from coatcheck.forks import ForkSafeLock
 from coatcheck.references import is_storage_key, require_storage_key
+from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from boto3.session import Session
     from botocore.config import Config
@@ -134,7 +134,7 @@ class S3Storage:
             msg = f"S3 keeps metadata only under lower-case names, not under all of {sorted(metadata)}"
             raise StorageError(msg)
         described: dict[str, Any] = {"ContentType": _to_header(content_type), "Metadata": kept, **self._tagging}
-        with self._failing_as_storage_error(f"save {len(content):,} bytes"):
+        with failing_as_storage_error(self, f"save {len(content):,} bytes", words=_named):
             if len(content) <= MULTIPART_BYTES and self._create(place, content, described):
                 return
             existing = self._head(place)
@@ -150,7 +150,7 @@ class S3Storage:
 
         """
         place = self._place(key)
-        with self._failing_as_storage_error(f"load {key!r}"):
+        with failing_as_storage_error(self, f"load {key!r}", words=_named):
             found = self._get(place)
         if found is None:
             return None
@@ -167,7 +167,7 @@ class S3Storage:
         place = self._place(key)
         # A range of no bytes cannot be asked for; HEAD could, but takes a missing bucket for a missing object.
         last = start + max(length, 1) - 1
-        with self._failing_as_storage_error(f"load a part of {key!r}"):
+        with failing_as_storage_error(self, f"load a part of {key!r}", words=_named):
             try:
                 found = self._get(place, Range=f"bytes={start}-{last}")
             except self._client().exceptions.ClientError as error:
@@ -192,7 +192,7 @@ class S3Storage:
 
         """
         place = self._place(key)
-        with self._failing_as_storage_error(f"delete {key!r}"):
+        with failing_as_storage_error(self, f"delete {key!r}", words=_named):
             self._client().delete_object(**place)
 
     def entries(self, prefix: str) -> list[Listed]:
@@ -202,7 +202,7 @@ class S3Storage:
             StorageError: S3 failed.
 
         """
-        with self._failing_as_storage_error("list its entries"):
+        with failing_as_storage_error(self, "list its entries", words=_named):
             pages = self._client().get_paginator("list_objects_v2")
             return [
                 Listed(key=key, size=found["Size"], modified=found["LastModified"].timestamp())
@@ -287,16 +287,6 @@ class S3Storage:
         session = self._session or boto3.session.Session()
         return session.client("s3", config=config, region_name=self._region_name, endpoint_url=self._endpoint_url)
 
-    @contextmanager
-    def _failing_as_storage_error(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except CoatcheckError:
-            raise
-        except Exception as error:
-            msg = f"{self!r} could not {doing}: {type(error).__name__}: {error}"
-            raise StorageError(msg) from error
-
 
 def _stored(response: GetObjectOutputTypeDef | HeadObjectOutputTypeDef, content: bytes, *, size: int) -> Stored:
     content_type = _from_header(response["ContentType"])
@@ -322,3 +312,8 @@ def _code(error: Any) -> str:  # noqa: ANN401 - botocore's ClientError, which ca
 
 _making_clients = ForkSafeLock()
 """One for all storages: a client may be used by many threads, but two threads must not ask one session for clients."""
+
+
+def _named(error: Exception) -> str:
+    """Name an error with boto3's words, which name the request and quote no content."""
+    return f"{type(error).__name__}: {error}"
