@@ -211,8 +211,10 @@ class Engine:
         def prepare(content: Previewed) -> tuple[int, str] | None:
             """Estimate and preview while the content is hashed. Several texts share the budget once all are known."""
             measure.estimate(exact_up_to=decision.exact_up_to)
-            budget = decision.preview_tokens
-            return (budget, preview(content, self._counter, budget=budget)) if alone else None
+            if not alone:
+                return None
+            content = replace(content, exceeds=measure.text_exceeds)
+            return decision.preview_tokens, preview(content, self._counter, budget=decision.preview_tokens)
 
         items: list[Item] = []
         for block, text in zip(call.result.blocks, measure.texts, strict=True):

@@ -129,6 +129,12 @@ class Measure:
         self._counter = counter
         self._measured = measured_tokens
         self._estimates: dict[int, Estimate] = {}
+        self._exceeded = -1
+
+    @property
+    def text_exceeds(self) -> int:
+        """Tokens that the texts together are known to exceed, from what was asked so far; below 0 nothing is."""
+        return self._exceeded - self.media
 
     def exceeds(self, limit: int) -> bool:
         """Return whether the result has more than ``limit`` tokens."""
@@ -136,6 +142,11 @@ class Measure:
 
     def local_exceeds(self, limit: int) -> bool:
         """Return whether the result has more than ``limit`` tokens by our own counter."""
+        if limit > self._exceeded and self._exceeds(limit):
+            self._exceeded = limit
+        return limit <= self._exceeded
+
+    def _exceeds(self, limit: int) -> bool:
         left = limit - self.media
         texts = [text for text in self.texts if text]
         for position, text in enumerate(texts):

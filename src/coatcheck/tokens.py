@@ -207,11 +207,12 @@ class TiktokenCounter(TokenCounter):
         """Return a prefix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
         if fits_bytes(text, limit):
             return text
-        left, cut = limit, 0
-        for window in windows(text, size=_window_for(limit)):
+        left, cut = max(limit, 0), 0
+        while cut < len(text):
+            window = text[cut : cut + _window_for(left)]
             tokens = self._encode(window)
             if len(tokens) > left:
-                cut += self._characters(tokens[: max(left, 0)])
+                cut += self._characters(tokens[:left])
                 break
             left -= len(tokens)
             cut += len(window)
@@ -227,9 +228,9 @@ class TiktokenCounter(TokenCounter):
         """Return a suffix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
         if fits_bytes(text, limit):
             return text
-        left, start, size = max(limit, 0), len(text), _window_for(limit)
+        left, start = max(limit, 0), len(text)
         while start:
-            window = text[max(0, start - size) : start]
+            window = text[max(0, start - _window_for(left)) : start]
             tokens = self._encode(window)
             if len(tokens) > left:
                 start -= self._characters(tokens[len(tokens) - left :])
@@ -290,8 +291,12 @@ def windows(text: str, *, size: int = WINDOW_CHARACTERS) -> Iterator[str]:
 
 
 def _window_for(limit: int) -> int:
-    """Return the characters to encode at once where ``limit`` tokens are wanted: most slices fit into one window."""
-    return min(WINDOW_CHARACTERS, max(256, limit * 6))
+    """Return the characters to encode at once where ``limit`` tokens are wanted.
+
+    Fewer than most slices have, and the next window is as much smaller as tokens were found: what is encoded in vain is
+    a part of the last one.
+    """
+    return min(WINDOW_CHARACTERS, max(512, limit * 3))
 
 
 def utf8_length(text: str) -> int:

@@ -18,6 +18,7 @@ from coatcheck import (
     OverChars,
     OverTokens,
     TextBlock,
+    TiktokenCounter,
 )
 
 LIMIT = 600
@@ -172,3 +173,26 @@ def test_a_last_word_that_fails_is_none() -> None:
     confirm = Asked(RuntimeError("broken"), is_async=False)
 
     assert isinstance(offloader().offload([BIG], tool_name="t", confirm=confirm), Offloaded)
+
+
+class CharactersCounted(TiktokenCounter):
+    """Counts as its class does, and what it was given to count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.characters = 0
+
+    def _encode(self, window: str) -> list[int]:
+        self.characters += len(window)
+        return super()._encode(window)
+
+
+def test_a_result_that_leaves_is_counted_once_and_no_further_than_needed() -> None:
+    counter = CharactersCounted()
+    text = "".join(f"2026-03-01 12:00:{number % 60:02} INFO request {number} served\n" for number in range(100_000))
+    outcome = Offloader(token_counter=counter).offload([TextBlock(text)], tool_name="read_log", scope="s")
+
+    assert isinstance(outcome, Offloaded)
+    # 2,500 tokens decide, three windows of 2,048 characters are the estimate, and 1,000 tokens are chosen, joined and
+    # priced: 20,445. Asking again whether the result exceeds its preview, or its placeholder, would make that 28,637.
+    assert counter.characters < 22_000

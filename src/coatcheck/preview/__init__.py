@@ -1,9 +1,9 @@
 """What stays in view of a content that left: one function, and one module for each kind of content.
 
-A kind has the types that declare it, a cheap and certain test of the content, and a function that shows it within a
-budget of tokens, or returns None when the content is not of that kind after all; then the next kind is tried, and at
-last plain text shows it. To add a kind, add a module and a line to ``_kinds``. Pure; a preview is valid Unicode and
-says nothing that is not in the content.
+A kind has the types that declare it, a cheap and certain test of the content, and a function that shows, within a
+budget of tokens, what exceeds it, or returns None when the content is not of that kind after all; then the next kind is
+tried, and at last plain text shows it. To add a kind, add a module and a line to ``_kinds``. Pure; a preview is valid
+Unicode and says nothing that is not in the content.
 """
 
 from __future__ import annotations
@@ -74,11 +74,13 @@ def _kinds() -> tuple[Kind, ...]:
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     """Return what to show of ``content``, at most ``budget`` tokens by ``counter``; ``""`` where nothing useful fits.
 
-    The kind that the content type declares is tried first. What does not look like it, or is declared as nothing but
-    text, decides on its kind itself; when in doubt, it is text.
+    A text that fits is shown whole. Of any other, the kind that the content type declares is tried first. What does not
+    look like it, or is declared as nothing but text, decides on its kind itself; when in doubt, it is text.
     """
     if budget <= 0:
         return ""
+    if content.exceeds < budget and not counter.exceeds(content.text, budget):
+        return to_valid_unicode(content.text)
     shown = (show(content, budget, counter) for is_kind, show in kinds_of(content) if is_kind(content))
     return to_valid_unicode(next(text for text in shown if text is not None))
 

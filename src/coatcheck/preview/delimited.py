@@ -38,8 +38,8 @@ def looks_delimited(content: Previewed) -> bool:
 def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return the header and rows within ``budget`` tokens, or None if no row fits."""
     delimiter = delimiter_of(content)
-    if delimiter is None or not counter.exceeds(content.text, budget):
-        return content.text if delimiter else None
+    if delimiter is None:
+        return None
     lines = lines_of(content)
     columns = len(_cells(lines[1], delimiter))
     what = f"table of {count_of(content.lines - 1, 'row')} by {count_of(columns, 'column')}, the header is line 1"

@@ -52,8 +52,6 @@ def looks_like_html(content: Previewed) -> bool:
 
 def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return title and text within ``budget`` tokens, or None if there is no text, or nothing to parse it with."""
-    if not counter.exceeds(content.text, budget):
-        return content.text
     lines = _text(content.text)
     if not lines:
         return None

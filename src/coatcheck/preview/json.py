@@ -49,8 +49,6 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         value: JsonValue = orjson.loads(content.text)
     except ValueError:
         return None
-    if not counter.exceeds(content.text, budget):
-        return content.text
     shown = fit_outline(value, budget, counter)
     if shown is not None and _MAYBE_ROUNDED.search(shown):
         try:

@@ -28,8 +28,6 @@ def looks_like_json_lines(content: Previewed) -> bool:
 
 def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return records of both ends within ``budget`` tokens, or None if they have nothing in common or none fits."""
-    if not counter.exceeds(content.text, budget):
-        return content.text
     lines = lines_of(content)
     items: dict[int, JsonValue] = {}
     for position in ends(content.lines):

@@ -6,7 +6,7 @@ Colours are left out, and what a progress bar overwrote. Line numbers are those 
 from __future__ import annotations
 
 import re
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 import re2
@@ -78,8 +78,6 @@ def looks_like_a_log(content: Previewed) -> bool:
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return head, tail and lines of trouble within ``budget`` tokens, or None if hardly a line fits."""
-    if not counter.exceeds(content.text, budget):
-        return content.text
     raw = lines_of(content)
     head, tail = _filled(raw, raw), _filled(raw, reversed(raw))
     first, last = next(head, None), list(islice(tail, _LAST_LINES))
@@ -94,7 +92,7 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     most = min(len(raw), budget)  # a line takes a token at least
     ends = (tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head for step in range(most))
     chosen = pick(
-        [first, *last, *trouble, *(number for end in ends for number in islice(end, 1))],
+        chain([first], last, trouble, (number for end in ends for number in islice(end, 1))),
         line,
         content.lines,
         budget,

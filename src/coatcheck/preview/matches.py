@@ -27,8 +27,6 @@ def looks_like_matches(content: Previewed) -> bool:
 
 def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return files and matches within ``budget`` tokens, or None if no match fits."""
-    if not counter.exceeds(content.text, budget):
-        return content.text
     files: dict[str, list[str]] = {}
     last = 0
     for number, line in lines_of(content).items():

@@ -47,8 +47,6 @@ def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> st
         value = _Parser(content.text).whole()
     except ValueError:
         return None
-    if not counter.exceeds(content.text, budget):
-        return content.text
     return fit_outline(value, budget, counter)
 
 

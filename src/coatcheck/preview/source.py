@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from coatcheck.tokens import TokenCounter
 
@@ -43,6 +43,9 @@ class Previewed:
 
     lines: int
     """Lines in the text: ``\\n`` ends one, and the last needs none."""
+
+    exceeds: int = 0
+    """Tokens that the text is known to exceed; nothing is known by default."""
 
     @property
     def declared(self) -> str:
@@ -106,7 +109,7 @@ def join_lines(chosen: Mapping[int, str], total: int) -> str:
 
 
 def pick(
-    wanted: list[int], line: Callable[[int], str], total: int, budget: int, counter: TokenCounter
+    wanted: Iterable[int], line: Callable[[int], str], total: int, budget: int, counter: TokenCounter
 ) -> dict[int, str]:
     """Return lines by number, the most wanted first, as long as they fit ``budget`` with the gaps between them."""
     chosen: dict[int, str] = {}

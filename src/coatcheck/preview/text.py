@@ -36,10 +36,8 @@ _LEAST_OF_A_CUT = 0.5
 
 
 def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
-    """Return head and tail of the text within ``budget`` tokens, or the whole text where it fits."""
+    """Return head and tail of the text within ``budget`` tokens."""
     text = content.text
-    if not counter.exceeds(text, budget):
-        return text
     # The longest form of the gap is reserved; numbers of the real one are at most as long.
     room = budget - counter.count(f"\n{_gap(0, len(text), content)}\n")
     numbered = _is_numbered(content)

@@ -52,8 +52,6 @@ def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str |
         value = _parsed(content.text)
     except ValueError:
         return None
-    if not counter.exceeds(content.text, budget):
-        return content.text
     shown = fit_outline(value, budget - counter.count(_WHAT) - 1, counter)
     if shown is None or counter.count(f"{_WHAT}\n{shown}") > budget:
         return None
