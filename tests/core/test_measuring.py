@@ -187,12 +187,20 @@ class CharactersCounted(TiktokenCounter):
         return super()._encode(window)
 
 
-def test_a_result_that_leaves_is_counted_once_and_no_further_than_needed() -> None:
+@pytest.mark.parametrize(
+    ("lines", "most"),
+    [
+        # 2,500 tokens decide, eight windows of 512 characters are the estimate, and 1,000 tokens are chosen, joined
+        # and priced: 18,316. Asking again whether the result exceeds its preview, or its placeholder: 28,637.
+        pytest.param(2_200, 20_000, id="100 KB"),
+        # No token is so long that this could be within the threshold: 12,253.
+        pytest.param(100_000, 14_000, id="5 MB"),
+    ],
+)
+def test_a_result_that_leaves_is_counted_once_and_no_further_than_needed(lines: int, most: int) -> None:
     counter = CharactersCounted()
-    text = "".join(f"2026-03-01 12:00:{number % 60:02} INFO request {number} served\n" for number in range(100_000))
+    text = "".join(f"2026-03-01 12:00:{number % 60:02} INFO request {number} served\n" for number in range(lines))
     outcome = Offloader(token_counter=counter).offload([TextBlock(text)], tool_name="read_log", scope="s")
 
     assert isinstance(outcome, Offloaded)
-    # 2,500 tokens decide, three windows of 2,048 characters are the estimate, and 1,000 tokens are chosen, joined and
-    # priced: 20,445. Asking again whether the result exceeds its preview, or its placeholder, would make that 28,637.
-    assert counter.characters < 22_000
+    assert counter.characters < most

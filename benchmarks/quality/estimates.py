@@ -1,0 +1,55 @@
+"""How far an estimate of tokens is off, by how many windows it looks at and of what size.
+
+    python -m benchmarks.quality.estimates FOLDER
+
+Reads every UTF-8 text of FOLDER and below that is long enough to be estimated rather than counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING
+
+from coatcheck import TiktokenCounter
+from coatcheck.tokens import SAMPLE_CHARACTERS, SAMPLES, WINDOW_CHARACTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WAYS = sorted({(SAMPLES, SAMPLE_CHARACTERS), (3, 2_048), (3, 1_024), (5, 1_024), (6, 512)})
+
+
+def texts_of(folder: Path) -> Iterator[str]:
+    """Yield the texts."""
+    for path in sorted(folder.rglob("*")):
+        try:
+            text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        except UnicodeDecodeError:
+            continue
+        if len(text) > 2 * WINDOW_CHARACTERS:
+            yield text
+
+
+def off_by(text: str, true: int, *, samples: int, characters: int) -> float:
+    """Return by which share of the true number so many windows, evenly spread, are off."""
+    last = len(text) - characters
+    starts = [last * number // (samples - 1) for number in range(samples)]
+    counted = sum(TiktokenCounter().count(text[start : start + characters]) for start in starts)
+    return abs(counted * len(text) / (samples * characters) / true - 1)
+
+
+def main() -> None:
+    """Print a line for each way."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    counted = [(text, TiktokenCounter().count(text)) for text in texts_of(parser.parse_args().folder)]
+    print(f"| windows | characters of each | off by, mean of {len(counted)} texts | at most |\n|---|---|---|---|")
+    for samples, characters in WAYS:
+        off = [off_by(text, true, samples=samples, characters=characters) for text, true in counted]
+        print(f"| {samples} | {characters:,} | {mean(off):.1%} | {max(off):.1%} |")
+
+
+if __name__ == "__main__":
+    main()
