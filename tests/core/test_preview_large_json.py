@@ -69,7 +69,7 @@ def test_reading_a_large_json_does_not_parse_it(monkeypatch: pytest.MonkeyPatch)
 def test_how_many_records_a_large_list_holds_is_estimated_from_how_long_those_at_both_ends_are(
     wrap: str | None,
 ) -> None:
-    # As many short ones as long ones: either end alone would be wrong by half or by its double.
+    # As many short ones as long ones: either end alone tells half as many, or four times as many.
     records: list[JsonValue] = [
         {"id": number, "note": "x" * length} for length in (50, 500) for number in range(6_000, 9_456)
     ]

@@ -107,8 +107,8 @@ def _is_one_list(text: str, ends: _Ends) -> bool:
 def _estimate(ends: _Ends) -> int:
     """Return how many records the list holds if those not read are as long as those at its ends, in two digits."""
     # Not a count of what parts two records: it takes 10 ms for 10 MB, and nested lists and texts hold the same.
-    long = sum((items[-1][1] - items[0][0]) / len(items) for items in (ends.first, ends.last)) / 2
-    return int(float(f"{(ends.last[-1][1] - ends.first[0][0]) / long:.2g}"))
+    mean = sum((items[-1][1] - items[0][0]) / len(items) for items in (ends.first, ends.last)) / 2
+    return int(float(f"{(ends.last[-1][1] - ends.first[0][0]) / mean:.2g}"))
 
 
 def _members(members: dict[str, JsonValue]) -> list[str]:
