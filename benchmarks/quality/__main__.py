@@ -16,20 +16,23 @@ import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.quality.billing import billed
 from benchmarks.quality.methods import COUNTER, OURS, OVER_BUDGET, methods
 from benchmarks.quality.plot import plot
-from benchmarks.quality.transcripts import Result, holds, read_conversations, read_results
+from benchmarks.quality.transcripts import Result, holds, read_conversations, read_results, text_of
 from coatcheck import Always, Offloader, TextBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 BUDGETS = (100, 250, 500, 1_000, 2_000)
+LEAST_PROMISED = 250
+"""The budget from which on ours is to keep more over all."""
+
 ALL = "all"
 SEED = 5
 RESAMPLES = 2_000
@@ -66,7 +69,8 @@ def main() -> None:
         return
     measured = {budget: measure(results, budget) for budget in BUDGETS}
     names = list(methods())
-    report = "\n\n".join((tables(measured, names), *billed(read_conversations(arguments.folder))))
+    undecided = explained(measured, names, [text_of(one) for one in _tool_messages(arguments.folder)])
+    report = "\n\n".join((tables(measured, names), *undecided, *billed(read_conversations(arguments.folder))))
     print(report)
     if arguments.write:
         text = DOCUMENT.read_text(encoding="utf-8")
@@ -127,14 +131,21 @@ def read_back(result: Result) -> str:
 
 def interval(values: Sequence[float], measured: Sequence[Measured]) -> tuple[float, float, float]:
     """Return the mean and its 95% interval, drawing conversations."""
+    # Not by random weights, as a Bayesian bootstrap has them: where no difference is negative, its interval is above
+    # zero as soon as one is positive.
+    totals, counts = np.array(_by_conversation(values, measured), dtype=float).T
+    drawn = np.random.default_rng(SEED).multinomial(len(totals), np.full(len(totals), 1 / len(totals)), RESAMPLES)
+    low, high = np.percentile(drawn @ totals / (drawn @ counts), [2.5, 97.5])
+    return totals.sum() / counts.sum(), float(low), float(high)
+
+
+def _by_conversation(values: Sequence[float], measured: Sequence[Measured]) -> list[tuple[float, int]]:
+    """Return for each conversation the sum of its values, and how many they are."""
     conversations: dict[str, tuple[float, int]] = {}
     for value, one in zip(values, measured, strict=True):
         total, count = conversations.get(one.result.conversation, (0.0, 0))
         conversations[one.result.conversation] = (total + value, count + 1)
-    totals, counts = (np.array(column, dtype=float) for column in zip(*conversations.values(), strict=True))
-    drawn = np.random.default_rng(SEED).multinomial(len(totals), np.full(len(totals), 1 / len(totals)), RESAMPLES)
-    low, high = np.percentile(drawn @ totals / (drawn @ counts), [2.5, 97.5])
-    return totals.sum() / counts.sum(), float(low), float(high)
+    return list(conversations.values())
 
 
 def tables(measured: dict[int, list[Measured]], names: Sequence[str]) -> str:
@@ -146,7 +157,10 @@ def tables(measured: dict[int, list[Measured]], names: Sequence[str]) -> str:
         _table("way", [[name, *(_cell(name, measured[b], "reached") for b in measured)] for name in names], measured),
         "Tokens of a preview, on average:",
         _table("way", [[name, *(_tokens(name, measured[b]) for b in measured)] for name in names], measured),
-        "By kind of content: ours, the best of the others that keep to the budget, the paired difference:",
+        (
+            "By kind of content: ours, the best of the others that keep to the budget, the paired difference. The last"
+            " row holds each result once for each of these budgets that it exceeds:"
+        ),
     ]
     parts += [
         _by_kind(measured, names),
@@ -154,6 +168,46 @@ def tables(measured: dict[int, list[Measured]], names: Sequence[str]) -> str:
         _by_kind({budget: [one for one in ones if held_out(one.result)] for budget, ones in measured.items()}, names),
     ]
     return "\n\n".join(parts)
+
+
+def explained(measured: dict[int, list[Measured]], names: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
+    """Say of each budget whose interval over all is not above zero what it rests on, and what any preview could reach.
+
+    ``texts`` are all tool results, with those that nothing was needed from.
+    """
+    for budget, ones in measured.items():
+        best = _best(ones, names)
+        if budget < LEAST_PROMISED or _gain(ones, best)[1] > 0:
+            continue
+        gains = [total for total, _ in _by_conversation([one.shown[OURS] - one.shown[best] for one in ones], ones)]
+        missing = [1 - one.shown[best] for one in ones]
+        missed = sum(total > 0 for total, _ in _by_conversation(missing, ones))
+        reachable = interval(missing, ones)
+        clear = [f"*{name}*" for name in names if name not in {OURS, OVER_BUDGET} and _gain(ones, name)[1] > 0]
+        beyond = sum(COUNTER.exceeds(text, budget) for text in texts)
+        said = [
+            f"At {budget:,} tokens the interval over all is not above zero. The {len(ones)} results come from",
+            f"{len(gains)} conversations; ours keeps more than *{best}* in {sum(gain > 0 for gain in gains)} of them,",
+            f"less in {sum(gain < 0 for gain in gains)}. A preview that showed every needed span would keep more in",
+            f"{missed}, with a difference of {_points(reachable)}.",
+        ]
+        if reachable[1] <= 0:
+            said += [
+                "So no preview can lift the interval above zero with these conversations:",
+                f"{(1 - missed / len(gains)) ** len(gains):.1%} of all draws hold none of those {missed}, and an",
+                f"interval of 95% leaves 2.5% below it. An exact two-sided test that flips the signs of {missed}",
+                f"differences reaches no less than p = {min(1, 2 / 2**missed):.2g}. It takes more conversations.",
+            ]
+        said += [
+            f"Above zero is the difference to {', '.join(clear) or 'none of the others'}. The transcripts hold",
+            f"{beyond - len(ones)} more results beyond {budget:,} tokens, without a needed span.",
+        ]
+        yield " ".join(said)
+
+
+def _tool_messages(folder: Path) -> Iterator[dict[str, Any]]:
+    for _, messages in read_conversations(folder):
+        yield from (message for message in messages if message["role"] == "tool")
 
 
 def held_out(result: Result) -> bool:
@@ -168,19 +222,34 @@ def _by_kind(measured: dict[int, list[Measured]], names: Sequence[str]) -> str:
             chosen = [one for one in ones if kind in {ALL, one.result.kind}]
             if len(chosen) >= LEAST_RESULTS:
                 rows.append([kind, f"{budget:,}", f"{len(chosen)}", *_compared(chosen, names)])
+    promised = [one for budget, ones in measured.items() if budget >= LEAST_PROMISED for one in ones]
+    rows.append([ALL, f"{LEAST_PROMISED:,} to {BUDGETS[-1]:,}", f"{len(promised)}", *_compared(promised, names)])
     head = "| kind | budget | results | ours | best of the others | difference |\n|---|---|---|---|---|---|\n"
     return head + "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _compared(chosen: Sequence[Measured], names: Sequence[str]) -> list[str]:
-    means = {name: float(np.mean([one.shown[name] for one in chosen])) for name in names}
-    best = max((name for name in names if name not in {OURS, OVER_BUDGET}), key=means.__getitem__)
-    mean, low, high = interval([one.shown[OURS] - one.shown[best] for one in chosen], chosen)
-    return [
-        f"{means[OURS]:.1%}",
-        f"{means[best]:.1%} ({best})",
-        f"{mean * 100:+.1f} [{low * 100:+.1f}, {high * 100:+.1f}]",
-    ]
+    best = _best(chosen, names)
+    ours, other = (f"{_mean(chosen, name):.1%}" for name in (OURS, best))
+    return [ours, f"{other} ({best})", _points(_gain(chosen, best))]
+
+
+def _best(chosen: Sequence[Measured], names: Sequence[str]) -> str:
+    """Return the best of the others that keep to the budget; chosen by the same figures, which favours it."""
+    return max((name for name in names if name not in {OURS, OVER_BUDGET}), key=lambda name: _mean(chosen, name))
+
+
+def _mean(chosen: Sequence[Measured], name: str) -> float:
+    return float(np.mean([one.shown[name] for one in chosen]))
+
+
+def _gain(chosen: Sequence[Measured], name: str) -> tuple[float, float, float]:
+    return interval([one.shown[OURS] - one.shown[name] for one in chosen], chosen)
+
+
+def _points(difference: tuple[float, float, float]) -> str:
+    mean, low, high = (share * 100 for share in difference)
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 def _cell(name: str, ones: Sequence[Measured], field: str) -> str:

@@ -98,7 +98,7 @@ def _rows_after_the_header(shown: list[str]) -> list[str]:
 def test_rows_of_a_table_are_lines_of_it(budget: int) -> None:
     shown = _shown("CSV", budget)
 
-    assert shown[:2] == ["table of 2,000 rows by 4 columns, the header is line 1", "id,name,city,score"]
+    assert shown[:2] == ["table of 2,001 lines by 4 columns, the header is line 1", "id,name,city,score"]
     assert set(_rows_after_the_header(shown)) <= set(_made("CSV").splitlines())
     assert shown[-1] == "1999,name 1999,city 1999,249.875"
 
@@ -107,6 +107,13 @@ def test_rows_that_go_on_behind_a_line_end_are_no_table_of_lines() -> None:
     text = "id,note,x,y\n" + "".join(f'{number},"first\nsecond",1,2\n' for number in range(500))
 
     assert _kind_of(text) == TEXT
+
+
+def test_a_row_that_goes_on_behind_a_line_end_where_nothing_is_shown_makes_no_count_wrong() -> None:
+    rows = "".join(f"{number},a note,1,2\n" for number in range(400))
+    shown = preview(_content(f'id,note,x,y\n{rows}400,"first\nsecond",1,2\n{rows}'), TIKTOKEN, budget=200)
+
+    assert shown.startswith("table of 803 lines by 4 columns, the header is line 1\nid,note,x,y\n")
 
 
 @pytest.mark.parametrize("budget", [120, 333, 1_000])

@@ -62,7 +62,24 @@ def test_reading_a_large_json_does_not_parse_it(monkeypatch: pytest.MonkeyPatch)
     text = json.dumps(RECORDS)
     monkeypatch.setattr("coatcheck.preview.json.orjson", None)
 
-    assert preview(_content(text), TIKTOKEN, budget=500).startswith("list of objects, one a line: id|note|tags\n")
+    assert preview(_content(text), TIKTOKEN, budget=500).startswith("list of about 31,000 objects, estimated from ")
+
+
+@pytest.mark.parametrize("wrap", [None, "orders"])
+def test_how_many_records_a_large_list_holds_is_estimated_from_how_long_those_at_both_ends_are(
+    wrap: str | None,
+) -> None:
+    # As many short ones as long ones: either end alone tells half as many, or four times as many.
+    records: list[JsonValue] = [
+        {"id": number, "note": "x" * length} for length in (50, 500) for number in range(6_000, 9_456)
+    ]
+    text = json.dumps(records if wrap is None else {"page": 1, wrap: records})
+    header = re.search(r"list of (.+), estimated from (\d+) at its ends", preview(_content(text), TIKTOKEN, budget=300))
+
+    assert header is not None
+    assert header[1] == "about 6,900 objects"  # of 6,912
+    ends = _read(text)
+    assert int(header[2]) == len(ends.first) + len(ends.last)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +97,7 @@ def test_large_json_of_other_shapes_is_shown_in_another_way(value: JsonValue) ->
 def test_large_text_that_is_no_json_at_its_end_is_no_list_of_records(damage: str) -> None:
     text = json.dumps(RECORDS) + damage
 
-    assert not preview(_content(text), ByteCounter(), budget=300).startswith("list of objects")
+    assert not preview(_content(text), ByteCounter(), budget=300).startswith("list of")
 
 
 @given(
@@ -122,6 +139,7 @@ def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() 
     assert gap is not None
     first, last = (int(number.replace(",", "")) for number in gap.groups())
     assert "closed" not in shown
+    assert "open: list of objects, one a line: " in shown  # how many stand in the first list, nothing tells
     assert "open for business" not in text[last:]
     assert text[first - 1] == "}"
     assert text[last + 1] == "]"

@@ -115,7 +115,7 @@ def test_a_document_that_is_text_has_a_preview_by_its_type() -> None:
 
     first = outcome.blocks[0]
     assert isinstance(first, TextBlock)
-    assert f"table of {MANY} rows by 2 columns, the header is line 1\nname, note\n0, about 0\n" in first.text
+    assert f"table of {MANY + 1} lines by 2 columns, the header is line 1\nname, note\n0, about 0\n" in first.text
 
 
 @pytest.mark.parametrize(("data", "media_type"), [(b"\xff\xfe" * 900, "text/csv"), (b"a,b\n" * 900, "image/png")])

@@ -42,7 +42,8 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
         return None
     lines = lines_of(content)
     columns = len(_cells(lines[1], delimiter))
-    what = f"table of {count_of(content.lines - 1, 'row')} by {count_of(columns, 'column')}, the header is line 1"
+    # Lines, not rows: a quoted cell in the part that is not looked at may go on over several.
+    what = f"table of {count_of(content.lines, 'line')} by {count_of(columns, 'column')}, the header is line 1"
     left = budget - counter.count(what) - counter.count(lines[1]) - 32
     chosen = {1: lines[1].rstrip("\r")}
     for position in ends(content.lines - 1):
