@@ -16,12 +16,14 @@ import platform
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.environments import prepare
 from benchmarks.processes import Processes
+from benchmarks.ranks import cache_ranks
 from benchmarks.report import put_into, report
 from benchmarks.results import Results
 from benchmarks.systems import LIMIT, ON_S3, SYSTEMS
@@ -76,10 +78,9 @@ def measure(works: Sequence[str], systems: Sequence[str], *, quick: bool) -> Res
     # Beside the project, not where temporary files go: that is memory on some machines.
     beside = PAGE.parents[1] / ".nox"
     beside.mkdir(exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(dir=beside, prefix="bench-") as folder,
-        Processes(chosen, environments, variables={"TMPDIR": folder}) as processes,
-    ):
+    with tempfile.TemporaryDirectory(dir=beside, prefix="bench-") as folder, ExitStack() as stack:
+        variables = {"TMPDIR": folder, **cache_ranks(Path(folder) / "ranks")}
+        processes = stack.enter_context(Processes(chosen, environments, variables=variables))
         scale = QUICK if quick else FULL
         bench = Bench(processes=processes, environments=environments, folder=Path(folder), scale=scale)
         bench.results.facts.update(facts(processes))

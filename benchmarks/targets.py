@@ -26,7 +26,6 @@ MILLISECOND = 1e-3
 MICROSECOND = 1e-6
 
 _OURS_IN = {name: one.rival for name, one in SYSTEMS.items() if one.rival}
-_COUNTING_PEERS = [name for name, one in SYSTEMS.items() if one.counts and not name.startswith(OURS)]
 _BIG = (named(10 * MEGABYTE), named(100 * MEGABYTE))
 
 Values = dict[str, float]
@@ -86,21 +85,17 @@ def _offload_beside_least(results: Results) -> Values:
     return {case: ratio for case, ratio in ratios.items() if case.endswith(_BIG)}
 
 
-def _offload_beside_counting_peers(results: Results) -> Values:
-    return {
-        f"{case}, {peer}": ratio
-        for peer in _COUNTING_PEERS
-        for case, ratio in _ratios(results, offloading.WORK, OURS, peer).items()
-    }
+def _offload_beside_peers(sizes: str) -> Callable[[Results], Values]:
+    peers = [name for name, one in SYSTEMS.items() if one.sizes == sizes and not name.startswith(OURS)]
 
+    def values(results: Results) -> Values:
+        return {
+            f"{case}, {peer}": ratio
+            for peer in peers
+            for case, ratio in _ratios(results, offloading.WORK, OURS, peer).items()
+        }
 
-def _offload_in_frameworks(results: Results) -> Values:
-    return {
-        f"{case}, {ours}": ratio
-        for ours, theirs in _OURS_IN.items()
-        if SYSTEMS[theirs].counts
-        for case, ratio in _ratios(results, offloading.WORK, ours, theirs).items()
-    }
+    return values
 
 
 def _offload_beside_haystack(results: Results) -> Values:
@@ -184,11 +179,15 @@ _TARGETS = (
         words="The same in an adapter, beside the framework's own offloader", limit=NOISE, values=_passing_in_frameworks
     ),
     _Target(words="Offloading 10 MB and 100 MB, beside encoding and writing", limit=1.5, values=_offload_beside_least),
-    _Target(words="Offloading, beside every peer that counts tokens", limit=1.0, values=_offload_beside_counting_peers),
     _Target(
-        words="Offloading in an adapter, beside the framework's own that counts tokens",
+        words="Offloading, beside every peer that counts tokens",
         limit=1.0,
-        values=_offload_in_frameworks,
+        values=_offload_beside_peers("counts tokens"),
+    ),
+    _Target(
+        words="The same, beside every peer that takes four characters for one",
+        limit=1.0,
+        values=_offload_beside_peers("estimates tokens"),
     ),
     _Target(words="Offloading, beside Haystack's", limit=1.5, values=_offload_beside_haystack),
     _Target(words="Memory of offloading 10 MB and 100 MB", limit=1.0, unit="copies", values=_offload_memory),

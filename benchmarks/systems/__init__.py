@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 if TYPE_CHECKING:
     from benchmarks.systems.system import System
@@ -34,32 +34,32 @@ class Candidate:
     variant: bool = False
     """Whether it differs from another in how it writes alone: then only its offloading is measured."""
 
-    counts: bool = True
-    """Whether it counts or estimates tokens; else it compares characters at most."""
+    sizes: Literal["counts tokens", "estimates tokens", "compares characters"] = "counts tokens"
+    """How it finds what is too large. Who estimates takes a token for every four characters."""
 
 
 SYSTEMS: dict[str, Candidate] = {
-    LIMIT: Candidate(place="least:Least", environment="core", counts=False),
+    LIMIT: Candidate(place="least:Least", environment="core", sizes="compares characters"),
     OURS: Candidate(place="core:Coatcheck", environment="core"),
     "coatcheck, fsync": Candidate(place="core:CoatcheckSynced", environment="core", variant=True),
     "coatcheck in LangChain": Candidate(
         place="in_langchain:CoatcheckInLangChain", environment="langgraph", rival="deepagents"
     ),
-    "deepagents": Candidate(place="in_langchain:Deepagents", environment="langgraph"),
+    "deepagents": Candidate(place="in_langchain:Deepagents", environment="langgraph", sizes="estimates tokens"),
     "coatcheck in Strands": Candidate(place="in_strands:CoatcheckInStrands", environment="strands", rival="Strands"),
-    "Strands": Candidate(place="in_strands:Strands", environment="strands"),
+    "Strands": Candidate(place="in_strands:Strands", environment="strands", sizes="estimates tokens"),
     "coatcheck in Haystack": Candidate(
         place="in_haystack:CoatcheckInHaystack", environment="haystack", rival="Haystack"
     ),
-    "Haystack": Candidate(place="in_haystack:Haystack", environment="haystack", counts=False),
-    "ctxtual": Candidate(place="with_ctxtual:Ctxtual", environment="ctxtual"),
+    "Haystack": Candidate(place="in_haystack:Haystack", environment="haystack", sizes="compares characters"),
+    "ctxtual": Candidate(place="with_ctxtual:Ctxtual", environment="ctxtual", sizes="compares characters"),
     "tooltrim": Candidate(place="with_tooltrim:Tooltrim", environment="tooltrim"),
     "headroom": Candidate(place="with_headroom:Headroom", environment="headroom"),
 }
 """Those that keep content in files of one folder."""
 
 ON_S3: dict[str, Candidate] = {
-    LIMIT: Candidate(place="on_s3:LeastOnS3", environment="strands", counts=False),
+    LIMIT: Candidate(place="on_s3:LeastOnS3", environment="strands", sizes="compares characters"),
     OURS: Candidate(place="on_s3:CoatcheckOnS3", environment="strands"),
     "coatcheck in Strands": Candidate(place="on_s3:CoatcheckInStrandsOnS3", environment="strands", rival="Strands"),
     "Strands": Candidate(place="on_s3:StrandsOnS3", environment="strands"),

@@ -16,7 +16,7 @@ __all__ = ("Tooltrim",)
 
 
 class Tooltrim(System):
-    """Counts four characters a token: its exact counter must be downloaded first."""
+    """Counts with tiktoken, as its extra ``tokens`` makes it do."""
 
     distributions = ("tooltrim",)
     cannot_read = "reads pages of characters only"
