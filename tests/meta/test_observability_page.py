@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.metrics.export import Sum
 
 from tests.core.telemetry import Telemetry, run_through_everything
+from tests.docs.pages import blocks_of
 from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
     import pytest
 
-PAGE = (ROOT / "docs/observability.md").read_text(encoding="utf-8")
+PATH = ROOT / "docs/observability.md"
+PAGE = PATH.read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> dict[str, list[str]]:
@@ -54,3 +58,13 @@ def test_the_page_lists_the_attributes_of_spans_and_the_fields_of_log_records(ca
     assert on_spans == {name for name, (on, *_) in page.items() if "spans" in on}
     assert in_logs == {name for name, (on, *_) in page.items() if "logs" in on}
     assert on_spans | in_logs == page.keys()
+
+
+def test_the_lines_for_a_screen_print_metrics_there() -> None:
+    (code,) = (block.text for block in blocks_of(PATH) if "ConsoleMetricExporter" in block.text)
+
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    assert '"name": "coatcheck.results"' in ran.stdout
+    assert '"name": "coatcheck.token.savings"' in ran.stdout
+    assert ran.stderr == ""
