@@ -372,11 +372,12 @@ def test_show_leaves_out_what_is_not_known(folder: Path) -> None:
     assert "lines" not in shown
 
 
-def test_showing_is_no_use_and_reading_is(folder: Path) -> None:
+@pytest.mark.parametrize("reading", ["get", "cat"])
+def test_showing_is_no_use_and_reading_is(reading: str, folder: Path) -> None:
     reference = stored(b"words")
     (content,) = folder.rglob("*.txt")
     os.utime(content, (1_000, 1_000))
 
     assert answered("show", reference)["modified"] == "1970-01-01T00:16:40+00:00"
-    run("get", reference)
+    run(reading, reference)
     assert answered("show", reference)["modified"] != "1970-01-01T00:16:40+00:00"

@@ -9,6 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.metrics.export import Sum
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes  # where those that may still change are
+from opentelemetry.semconv.attributes import error_attributes
 
 from tests.core.telemetry import Telemetry, run_through_everything
 from tests.docs.pages import blocks_of
@@ -58,6 +60,12 @@ def test_the_page_lists_the_attributes_of_spans_and_the_fields_of_log_records(ca
     assert on_spans == {name for name, (on, *_) in page.items() if "spans" in on}
     assert in_logs == {name for name, (on, *_) in page.items() if "logs" in on}
     assert on_spans | in_logs == page.keys()
+
+
+def test_names_that_are_not_ours_are_those_of_the_semantic_conventions() -> None:
+    foreign = {name for name in rows("Attributes of spans, fields of log records") if not name.startswith("coatcheck.")}
+
+    assert foreign == {gen_ai_attributes.GEN_AI_TOOL_NAME, error_attributes.ERROR_TYPE}
 
 
 def test_the_lines_for_a_screen_print_metrics_there() -> None:
