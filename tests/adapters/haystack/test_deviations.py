@@ -144,6 +144,8 @@ async def test_a_final_answer_is_never_offloaded(lib: Any, leaves: bool, mode: s
 @pytest.mark.parametrize("name", ["ToolResultPruningCompactor", "ToolResultOffloadCompactor", "SlidingWindowCompactor"])
 def test_compactors_of_tool_results_leave_ours_alone_and_others_do_not(name: str, tmp_path: Path) -> None:
     compaction = pytest.importorskip("haystack.hooks.compaction", reason="newer than the oldest Haystack that we take")
+    if not hasattr(compaction, name):
+        pytest.skip("newer than this Haystack")
     stores = {"ToolResultOffloadCompactor": (upstream.FileSystemToolResultStore(tmp_path / "theirs"),)}
     compactor = getattr(compaction, name)(*stores.get(name, ()))
     raw, ours = state_of(LONG), state_of(LONG)
