@@ -220,6 +220,7 @@ def test_get_is_as_long_as_it_may_be(folder: Path) -> None:
     [
         (("--lines", "3:800"), 3, 800),
         (("--pattern", "line", "--lines", "5:800", "--context-lines", "0"), 5, 800),
+        (("--pattern", "line|\\[More: ", "--lines", "5:800", "--context-lines", "0"), 5, 800),
         (("--max-tokens", "300", "--lines", "1:100"), 1, 100),
     ],
 )

@@ -73,6 +73,7 @@ def put(
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - the library is loaded when it is used
     from coatcheck.outcomes import Offloaded  # noqa: PLC0415
     from coatcheck.policy import Always  # noqa: PLC0415
+    from coatcheck.reading import is_text  # noqa: PLC0415
 
     if content_type is not None and not _MIME_TYPE.fullmatch(content_type):
         msg = f"--type must be a MIME type such as image/png, not {content_type!r}"
@@ -99,7 +100,7 @@ def put(
     show(f"Stored as {reference.id} ({reference.content_type}, {reference.size:,} bytes).")
     if is_whole:
         show(f"All of it follows; this gives it again: {whole}")
-    elif shown:
+    elif is_text(reference.content_type):
         lines = _command("get", reference.id, {"lines": "1:100"}, **here)
         show("Only a preview follows. Read on with one of these:")
         show(f"  {lines}   or --pattern=REGEX, --query=JMESPATH, --offset=N in place of --lines")
@@ -148,7 +149,8 @@ def get(
     if found.next_call is not None:
         selectors = {**found.next_call, **({} if max_tokens == _DEFAULT_TOKENS else {"max_tokens": max_tokens})}
         command = _command("get", reference, selectors, storage=storage, scope=scope)
-        text = f"{text[: text.rindex('[More: ')]}[More: {command}]"  # that call is always the last line
+        above, line_end, _ = text.rpartition("\n")  # the last line is the call of the model's tool
+        text = f"{above}{line_end}[More: {command}]"
     elif found.matches == 0:
         text = _with_options(text)  # it holds nothing of the content, only advice
     if as_json:
