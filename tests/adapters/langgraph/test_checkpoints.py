@@ -194,6 +194,6 @@ def test_a_conversation_is_deleted_by_its_thread_in_both_places() -> None:
     deleted = offloader.delete_scope("one")
 
     assert deleted > 0
-    assert saver.get_tuple(thread("one")) is None
+    assert agent.get_state(thread("one")).values == {}
     assert offloader.delete_scope("one") == 0
     assert offloader.delete_scope("two") == deleted
