@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ("MARK", "blocks_of", "content_of", "holds_media", "offloaded_references", "payload_of", "rewritten")
 
 MARK = "tool_result_offloaded"
-"""Haystack's own key in ``meta``: its hooks, its pruning and its compaction leave a message that carries it alone."""
+"""Haystack's own key in ``meta``: its hook and its compactors of tool results leave a message with it alone."""
 
 _PIECE = 3 * 2**18
 """Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so that a large

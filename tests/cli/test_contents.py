@@ -1,4 +1,4 @@
-"""``put``, ``get``, ``cat`` and ``show``: what goes in comes out, in the words that a model reads."""
+"""``put``, ``get``, ``cat`` and ``show``: what goes in comes out, as a model reads it, beside commands for a shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import Always, FileStorage, MediaBlock, Offloader, TextBlock
+from coatcheck import Always, FileStorage, Offloader, TextBlock
 from tests.cli.running import answered, run
 
 if TYPE_CHECKING:
@@ -38,8 +38,14 @@ def read_on(command: list[str]) -> list[str]:
         ran = run(*command)
         assert ran.exit_code == 0
         answers.append(ran.stdout)
-        command = shlex.split(ran.stderr.removeprefix("Read on with: coatcheck "))
+        command = next_command(ran.stdout)
     return answers
+
+
+def next_command(answer: str) -> list[str]:
+    """Return the arguments of the command that an answer ends with, if it does."""
+    found = re.search(r"\[More: coatcheck (.*)\]\n\Z", answer)
+    return shlex.split(found[1]) if found else []
 
 
 def stored(data: bytes, *options: str) -> str:
@@ -50,37 +56,86 @@ def stored(data: bytes, *options: str) -> str:
     ("data", "options", "block"),
     [
         (LINES, (), TextBlock(LINES.decode())),
-        (b"three short words", (), TextBlock("three short words")),
         (RECORDS, ("--type", "application/json"), TextBlock(RECORDS.decode())),
-        ("Grüße\r\n".encode(), (), TextBlock("Grüße\r\n")),
-        (b"a\0b", ("--type", "text/plain"), TextBlock("a\0b")),
-        (PICTURE, ("--type", "image/png"), MediaBlock(PICTURE, "image/png")),
-        (PICTURE, (), MediaBlock(PICTURE, "application/octet-stream")),
-        (b"a\0b", (), MediaBlock(b"a\0b", "application/octet-stream")),
-        (b"plain", ("--type", "application/pdf"), MediaBlock(b"plain", "application/pdf")),
     ],
 )
-def test_put_shows_what_a_model_would_see(
+def test_put_shows_the_preview_that_a_model_would_see(
     data: bytes, options: tuple[str, ...], block: Block, folder: Path, tmp_path: Path
 ) -> None:
     ran = run("put", *options, given=data)
 
     outcome = Offloader(FileStorage(tmp_path / "other")).offload([block], tool_name="stdin", policy=Always())
-    expected = "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
-    (reference,) = outcome.references
+    (placeholder,) = (block.text for block in outcome.blocks if isinstance(block, TextBlock))
+    reference = outcome.references[0].id
     assert ran.exit_code == 0
-    assert ran.stdout_bytes.decode() == f"{expected}\n"
-    assert ran.stderr == f"Read it with: coatcheck get {reference.id}\n"
+    assert ran.stdout.splitlines()[:5] == [
+        f"Stored as {reference} (text/plain, {len(data):,} bytes).",
+        "Only a preview follows. Read on with one of these:",
+        (
+            f"  coatcheck get {reference} --lines=1:100"
+            "   or --pattern=REGEX, --query=JMESPATH, --offset=N in place of --lines"
+        ),
+        f"  coatcheck cat {reference}   all of it",
+        "",
+    ]
+    assert ran.stdout.partition("\n\n")[2] == placeholder.partition("\n\n")[2] + "\n"
+    assert ran.stderr == ""
     assert Offloader(FileStorage(folder)).load(reference).data == data
+
+
+def test_every_command_that_put_names_can_be_typed_as_it_stands(folder: Path) -> None:
+    shown = run("put", "--scope", "it's mine", given=LINES).stdout
+
+    commands = [line.strip().partition("   ")[0] for line in shown.splitlines() if line.startswith("  coatcheck")]
+    get, cat = (run(*shlex.split(command)[1:]) for command in commands)
+
+    assert "  1| line 1\n" in get.stdout
+    assert cat.stdout_bytes == LINES
+
+
+@pytest.mark.parametrize("data", [b"three short words", "Grüße\r\n".encode(), b"[1,  2]", b"words " * 900])
+def test_put_shows_a_small_input_whole_and_says_so(data: bytes, folder: Path) -> None:
+    ran = run("put", given=data)
+
+    head, _, rest = ran.stdout_bytes.decode().partition("\n\n")
+    reference = head.split()[2]
+    assert head.splitlines()[1] == f"All of it follows; this gives it again: coatcheck cat {reference}"
+    assert rest == data.decode().removesuffix("\n") + "\n"
+    assert run("cat", reference).stdout_bytes == data
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "content_type"),
+    [
+        (PICTURE, ("--type", "image/png"), "image/png"),
+        (PICTURE, (), "application/octet-stream"),
+        (b"a\0b", (), "application/octet-stream"),
+        (b"plain", ("--type", "application/pdf"), "application/pdf"),
+    ],
+)
+def test_put_shows_nothing_of_what_is_no_text(
+    data: bytes, options: tuple[str, ...], content_type: str, folder: Path
+) -> None:
+    first, second = run("put", *options, given=data).stdout.splitlines()
+
+    reference = first.split()[2]
+    assert first == f"Stored as {reference} ({content_type}, {len(data):,} bytes)."
+    assert second == f"It is no text, so nothing of it is shown. Get it with: coatcheck cat {reference} > FILE"
+    assert Offloader(FileStorage(folder)).load(reference).data == data
+
+
+def test_what_is_said_to_be_text_is_taken_for_text(folder: Path) -> None:
+    assert run("put", "--type", "text/plain", given=b"a\0b").stdout.endswith("\n\na\0b\n")
 
 
 def test_put_tells_programs_the_facts(folder: Path) -> None:
     facts = answered("put", "--name", "kubectl logs", given=LINES)
 
-    assert facts.keys() == {"reference", "content_type", "bytes", "shown"}
+    assert facts.keys() == {"reference", "content_type", "bytes", "whole", "shown"}
     assert facts["reference"].startswith("kubectl_logs-")
-    assert (facts["content_type"], facts["bytes"]) == ("text/plain", len(LINES))
-    assert facts["reference"] in facts["shown"]
+    assert (facts["content_type"], facts["bytes"], facts["whole"]) == ("text/plain", len(LINES), False)
+    assert facts["shown"].startswith("line 1\n")
+    assert answered("put", given=b"few words\n").items() >= {"whole": True, "shown": "few words"}.items()
 
 
 @pytest.mark.parametrize(
@@ -99,10 +154,11 @@ def test_put_refuses_on_one_line(data: bytes, options: tuple[str, ...], said: st
     assert not folder.exists()
 
 
-def test_put_does_not_store_a_placeholder_of_its_own(folder: Path) -> None:
-    shown = run("put", given=LINES).stdout_bytes
+def test_put_does_not_store_the_placeholder_that_an_agent_got(folder: Path) -> None:
+    outcome = Offloader().offload([TextBlock(LINES.decode())], tool_name="read_log")
+    (placeholder,) = (block.text for block in outcome.blocks if isinstance(block, TextBlock))
 
-    ran = run("put", given=shown)
+    ran = run("put", given=placeholder.encode())
 
     assert ran.exit_code == 2
     assert ran.stderr == "coatcheck: nothing was stored: this is itself a placeholder, of what is stored already\n"
@@ -124,7 +180,6 @@ def test_a_storage_that_refuses_is_named_on_one_line(times: int, tmp_path: Path)
     [
         (LINES, (), {}),
         (LINES, ("--pattern", "line 77$", "--context-lines", "1"), {"pattern": "line 77$", "context_lines": 1}),
-        (LINES, ("--pattern", "-no such line"), {"pattern": "-no such line"}),
         (LINES, ("--lines", "10:20"), {"line_range": "10:20"}),
         (LINES, ("--line-range", "10-20"), {"line_range": "10-20"}),
         (LINES, ("--pattern", "9$", "--lines", "10:40"), {"pattern": "9$", "line_range": "10:40"}),
@@ -141,9 +196,12 @@ def test_get_answers_as_the_retrieval_tool_does(
     ran = run("get", reference, *options)
 
     expected = Offloader(FileStorage(folder)).retrieve(reference, **asked)  # type: ignore[arg-type]
-    assert (ran.exit_code, ran.stdout) == (0, f"{expected.text}\n")
+    text = re.sub(r"\[More: retrieve_offloaded_content\(.*\)\]\Z", "[More: ", expected.text)
+    shown = re.sub(r"coatcheck get .*\]\n\Z", "", ran.stdout).removesuffix("\n")
+    assert (ran.exit_code, shown) == (0, text)
+    assert bool(next_command(ran.stdout)) == (expected.next_call is not None)
     assert answered("get", reference, *options) == {
-        "text": expected.text,
+        "text": ran.stdout.removesuffix("\n"),
         "matches": expected.matches,
         "next_call": expected.next_call,
     }
@@ -162,6 +220,7 @@ def test_get_is_as_long_as_it_may_be(folder: Path) -> None:
     [
         (("--lines", "3:800"), 3, 800),
         (("--pattern", "line", "--lines", "5:800", "--context-lines", "0"), 5, 800),
+        (("--pattern", "line|\\[More: ", "--lines", "5:800", "--context-lines", "0"), 5, 800),
         (("--max-tokens", "300", "--lines", "1:100"), 1, 100),
     ],
 )
@@ -190,7 +249,7 @@ def test_the_next_command_names_a_storage_that_is_not_the_usual_one(tmp_path: Pa
 
     ran = run("put", "--storage", elsewhere, given=b"words")
 
-    command = shlex.split(ran.stderr.removeprefix("Read it with: coatcheck "))
+    command = shlex.split(ran.stdout.splitlines()[1].partition("coatcheck ")[2])
     assert command[2:] == [f"--storage={elsewhere}"]
     assert "words" in run(*command).stdout
 
@@ -209,8 +268,10 @@ def test_another_scope_is_refused_like_what_never_was(command: str, folder: Path
 
     assert (ran.exit_code, ran.stdout) == (1, "")
     assert ran.stderr == unknown.stderr.replace("stdin-0123456789abcdef-0000", reference)
-    assert ran.stderr.startswith(f"coatcheck: reference not found: {reference}. ")
-    assert ran.stderr.endswith(f" Looked in scope 'yours' of FileStorage('{folder}').\n")
+    assert ran.stderr == (
+        f"coatcheck: no reference of scope 'yours': {reference}. Check it, and --scope; looked in"
+        f" FileStorage('{folder}')\n"
+    )
     assert run(command, reference, env={"COATCHECK_SCOPE": "mine"}).exit_code == 0
 
 
@@ -222,7 +283,20 @@ def test_what_is_gone_is_told_from_what_never_was(command: str, folder: Path) ->
     ran = run(command, reference)
 
     assert (ran.exit_code, ran.stdout) == (1, "")
-    assert ran.stderr.startswith(f"coatcheck: reference expired: {reference}.")
+    assert ran.stderr == (
+        f"coatcheck: FileStorage('{folder}') does not hold {reference}: check --storage; or it was deleted there\n"
+    )
+
+
+def test_a_reference_of_another_storage_asks_for_that_storage(folder: Path, tmp_path: Path) -> None:
+    reference = stored(b"words")
+    stored(b"other words", "--storage", str(tmp_path / "other"))
+
+    ran = run("get", reference, "--storage", tmp_path / "other")
+
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert "check --storage" in ran.stderr
+    assert "expired" not in ran.stderr
 
 
 def test_damaged_content_is_never_written_out(folder: Path) -> None:
@@ -239,17 +313,36 @@ def test_damaged_content_is_never_written_out(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--query", "[", "--json"), "query"),
-        (("--lines", "20:10"), "line_range.start (20) is after line_range.end (10)"),
-        (("--query", "a", "--pattern", "b"), "query cannot be combined"),
+        (("--query", "[", "--json"), "invalid --query: "),
+        (("--query", "a offset"), "invalid --query: "),
+        (("--lines", "20:10"), "the first of --lines (20) is after the last (10): give the smaller number first"),
+        (("--lines", "99:"), "the first of --lines (99) is beyond content length (1 line)"),
+        (("--lines", "line_range"), "--lines must look like 10:20, 10: or 10, not 'line_range'"),
+        (("--context-lines=-1",), "--context-lines must be 0 or more, not -1"),
+        (("--query", "a", "--pattern", "b"), "--query cannot be combined with --pattern or --lines"),
+        (("--offset=5", "--lines=1"), "--offset counts characters and --lines counts lines"),
     ],
 )
-def test_a_wrong_selector_could_not_run(options: tuple[str, ...], said: str, folder: Path) -> None:
+def test_a_wrong_selector_is_named_as_it_was_typed(options: tuple[str, ...], said: str, folder: Path) -> None:
     ran = run("get", stored(RECORDS), *options)
 
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert said in ran.stderr
+    assert ran.stderr.startswith(f"coatcheck: {said}")
     assert ran.stderr.count("\n") == 1
+
+
+def test_where_nothing_is_found_the_advice_names_options(folder: Path) -> None:
+    ran = run("get", stored(LINES), "--pattern", "a pattern")
+
+    assert ran.stdout == (
+        "No matches found for --pattern 'a pattern' (searched 20,000 lines).\n"
+        "A match lies within one line and case counts. Try (?i), a shorter --pattern, or --lines.\n"
+    )
+
+
+@pytest.mark.parametrize("form", ["10:20", "10:", "10"])
+def test_every_form_of_lines_that_is_named_is_taken(form: str, folder: Path) -> None:
+    assert "  10| line 10\n" in run("get", stored(LINES), "--lines", form).stdout
 
 
 def test_show_tells_what_is_known(folder: Path) -> None:
@@ -280,11 +373,12 @@ def test_show_leaves_out_what_is_not_known(folder: Path) -> None:
     assert "lines" not in shown
 
 
-def test_showing_is_no_use_and_reading_is(folder: Path) -> None:
+@pytest.mark.parametrize("reading", ["get", "cat"])
+def test_showing_is_no_use_and_reading_is(reading: str, folder: Path) -> None:
     reference = stored(b"words")
     (content,) = folder.rglob("*.txt")
     os.utime(content, (1_000, 1_000))
 
     assert answered("show", reference)["modified"] == "1970-01-01T00:16:40+00:00"
-    run("get", reference)
+    run(reading, reference)
     assert answered("show", reference)["modified"] != "1970-01-01T00:16:40+00:00"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.cells import cell_len
 
+from coatcheck import TiktokenCounter
 from coatcheck.cli.demo_input import FindWord
 from tests.cli.running import facts, run
 
@@ -51,6 +52,13 @@ def test_the_stored_file_holds_what_the_tool_returned(own_data: dict[str, Any]) 
         assert Path(part["path"]).stat().st_size == part["bytes"]
         assert Path(part["path"]).is_relative_to(own_data["storage"])
         assert part["reference"] in part["shown"]
+
+
+def test_what_would_have_been_sent_is_counted_and_not_estimated(own_data: dict[str, Any]) -> None:
+    counter = TiktokenCounter()
+    for part in own_data["parts"]:
+        text = Path(part["path"]).read_bytes().decode()
+        assert part["tokens"] == counter.count(text)
 
 
 def test_what_was_saved_is_what_was_not_sent(own_data: dict[str, Any]) -> None:

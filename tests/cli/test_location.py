@@ -96,6 +96,17 @@ def test_what_names_no_storage_is_said(location: str, said: str, monkeypatch: py
     assert ran.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["put", "ls"])
+def test_memory_that_no_other_command_could_read_is_refused(command: str) -> None:
+    ran = run(command, "--storage", "memory://agents", given=b"words")
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        "coatcheck: memory://agents is gone as soon as a command ends, so the next one could read nothing;"
+        " name a folder\n"
+    )
+
+
 def test_a_drive_is_no_url() -> None:
     with pytest.raises(CannotRun, match="there is no folder"):
         storage_at("c://folder")

@@ -32,6 +32,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "artifacts"
 
 
+def stored(data: bytes) -> str:
+    return piped("put", given=data).stdout.split()[2].decode()
+
+
 def test_people_read_what_a_running_agent_stored_in_its_scope_only(folder: Path) -> None:
     stored = subprocess.run([sys.executable, "-c", AGENT, folder], check=True, capture_output=True, text=True)
     reference = stored.stdout.strip()
@@ -43,7 +47,7 @@ def test_people_read_what_a_running_agent_stored_in_its_scope_only(folder: Path)
     assert (ours.returncode, ours.stderr) == (0, b"")
     assert b"> 31338| record 31337: fine" in ours.stdout
     assert (theirs.returncode, theirs.stdout) == (default.returncode, default.stdout) == (1, b"")
-    assert theirs.stderr.startswith(b"coatcheck: reference not found: ")
+    assert theirs.stderr.startswith(b"coatcheck: no reference of scope 'thread-43': ")
 
 
 def test_bytes_go_through_pipes_unchanged(folder: Path) -> None:
@@ -60,7 +64,7 @@ def test_a_reader_that_has_enough_ends_it_in_silence(
     unbuffered: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    reference = piped("put", given=BYTES).stderr.split()[-1].decode()
+    reference = stored(BYTES)
 
     with subprocess.Popen([SCRIPT, "cat", reference], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
         assert writer.stdout
@@ -73,11 +77,37 @@ def test_a_reader_that_has_enough_ends_it_in_silence(
 
 
 @POSIX_ONLY
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("replay", "conversation.json"),
+        ("replay", "conversation.json", "--json"),
+        ("demo", "--input", "conversation.json"),
+    ],
+)
+def test_a_report_to_a_reader_that_went_away_ends_it_in_silence(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if command[0] == "demo":
+        pytest.importorskip("langchain.agents", reason="the session `demo` has it")
+    monkeypatch.chdir(tmp_path)
+    Path("conversation.json").write_text('[{"role": "user", "content": "words"}]', encoding="utf-8")
+
+    with subprocess.Popen([SCRIPT, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        assert writer.stdout
+        assert writer.stderr
+        writer.stdout.close()
+        said = writer.stderr.read()
+
+    assert (writer.returncode, said) == (141, b"")
+
+
+@POSIX_ONLY
 def test_output_that_cannot_be_written_is_said_on_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no device that is always full")
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # so that it fails as late as it can
-    reference = piped("put", given=b"words").stderr.split()[-1].decode()
+    reference = stored(b"words")
 
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run([SCRIPT, "get", reference], stdout=full, stderr=subprocess.PIPE, check=False)
@@ -98,7 +128,7 @@ def test_output_that_cannot_be_written_is_said_on_one_line(folder: Path, monkeyp
     ],
 )
 def test_a_stream_that_the_caller_closed_is_empty(command: str, code: int, said: bytes, folder: Path) -> None:
-    reference = piped("put", given=b"words").stderr.split()[-1].decode()
+    reference = stored(b"words")
 
     line = f"{SCRIPT} {command.format(reference=reference, script=SCRIPT)}"
     ran = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False)

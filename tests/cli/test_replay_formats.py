@@ -170,7 +170,7 @@ def test_words_beside_results_are_the_users() -> None:
     [
         ([*openai("x"), {"role": "robot", "content": "x"}], "OpenAI messages", 4, "'robot'"),
         ([*openai("x"), {"role": "tool"}], "OpenAI messages", 4, "lacks its content"),
-        ([*openai("x"), 7], "OpenAI messages", 4, "is a int, not an object"),
+        ([*openai("x"), 7], "OpenAI messages", 4, "is a number, not an object"),
         (
             [*openai("x")[:1], {"role": "assistant", "tool_calls": [{"id": "1"}]}],
             "OpenAI messages",

@@ -108,14 +108,26 @@ def test_stats_count_contents_and_bytes_by_scope(folder: Path) -> None:
     lines = run("stats", "--scope", "thread-1").stdout.splitlines()
 
     assert index > 0
-    assert (facts["contents"], facts["entries"], facts["bytes"]) == (3, 4, 15 + len(LARGE) + index)
-    assert [(row["scope"], row["scope_digest"], row["contents"], row["bytes"]) for row in facts["scopes"]] == [
-        (None, scope_tag("thread-1"), 1, len(LARGE) + index),
+    assert (facts["contents"], facts["content_bytes"]) == (3, 15 + len(LARGE))
+    assert (facts["entries"], facts["bytes"]) == (4, 15 + len(LARGE) + index)
+    assert [(row["scope"], row["scope_digest"], row["contents"], row["content_bytes"]) for row in facts["scopes"]] == [
+        (None, scope_tag("thread-1"), 1, len(LARGE)),
         ("default", scope_tag("default"), 2, 15),
     ]
-    assert [line.split()[0] for line in lines[2:]] == ["thread-1", "default", "all"]
-    assert lines[-1].split()[:4] == ["all", "2", "3", f"{15 + len(LARGE) + index:,}"]
+    assert [line.split()[0] for line in lines[2:]] == ["thread-1", "default", "all", "and"]
+    assert lines[-2].split()[:4] == ["all", "2", "3", f"{15 + len(LARGE):,}"]
+    assert lines[-1] == f"and {index:,} bytes beside them, in indexes of lines and leftovers"
     assert scope_tag("thread-1") in run("stats").stdout
+
+
+def test_stats_and_ls_agree_in_bytes(folder: Path) -> None:
+    store(folder, LARGE, "words")
+
+    listed = sum(row["bytes"] for row in answered("ls"))
+
+    assert answered("stats")["content_bytes"] == listed
+    assert run("stats").stdout.splitlines()[-2].split()[3] == f"{listed:,}"
+    assert f"2 contents, {listed:,} bytes, and " in run("verify").stdout
 
 
 def test_stats_show_the_largest_scopes_and_name_only_what_fits(folder: Path) -> None:
@@ -149,7 +161,7 @@ def test_verify_finds_everything_well_and_changes_nothing(folder: Path) -> None:
 
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert ran.stdout.startswith("Verified 2 contents, ")
-    assert ran.stdout.endswith(" bytes: all as they were saved.\n")
+    assert ran.stdout.endswith(": all as they were saved.\n")
     assert {entry.key: entry.modified for entry in FileStorage(folder).entries("")} == before
 
 
@@ -188,6 +200,19 @@ def test_sweep_by_age_deletes_and_says_how_much(folder: Path) -> None:
     assert ran.stdout == would.stdout.replace("Would delete", "Deleted")
     assert len(keys(folder)) == 1
     assert run("cat", kept).stdout == "words"
+
+
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+def test_sweep_says_why_what_is_young_stays(dry_run: tuple[str, ...], folder: Path) -> None:
+    store(folder, "words", days=0.5 / 24)
+
+    ran = run("sweep", "--max-bytes", "0", *dry_run)
+
+    assert ran.stdout.splitlines() == [
+        f"{'Would delete' if dry_run else 'Deleted'} 0 contents, 0 bytes.",
+        "What was saved or used within the last hour stays, whatever the limit.",
+    ]
+    assert len(keys(folder)) == 1
 
 
 @pytest.mark.parametrize(
@@ -247,7 +272,7 @@ def test_what_was_used_while_sweeping_stays_and_is_said(folder: Path, monkeypatc
 
     ran = run("sweep", "--max-age", "30d")
 
-    assert ran.stdout == "Deleted 2 contents, 23 bytes, but for 1 of the entries, used meanwhile.\n"
+    assert ran.stdout.startswith("Deleted 2 contents, 23 bytes, but for 1 of the entries, used meanwhile.\n")
     assert run("cat", used).stdout == "used meanwhile"
 
 
@@ -278,7 +303,8 @@ def test_a_storage_that_does_not_sweep_by_itself_is_swept(monkeypatch: pytest.Mo
 
     ran = run("sweep", "--max-age", "1d")
 
-    assert (ran.exit_code, ran.stdout) == (0, "Deleted 2 contents, 20 bytes.\n")
+    assert ran.exit_code == 0
+    assert ran.stdout.startswith("Deleted 2 contents, 20 bytes.\n")
     assert len(bucket.kept) == 1
 
 

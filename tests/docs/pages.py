@@ -45,6 +45,7 @@ PART_OF = {
     "langchain_core": "langgraph",
     "langchain_openai": "langgraph",
     "langgraph": "langgraph",
+    "opentelemetry": CORE,  # its tests run with those of the core
     "strands": "strands",
 }
 """Where what a block imports is installed: the extra with which its session tests."""
@@ -83,6 +84,9 @@ class Block:
     name: str = ""
     """Of a shown block: the name that the code above it left."""
 
+    is_hidden: bool = False
+    """Whether no reader of the page sees it."""
+
 
 def blocks_of(page: Path) -> list[Block]:
     """Return the code blocks of a page, in order, those in comments included.
@@ -109,7 +113,7 @@ def blocks_in(markdown: str, page: str) -> Iterator[Block]:
             raise Unknown(place, "the comment above steers a code block, and none follows")
         elif token.type == "html_block" and token.content.startswith("<!---"):
             if hidden := _HIDDEN.fullmatch(token.content):
-                yield _python(hidden[2], hidden[1], line=line + 1, place=place)
+                yield _python(hidden[2], hidden[1], line=line + 1, place=place, is_hidden=True)
             elif _NEEDS.fullmatch(token.content) or _SHOWS.fullmatch(token.content):
                 above = token.content
             else:
@@ -137,8 +141,8 @@ def _block(token: Token, above: str, *, line: int, place: str) -> Block:
     raise Unknown(place, f"nothing runs or compares a block of {token.info or 'no language'}")
 
 
-def _python(text: str, part: str | None, *, line: int, place: str) -> Block:
-    return Block(kind="python", text=text, line=line, part=part or _part_of(text, place))
+def _python(text: str, part: str | None, *, line: int, place: str, is_hidden: bool = False) -> Block:
+    return Block(kind="python", text=text, line=line, part=part or _part_of(text, place), is_hidden=is_hidden)
 
 
 def _part_of(text: str, place: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+from symtable import SymbolTable, symtable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +13,14 @@ from tests.docs.pages import CORE, PAGES, Unknown, blocks_in, blocks_of
 from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 LEAST_BLOCKS = 40
 """So that a parser that finds nothing proves nothing."""
+
+STEP_BY_STEP = {"model"}
+"""Pages that are read from top to bottom, where a block may go on with any one above it."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -71,3 +77,52 @@ def test_a_block_knows_where_it_stands_and_what_it_needs() -> None:
     found = [(block.kind, block.line, block.part) for block in blocks_in(markdown, "page.md")]
 
     assert found == [("python", 3, "strands"), ("shown", 9, "haystack"), ("shell", 12, "core")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_block_that_is_copied_needs_no_other_but_the_first_of_its_page(page: Path) -> None:
+    shown = [block.text for block in blocks_of(page) if block.kind == "python" and not block.is_hidden]
+    first = left_by(shown[0]) if shown else set()
+
+    missing = {name for number, code in enumerate(shown) for name in needed_by(code) - (first if number else set())}
+
+    assert page.stem in STEP_BY_STEP or missing == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "needed", "left"),
+    [
+        ("import strands\nagent = strands.Agent(model)", {"model"}, {"strands", "agent"}),
+        ("def read_log(n: int) -> str:\n    return str(n) + ending", {"ending"}, {"read_log"}),
+        ("print([n for n in found])", {"found"}, set()),
+        ("class Mine(Base):\n    kept = 1\n    def load(self): return self.kept", {"Base"}, {"Mine"}),
+    ],
+)
+def test_what_code_needs_and_leaves_is_known(code: str, needed: set[str], left: set[str]) -> None:
+    assert needed_by(code) == needed
+    assert left_by(code) >= left  # from Python 3.12 on, with the variables of comprehensions
+
+
+def left_by(code: str) -> set[str]:
+    """Return the names that code leaves in its module."""
+    symbols = symtable(code, "page", "exec").get_symbols()
+    return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
+
+
+def needed_by(code: str) -> set[str]:
+    """Return the names that code uses and that neither it nor Python has."""
+    module = symtable(code, "page", "exec")
+    used = {
+        symbol.get_name()
+        for table in tables_in(module)
+        for symbol in table.get_symbols()
+        if symbol.is_referenced() and (symbol.is_global() or table is module)
+    }
+    return used - left_by(code) - set(dir(builtins))
+
+
+def tables_in(table: SymbolTable) -> Iterator[SymbolTable]:
+    """Yield a table and all that lie in it."""
+    yield table
+    for inner in table.get_children():
+        yield from tables_in(inner)

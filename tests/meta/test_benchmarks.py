@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import corpus
+from benchmarks import corpus, stall
 from benchmarks.bench import Bench, Scale
 from benchmarks.environments import CORE, Environments
 from benchmarks.measuring import Spread, watched_memory
@@ -141,6 +141,19 @@ def test_memory_counts_what_was_allocated_meanwhile_even_if_it_is_gone(tmp_path:
 def whole(file: Path) -> int:
     """Hold the whole file for a moment, and return its size."""
     return len(file.read_bytes())
+
+
+async def test_every_wait_of_the_loop_that_the_page_names_is_measured(tmp_path: Path) -> None:
+    waits = [
+        await stall.many_results(str(tmp_path), 0, size=20_000),
+        await stall.parsed(stall.records(100_000))(str(tmp_path), 0),
+        await stall.parsed(stall.empty_lists(100_000))(str(tmp_path), 0),
+        await stall.first_use(),
+    ]
+
+    assert min(waits) > 0
+    assert len(stall.records(100_000)) <= 100_000
+    assert len(stall.empty_lists(100_000)) <= 100_000
 
 
 def test_a_system_that_ends_is_missing_with_a_reason() -> None:

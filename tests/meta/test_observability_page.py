@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.metrics.export import Sum
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes  # where those that may still change are
+from opentelemetry.semconv.attributes import error_attributes
 
 from tests.core.telemetry import Telemetry, run_through_everything
+from tests.docs.pages import blocks_of
 from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
     import pytest
 
-PAGE = (ROOT / "docs/observability.md").read_text(encoding="utf-8")
+PATH = ROOT / "docs/observability.md"
+PAGE = PATH.read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> dict[str, list[str]]:
@@ -54,3 +60,19 @@ def test_the_page_lists_the_attributes_of_spans_and_the_fields_of_log_records(ca
     assert on_spans == {name for name, (on, *_) in page.items() if "spans" in on}
     assert in_logs == {name for name, (on, *_) in page.items() if "logs" in on}
     assert on_spans | in_logs == page.keys()
+
+
+def test_names_that_are_not_ours_are_those_of_the_semantic_conventions() -> None:
+    foreign = {name for name in rows("Attributes of spans, fields of log records") if not name.startswith("coatcheck.")}
+
+    assert foreign == {gen_ai_attributes.GEN_AI_TOOL_NAME, error_attributes.ERROR_TYPE}
+
+
+def test_the_lines_for_a_screen_print_metrics_there() -> None:
+    (code,) = (block.text for block in blocks_of(PATH) if "ConsoleMetricExporter" in block.text)
+
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    assert '"name": "coatcheck.results"' in ran.stdout
+    assert '"name": "coatcheck.token.savings"' in ran.stdout
+    assert ran.stderr == ""

@@ -1,7 +1,7 @@
 """``coatcheck put``, ``get``, ``cat`` and ``show``: one content in, and out again.
 
-What is shown is what a model sees, word for word: the library makes it. What only a shell needs, such as the command
-that reads on, goes to standard error.
+What is shown of content is what a model would see of it: the library makes it. Around it stands what people and agents
+at a shell need: options in place of the retrieval tool's arguments, and commands in place of its calls.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import typer
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption
-from coatcheck.cli.printing import complain, iso_time, local_time, show, show_bytes, show_json
-from coatcheck.errors import ReferenceNotFound
+from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_json
+from coatcheck.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
 from coatcheck.scopes import DEFAULT_SCOPE, choose_scope
 
 if TYPE_CHECKING:
@@ -27,11 +27,29 @@ if TYPE_CHECKING:
 
     from coatcheck.blocks import Block
     from coatcheck.events import Event
+    from coatcheck.outcomes import Offloaded
 
 __all__ = ("cat", "get", "put", "show_content")
 
 _DEFAULT_TOKENS = 2_500
 """Of one answer; as much as a model gets."""
+
+_PREVIEW_TOKENS = 1_000
+"""Of what ``put`` shows, as much as a model sees; what has no more is shown whole."""
+
+_OPTIONS = {
+    "line_range.start": "the first of --lines",
+    "line_range.end": "the last",
+    "line_range": "--lines",
+    "context_lines": "--context-lines",
+    "pattern": "--pattern",
+    "query": "--query",
+    "offset": "--offset",
+}
+"""What each argument of the retrieval tool is called here; a longer name stands before one that begins it."""
+
+_ARGUMENT = re.compile(rf"""'[^']*'|"[^"]*"|(?<![\w-])(?:{"|".join(map(re.escape, _OPTIONS))})(?!\w)""")
+"""One of those in a message, or what the message quotes, which is left as it is."""
 
 _MIME_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(;.*)?", re.ASCII)
 
@@ -48,14 +66,14 @@ def put(
     scope: ScopeOption = DEFAULT_SCOPE,
     as_json: AsJson = False,
 ) -> None:
-    """Store standard input; print its preview and reference.
+    """Store standard input; print a preview and how to read on.
 
-    They are what a model gets in place of a big tool result. Small input is stored, too. Text is stored as text/plain.
+    Small input is stored, too, and shown whole. Text is stored as text/plain.
     """
-    from coatcheck.blocks import TextBlock  # noqa: PLC0415 - the library is loaded when it is used
-    from coatcheck.offloader import Offloader  # noqa: PLC0415
+    from coatcheck.offloader import Offloader  # noqa: PLC0415 - the library is loaded when it is used
     from coatcheck.outcomes import Offloaded  # noqa: PLC0415
     from coatcheck.policy import Always  # noqa: PLC0415
+    from coatcheck.reading import is_text  # noqa: PLC0415
 
     if content_type is not None and not _MIME_TYPE.fullmatch(content_type):
         msg = f"--type must be a MIME type such as image/png, not {content_type!r}"
@@ -63,7 +81,7 @@ def put(
     kept = storage_at(storage, may_be_new=True)
     block = _block(_standard_input(), content_type)
     events: list[Event] = []
-    offloader = Offloader(kept, on_event=events.append)
+    offloader = Offloader(kept, preview_tokens=_PREVIEW_TOKENS, on_event=events.append)
     outcome = offloader.offload([block], tool_name=name, scope=scope, policy=Always())
     if not isinstance(outcome, Offloaded):
         # The first event says why; a failing storage is followed by what the result then comes to.
@@ -72,13 +90,25 @@ def put(
         msg = f"nothing was stored: {reason}"
         raise CannotRun(msg)
     (reference,) = outcome.references
-    shown = "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
+    shown, is_whole = _shown(block, outcome)
+    facts = {"reference": reference.id, "content_type": reference.content_type, "bytes": reference.size}
     if as_json:
-        facts = {"reference": reference.id, "content_type": reference.content_type, "bytes": reference.size}
-        show_json({**facts, "shown": shown})
+        show_json({**facts, "whole": is_whole, "shown": shown})
         return
-    show(shown)
-    complain(f"Read it with: {_get_command(reference.id, {}, storage=storage, scope=scope)}")
+    here = {"storage": storage, "scope": scope}
+    whole = _command("cat", reference.id, {}, **here)
+    show(f"Stored as {reference.id} ({reference.content_type}, {reference.size:,} bytes).")
+    if is_whole:
+        show(f"All of it follows; this gives it again: {whole}")
+    elif is_text(reference.content_type):
+        lines = _command("get", reference.id, {"lines": "1:100"}, **here)
+        show("Only a preview follows. Read on with one of these:")
+        show(f"  {lines}   or --pattern=REGEX, --query=JMESPATH, --offset=N in place of --lines")
+        show(f"  {whole}   all of it")
+    else:
+        show(f"It is no text, so nothing of it is shown. Get it with: {whole} > FILE")
+    if shown:
+        show(f"\n{shown}")
 
 
 @reported
@@ -105,7 +135,7 @@ def get(
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see put
 
     place = storage_at(storage)
-    with _naming(place, scope):
+    with _in_words_of_a_shell(place, scope):
         found = Offloader(place, max_retrieval_tokens=max_tokens).retrieve(
             reference,
             scope=scope,
@@ -115,13 +145,18 @@ def get(
             query=query,
             offset=offset,
         )
-    if as_json:
-        show_json({"text": found.text, "matches": found.matches, "next_call": found.next_call})
-        return
-    show(found.text)
+    text = found.text
     if found.next_call is not None:
         selectors = {**found.next_call, **({} if max_tokens == _DEFAULT_TOKENS else {"max_tokens": max_tokens})}
-        complain(f"Read on with: {_get_command(reference, selectors, storage=storage, scope=scope)}")
+        command = _command("get", reference, selectors, storage=storage, scope=scope)
+        above, line_end, _ = text.rpartition("\n")  # the last line is the call of the model's tool
+        text = f"{above}{line_end}[More: {command}]"
+    elif found.matches == 0:
+        text = _with_options(text)  # it holds nothing of the content, only advice
+    if as_json:
+        show_json({"text": text, "matches": found.matches, "next_call": found.next_call})
+    else:
+        show(text)
 
 
 @reported
@@ -133,7 +168,7 @@ def cat(
     from coatcheck.reading import is_text  # noqa: PLC0415
 
     place = storage_at(storage)
-    with _naming(place, scope):
+    with _in_words_of_a_shell(place, scope):
         content = Offloader(place).load(reference, scope=scope)
     if not sys.stdout.isatty():
         show_bytes(content.data)
@@ -159,7 +194,7 @@ def show_content(
     from coatcheck.storage.access import StorageAccess  # noqa: PLC0415
 
     access = StorageAccess(storage_at(storage, refresh_on_read=False))
-    with _naming(access.storage, scope):
+    with _in_words_of_a_shell(access.storage, scope):
         found = run(Contents(access).find(reference, choose_scope(scope, None, required=True)))
     modified = next((each.modified for each in run(entries(access, found.key)) if each.key == found.key), None)
     facts = {
@@ -185,13 +220,38 @@ def show_content(
 
 
 @contextmanager
-def _naming(storage: object, scope: str) -> Iterator[None]:
-    """Say of what was not found where it was looked for: a model has one place to look, people have many."""
+def _in_words_of_a_shell(storage: object, scope: str) -> Iterator[None]:
+    """Say what went wrong to whoever typed a command: the library says it to a model, which has one place to look."""
+    from coatcheck.reading.request import RANGE_FORMS  # noqa: PLC0415 - see put
+
     try:
         yield
+    except ReferenceExpired as error:
+        msg = f"{storage!r} does not hold {error.reference}: check --storage; or it was deleted there"
+        raise ReferenceExpired(msg, reference=error.reference) from error
     except ReferenceNotFound as error:
-        msg = f"{error} Looked in scope {scope!r} of {storage!r}."
-        raise type(error)(msg, reference=error.reference) from error
+        msg = f"no reference of scope {scope!r}: {error.reference}. Check it, and --scope; looked in {storage!r}"
+        raise ReferenceNotFound(msg, reference=error.reference) from error
+    except InvalidRequest as error:
+        raise InvalidRequest(_with_options(str(error).replace(RANGE_FORMS, "10:20, 10: or 10"))) from error
+
+
+def _with_options(message: str) -> str:
+    """Return what is said to a model with the options of ``get`` in place of the arguments of its tool."""
+    return _ARGUMENT.sub(lambda found: _OPTIONS.get(found[0], found[0]), message)
+
+
+def _shown(block: Block, outcome: Offloaded) -> tuple[str, bool]:
+    """Return what is shown of input that was stored, and whether that is all of it."""
+    from coatcheck.blocks import TextBlock  # noqa: PLC0415 - see put
+    from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
+
+    if not isinstance(block, TextBlock):
+        return "", False
+    if not TiktokenCounter().exceeds(block.text, _PREVIEW_TOKENS):
+        return block.text.removesuffix("\n"), True
+    (placeholder,) = (each.text for each in outcome.blocks if isinstance(each, TextBlock))
+    return placeholder.partition("\n\n")[2], False  # behind the notice, which is for models
 
 
 def _standard_input() -> bytes:
@@ -236,15 +296,15 @@ def _block(data: bytes, content_type: str | None) -> Block:
     return TextBlock(text)
 
 
-def _get_command(reference: str, selectors: Mapping[str, object], *, storage: str, scope: str) -> str:
-    """Return the command that reads this, as a shell takes it."""
-    words = ["coatcheck", "get", reference]
-    options = {name.replace("_", "-"): value for name, value in selectors.items()}
+def _command(name: str, reference: str, options: Mapping[str, object], *, storage: str, scope: str) -> str:
+    """Return a command on a content, as a shell takes it."""
+    given = {_OPTIONS.get(option, f"--{option.replace('_', '-')}"): value for option, value in options.items()}
     if storage != os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE):
-        options["storage"] = storage
+        given["--storage"] = storage
     if scope != os.environ.get(SCOPE_VARIABLE, DEFAULT_SCOPE):
-        options["scope"] = scope
-    for option, value in options.items():
-        given = f"{value['start']}:{value['end']}" if isinstance(value, dict) else value
-        words.append(f"--{option}={given}")  # in one word, since a value may begin with a dash
+        given["--scope"] = scope
+    words = ["coatcheck", name, reference]
+    for option, value in given.items():
+        text = f"{value['start']}:{value['end']}" if isinstance(value, dict) else value
+        words.append(f"{option}={text}")  # in one word, since a value may begin with a dash
     return shlex.join(words)

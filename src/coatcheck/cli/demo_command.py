@@ -12,7 +12,7 @@ import typer
 
 from coatcheck.cli.failure import DONE, NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
-from coatcheck.cli.printing import show_json
+from coatcheck.cli.printing import open_console, show_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,10 +59,7 @@ def demo(
 
     No key, no server: a scripted model asks, reads back and answers. The answer is checked against the data.
     """
-    from rich.console import Console  # noqa: PLC0415 - not for --help
-
-    console = Console(highlight=False, quiet=as_json)
-    report = _run_demo(console, file, storage, max_result_tokens=max_result_tokens, model=model)
+    report = _run_demo(open_console(quiet=as_json), file, storage, max_result_tokens=max_result_tokens, model=model)
     if as_json:
         show_json(report.as_json())
     raise typer.Exit(DONE if report.verified else NOT_AS_EXPECTED)

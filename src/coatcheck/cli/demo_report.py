@@ -61,7 +61,7 @@ class PartReport:
     """Bytes that the tool returned."""
 
     tokens: int
-    """Tokens that the tool returned; of a large result extrapolated, as the placeholder says them."""
+    """Tokens that the tool returned, all of them counted; the placeholder says an estimate."""
 
     outcome: str
     """What became of the result: "offloaded", "kept", or "truncated" where it could not be stored."""
@@ -144,7 +144,7 @@ def part_report(
 
     """
     offloaded = next((event for event in events if event.kind == "offloaded"), None)
-    tokens = counter.count(case.result) if offloaded is None or offloaded.tokens is None else offloaded.tokens
+    tokens = counter.count(case.result)
     shown = next((_text(message) for message in messages if _is_result_of(message, case.tool_name)), "")
     costs = [_cost(message, counter) for message in messages]
     sent = _sent(messages, costs)

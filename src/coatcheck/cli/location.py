@@ -37,13 +37,16 @@ def storage_at(location: str, *, may_be_new: bool = False, refresh_on_read: bool
         refresh_on_read: whether a read counts as use, where the storage minds use.
 
     Raises:
-        CannotRun: there is no such storage, it is on another machine, or its extra is not installed.
+        CannotRun: there is no such storage, it is on another machine or in memory, or its extra is not installed.
         InvalidRequest: the URL of a bucket names none.
 
     """
     scheme = _scheme(location)
     if scheme == "s3":
         return _bucket(location)
+    if scheme == "memory":  # fsspec's, of this process
+        msg = f"{location} is gone as soon as a command ends, so the next one could read nothing; name a folder"
+        raise CannotRun(msg)
     if scheme not in {"", "file"}:
         return _filesystem(location)
     return _folder(_path(location), may_be_new=may_be_new, refresh_on_read=refresh_on_read)

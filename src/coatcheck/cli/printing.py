@@ -16,7 +16,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ("complain", "iso_time", "local_time", "one_line", "printable", "progress", "show", "show_bytes", "show_json")
+    from rich.console import Console
+
+__all__ = (
+    "complain",
+    "iso_time",
+    "local_time",
+    "one_line",
+    "open_console",
+    "printable",
+    "progress",
+    "show",
+    "show_bytes",
+    "show_json",
+)
 
 
 def printable(text: str) -> str:
@@ -50,6 +63,17 @@ def show_json(value: object) -> None:
 def complain(message: str) -> None:
     """Write a remark for people to standard error, on one line."""
     sys.stderr.write(f"{one_line(message)}\n")
+
+
+def open_console(*, quiet: bool) -> Console:
+    """Return what writes reports to standard output, and nothing if ``quiet``."""
+    from rich.console import Console  # noqa: PLC0415 - not for --help
+
+    class OnPipes(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # noqa: PLE0704 - rich, which is handling the error, would exit with 1; ``reported`` knows better
+
+    return OnPipes(highlight=False, quiet=quiet)
 
 
 @contextmanager

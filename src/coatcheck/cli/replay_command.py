@@ -14,7 +14,7 @@ import typer
 
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
-from coatcheck.cli.printing import printable, progress, show_json
+from coatcheck.cli.printing import open_console, printable, progress, show_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,15 +74,13 @@ def replay(
     Also on folders of Strands sessions. No recording tells what a model would have
     read back, so one long answer for each offloaded result is assumed.
     """
-    from rich.console import Console  # noqa: PLC0415 - not for --help
-
-    from coatcheck.cli.replay_measure import definition_tokens  # noqa: PLC0415
+    from coatcheck.cli.replay_measure import definition_tokens  # noqa: PLC0415 - not for --help
     from coatcheck.cli.replay_page import page  # noqa: PLC0415
     from coatcheck.cli.replay_report import Assumptions  # noqa: PLC0415
     from coatcheck.cli.replay_screen import show_replay  # noqa: PLC0415
     from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
 
-    console = Console(highlight=False, quiet=as_json)
+    console = open_console(quiet=as_json)
     if math.inf in {price, cached_price}:
         msg = "must be finite, so that costs are"
         raise typer.BadParameter(msg, param_hint="--price")

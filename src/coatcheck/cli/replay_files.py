@@ -165,7 +165,11 @@ def _conversation(
         recorded_as, parts = read_messages(messages)
     except Misfit as error:
         message = places[error.position] if places else f"message {error.position + 1:,}"
-        msg = f"{place}read as {error.recorded_as} it fits up to {message}, which {error}. Accepted: {ACCEPTED}"
+        if error.position:
+            found = f"read as {error.recorded_as} it fits up to {message}, which {error}"
+        else:
+            found = f"these are no messages: {message} {error}"
+        msg = f"{place}{found}. Accepted: {ACCEPTED}"
         raise CannotRun(msg) from None
     own = None if isinstance(value, list) else value.get("id") or value.get("session_id")
     found = name or (str(own) if isinstance(own, str | int) else ", ".join(filter(None, (path.name, where))))

@@ -277,7 +277,15 @@ def _quoted(value: object) -> str:
 
 
 def _kind(value: object) -> str:
-    return {str: "a text", list: "a list", type(None): "null"}.get(type(value), f"a {type(value).__name__}")
+    kinds = {
+        str: "a text",
+        list: "a list",
+        type(None): "null",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+    }
+    return kinds.get(type(value), f"a {type(value).__name__}")
 
 
 def _reject(reason: str) -> NoReturn:

@@ -85,8 +85,7 @@ def _rows(*rows: tuple[str, str | Text]) -> Table:
 
 
 def _returned(part: PartReport) -> str:
-    about = "" if part.path is None else "~"
-    return f"{part.bytes:,} bytes, {about}{part.tokens:,} tokens ({part.tool})"
+    return f"{part.bytes:,} bytes, {part.tokens:,} tokens ({part.tool})"
 
 
 def _shown(part: PartReport) -> str:
@@ -133,7 +132,7 @@ def _costs(part: PartReport) -> tuple[tuple[str, str], ...]:
     share = part.tokens_saved / part.tokens_sent_without
     return (
         ("Tokens sent", f"{sent}, instead of at least {part.tokens_sent_without:,} ({share:.1%} less)"),
-        ("Saved", f"~{part.tokens - part.shown_tokens:,} tokens in each call that carries the result"),
+        ("Saved", f"{part.tokens - part.shown_tokens:,} tokens in each call that carries the result"),
     )
 
 

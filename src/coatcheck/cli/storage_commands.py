@@ -1,7 +1,7 @@
 """``coatcheck ls``, ``stats``, ``verify``, ``sweep`` and ``rm``: a whole storage at a time.
 
-An entry is a content, or something beside one, as where the lines of a large text lie; people are shown contents, and
-bytes are those of all entries. What is deleted, and what is damaged, the library decides.
+An entry is a content, or something beside one, as where the lines of a large text lie. People are shown contents and
+their bytes, and what is beside them apart. What is deleted, and what is damaged, the library decides.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _MOST_SCOPES = 15
 
 _NAME_COLUMNS = 33
 """What a key takes."""
+
+_BESIDE = "beside them, in indexes of lines and leftovers"
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _BYTES = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -104,6 +106,8 @@ def stats(
     if len(largest) > _MOST_SCOPES:
         show(f"... and {len(largest) - _MOST_SCOPES:,} smaller ones")
     show(_row(f"all {len(largest):,}", everything))
+    if beside := _size(everything) - _size(_contents(everything)):
+        show(f"and {beside:,} bytes {_BESIDE}")
 
 
 @reported
@@ -179,6 +183,7 @@ def sweep(
         spared = 0 if dry_run else len(past) - deleted
         meanwhile = f", but for {spared:,} of the entries, used meanwhile" if spared else ""
         show(f"{'Would delete' if dry_run else 'Deleted'} {_amount(past)}{meanwhile}.")
+        show("What was saved or used within the last hour stays, whatever the limit.")
 
 
 @reported
@@ -242,19 +247,24 @@ def _size(found: Iterable[Listed]) -> int:
 def _counts(found: list[Listed]) -> dict[str, object]:
     """Return facts for programs."""
     modified = iso_time(max(entry.modified for entry in found)) if found else None
-    return {"contents": len(_contents(found)), "entries": len(found), "bytes": _size(found), "modified": modified}
+    contents = _contents(found)
+    counts = {"contents": len(contents), "content_bytes": _size(contents), "entries": len(found), "bytes": _size(found)}
+    return {**counts, "modified": modified}
 
 
 def _amount(found: list[Listed]) -> str:
     """Return how much that is, for people."""
-    contents = len(_contents(found))
-    return f"{contents:,} content{'' if contents == 1 else 's'}, {_size(found):,} bytes"
+    contents = _contents(found)
+    beside = _size(found) - _size(contents)
+    amount = f"{len(contents):,} content{'' if len(contents) == 1 else 's'}, {_size(contents):,} bytes"
+    return f"{amount}, and {beside:,} bytes {_BESIDE}" if beside else amount
 
 
 def _row(name: str, found: list[Listed]) -> str:
     label = name if len(name) <= _NAME_COLUMNS else f"{name[: _NAME_COLUMNS - 1]}…"
     used = local_time(max(entry.modified for entry in found)) if found else "-"
-    return f"{label:<{_NAME_COLUMNS}} {len(_contents(found)):>9,} {_size(found):>15,}  {used}"
+    contents = _contents(found)
+    return f"{label:<{_NAME_COLUMNS}} {len(contents):>9,} {_size(contents):>15,}  {used}"
 
 
 def _measured(option: str, text: str | None, units: dict[str, int]) -> float | None:

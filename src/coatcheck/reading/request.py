@@ -14,7 +14,7 @@ import orjson
 
 from coatcheck.errors import InvalidRequest
 
-__all__ = ("DEFAULT_CONTEXT_LINES", "LAST_LINE", "MAX_CONTEXT_LINES", "Request", "parse_request")
+__all__ = ("DEFAULT_CONTEXT_LINES", "LAST_LINE", "MAX_CONTEXT_LINES", "RANGE_FORMS", "Request", "parse_request")
 
 DEFAULT_CONTEXT_LINES = 5
 """As in the Strands tool that models know."""
@@ -28,9 +28,11 @@ MAX_SELECTOR_CHARACTERS = 1_000
 LAST_LINE = 10**15
 """Stands for "to the end" in a line range. Larger than any number that is accepted."""
 
+RANGE_FORMS = '{"start": 10, "end": 20}, [10, 20], "10-20" or "10"'
+"""The line ranges that are named where another is refused."""
+
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 _RANGE = re.compile(r"([0-9]{1,15})(?:\s*([-:])\s*([0-9]{1,15})?)?|:\s*([0-9]{1,15})")
-_RANGE_FORMS = '{"start": 10, "end": 20}, [10, 20], "10-20" or "10"'
 _SHOWN = 60
 
 
@@ -142,7 +144,7 @@ def _range_ends(value: object) -> tuple[object, object] | None:
         return value.get("start"), value.get("end")
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and len(value) == 2:  # noqa: PLR2004 - a pair
         return value[0], value[1]
-    msg = f"line_range must look like {_RANGE_FORMS}, not {_shown(value)}"
+    msg = f"line_range must look like {RANGE_FORMS}, not {_shown(value)}"
     raise InvalidRequest(msg)
 
 

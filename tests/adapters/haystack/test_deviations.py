@@ -138,3 +138,31 @@ async def test_a_final_answer_is_never_offloaded(lib: Any, leaves: bool, mode: s
 
     assert answer["exit_reason"] == "answer"
     assert (answer["last_message"].tool_call_result.result != LONG) is leaves
+
+
+@pytest.mark.filterwarnings("ignore:.* is an experimental component")
+@pytest.mark.parametrize("name", ["ToolResultPruningCompactor", "ToolResultOffloadCompactor", "SlidingWindowCompactor"])
+def test_compactors_of_tool_results_leave_ours_alone_and_others_do_not(name: str, tmp_path: Path) -> None:
+    compaction = pytest.importorskip("haystack.hooks.compaction", reason="newer than the oldest Haystack that we take")
+    if not hasattr(compaction, name):
+        pytest.skip("newer than this Haystack")
+    stores = {"ToolResultOffloadCompactor": (upstream.FileSystemToolResultStore(tmp_path / "theirs"),)}
+    compactor = getattr(compaction, name)(*stores.get(name, ()))
+    raw, ours = state_of(LONG), state_of(LONG)
+    ToolResultOffloadHook(FileSystemToolResultStore(tmp_path / "ours")).run(ours)
+
+    compacted = {
+        which: compactor.compact([*state.data["messages"], *state_of("few").data["messages"]], 10, Characters())
+        for which, state in (("raw", raw), ("ours", ours))
+    }
+
+    assert references(ours) != [[]]
+    assert compacted["raw"] is not None
+    assert (compacted["ours"] is None) is (name != "SlidingWindowCompactor")
+
+
+class Characters:
+    """Counts a token for four characters."""
+
+    def count(self, messages: list[ChatMessage], **_: Any) -> int:
+        return sum(len(str(message.to_dict())) for message in messages) // 4

@@ -17,6 +17,7 @@ from coatcheck import FileStorage, InMemoryStorage, Offloader
 from coatcheck_haystack import (
     AlwaysOffload,
     FileSystemToolResultStore,
+    NeverOffload,
     OffloadPolicy,
     RetrievalTool,
     ToolResultOffloadHook,
@@ -296,6 +297,28 @@ async def test_the_exit_conditions_are_those_of_the_innermost_agent(mode: str) -
     await run(agent, mode)
 
     assert text_of(results(inner_model.seen[1])[0]).startswith(OPENING)
+
+
+async def test_a_hook_that_a_sync_hook_calls_in_an_async_run_cannot_see_final_answers() -> None:
+    class Around:
+        def __init__(self, hook: ToolResultOffloadHook) -> None:
+            self.hook = hook
+
+        def run(self, state: State) -> None:
+            self.hook.run(state)
+
+    class AroundAsync(Around):
+        async def run_async(self, state: State) -> None:
+            await self.hook.run_async(state)
+
+    always, named = {"*": AlwaysOffload()}, {"search": NeverOffload(), "*": AlwaysOffload()}
+    for kind, strategies, stays in ((Around, always, False), (Around, named, True), (AroundAsync, always, True)):
+        hook = kind(ToolResultOffloadHook(InMemoryStorage(), strategies))
+        agent, _ = agent_of([SEARCH], call(("search", {})), hooks=[hook], exit_conditions=["search"])
+
+        answer = await run(agent, "async")
+
+        assert (answer["last_message"].tool_call_result.result == LONG) is stays
 
 
 # Other hooks, and other people's errors.

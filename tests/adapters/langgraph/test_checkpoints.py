@@ -176,3 +176,24 @@ def test_references_survive_the_way_of_a_message_through_json() -> None:
     (before,), (after,) = answers(messages), answers(restored)
     assert isinstance(after, ToolMessage)
     assert offloaded_references(after) == offloaded_references(before) != ()
+
+
+def test_a_conversation_is_deleted_by_its_thread_in_both_places() -> None:
+    @tool
+    def given() -> str:
+        """Give a long text."""
+        return LONG
+
+    saver, offloader = InMemorySaver(), make_offloader()
+    for name in ("one", "two"):
+        middleware = [OffloadMiddleware(offloader)]
+        agent, _ = agent_of([given], call(("given", {})), say(), middleware=middleware, checkpointer=saver)
+        agent.invoke(question(), thread(name))
+
+    saver.delete_thread("one")
+    deleted = offloader.delete_scope("one")
+
+    assert deleted > 0
+    assert agent.get_state(thread("one")).values == {}
+    assert offloader.delete_scope("one") == 0
+    assert offloader.delete_scope("two") == deleted

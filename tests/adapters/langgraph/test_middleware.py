@@ -44,6 +44,9 @@ def tiny(query: str) -> str:
 
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
 
+MIDDLE = "row 1000: the quick brown fox"
+"""In no preview."""
+
 
 async def run(agent: Any, mode: str, given: Any = None, config: Any = None) -> list[BaseMessage]:
     given = question() if given is None else given
@@ -475,7 +478,19 @@ async def test_streams_of_the_state_do_not_carry_the_result(mode: str) -> None:
     else:
         chunks = [chunk async for chunk in agent.astream(question(), stream_mode=modes)]
 
-    assert LONG[:50_000] not in repr(chunks)
+    assert OPENING in repr(chunks)
+    assert MIDDLE not in repr(chunks)
+
+
+async def test_events_of_the_tool_carry_the_raw_result_before_the_middleware_sees_it() -> None:
+    agent, model = agent_of([search], call(("search", {"query": "q"})), say())
+
+    events = [event async for event in agent.astream_events(question(), version="v2")]
+
+    (ended,) = [event for event in events if event["event"] == "on_tool_end"]
+    assert MIDDLE in repr(ended["data"])
+    assert OPENING in repr(model.seen)
+    assert MIDDLE not in repr(model.seen)
 
 
 def test_both_forms_are_there_so_that_neither_run_is_refused() -> None:

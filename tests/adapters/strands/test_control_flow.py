@@ -57,6 +57,14 @@ def test_a_direct_call_gets_the_real_result() -> None:
     assert storage.entries("") == []
 
 
+def test_a_direct_call_that_is_recorded_puts_the_real_result_into_the_conversation() -> None:
+    subject = agent(ContextOffloader())
+
+    subject.tool.fetch(record_direct_tool_call=True)
+
+    assert [text_of(result) for result in results(subject)] == [BIG]
+
+
 def test_a_direct_call_inside_a_tool_gets_the_real_result() -> None:
     seen: list[str] = []
 

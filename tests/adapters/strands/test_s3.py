@@ -8,10 +8,11 @@ import pytest
 from botocore.exceptions import ClientError
 from strands.vended_plugins import context_offloader as theirs
 
+import coatcheck_strands
 from coatcheck import StorageError
 from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
 from coatcheck_strands import ContextOffloader, S3Storage
-from tests.adapters.strands.agents import agent, call, reading, references, results, text_of
+from tests.adapters.strands.agents import BIG, agent, call, reading, references, results, returning, text_of
 from tests.storage.seaweed import BUCKET, Server, session
 
 FOUND = ">  7| line 7 of"
@@ -112,3 +113,15 @@ def test_an_old_conversation_is_read_on(prefix: str) -> None:
     new("and on")
 
     assert FOUND in text_of(results(new)[-1])
+
+
+@pytest.mark.parametrize("module", [theirs, coatcheck_strands])
+def test_objects_are_never_evicted(module: Any, prefix: str) -> None:  # noqa: ANN401
+    turns = (call(), *[call("small")] * 5, reading(pattern="^line 7 of"), "done")
+    plugin = module.ContextOffloader(storage_of(module, prefix), evict_after_cycles=2)
+    subject = agent(plugin, turns=turns, tools=[returning(BIG), returning("small", name="small")])
+
+    subject("go")
+
+    assert results(subject)[-1]["status"] == "success"
+    assert FOUND in text_of(results(subject)[-1])

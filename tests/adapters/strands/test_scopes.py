@@ -249,3 +249,16 @@ def test_an_agent_inside_a_tool_is_served_by_its_own_plugin() -> None:
     subject("go")
 
     assert FOUND in text_of(results(subject)[0])
+
+
+def test_a_conversation_is_deleted_by_its_session_in_both_places(tmp_path: Path) -> None:
+    storage, sessions = InMemoryStorage(), FileSessionManager(session_id="s1", storage_dir=str(tmp_path))
+    reference = stored_in(storage, session_manager=sessions)
+
+    sessions.delete_session("s1")
+    deleted = coatcheck.Offloader(storage).delete_scope("s1")
+
+    assert (deleted, storage.entries("")) == (1, [])
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(coatcheck.ReferenceExpired):
+        coatcheck.Offloader(storage).load(reference, scope="s1")

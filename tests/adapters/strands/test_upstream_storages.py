@@ -352,6 +352,17 @@ def test_two_conversations_with_one_call_id_do_not_mix_in_ours_as_they_do_in_the
     assert ">  7| row 7 of" in second_reads(theirs)
 
 
+def test_ours_does_not_read_what_theirs_kept_under_the_id_of_a_call() -> None:
+    storage = Custom()
+    before = agent(theirs.ContextOffloader(storage))
+    before("go")
+    asked = call(RETRIEVE, reference=references(results(before)[0])[0])
+
+    answers = [run(module.ContextOffloader(storage), turns=(asked,)) for module in (theirs, ours)]
+
+    assert [answer["status"] for answer in answers] == ["success", "error"]
+
+
 def test_ours_names_no_call_in_a_key() -> None:
     storage = Custom()
 

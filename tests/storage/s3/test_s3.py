@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,18 @@ if TYPE_CHECKING:
     from botocore.model import OperationModel
 
 REPOSITORY = Path(__file__).parents[3]
+RIGHTS = {
+    "CompleteMultipartUpload": "s3:PutObject",
+    "CreateMultipartUpload": "s3:PutObject",
+    "DeleteObject": "s3:DeleteObject",
+    "GetObject": "s3:GetObject",
+    "HeadObject": "s3:GetObject",
+    "ListObjectsV2": "s3:ListBucket",
+    "PutObject": "s3:PutObject",
+    "UploadPart": "s3:PutObject",
+}
+"""Which right each request needs, by Amazon's documentation of S3."""
+
 NOBODY_LISTENS = "http://127.0.0.1:9"
 
 
@@ -372,6 +385,29 @@ def test_sixty_four_offloads_at_once_are_all_there(storage: S3Storage) -> None:
     references = asyncio.run(offload_all())
 
     assert [offloader.load(reference).text for reference in references] == texts
+
+
+def test_the_documented_rights_are_those_of_all_requests(server: Server, prefix: str) -> None:
+    paragraph = (
+        (REPOSITORY / "docs/storages.md").read_text(encoding="utf-8").partition("The storage needs the rights")[2]
+    )
+    documented = set(re.findall(r"`(s3:\w+)`", paragraph.partition("\n\n")[0]))
+    storage = S3Storage(BUCKET, prefix, tags={"keep": "30 days"}, **server.settings())
+    small, large = make_entry(b"small"), make_entry(noise(s3.MULTIPART_BYTES + 1))
+
+    def everything() -> None:
+        for entry in (small, small, large):
+            save(storage, entry)
+            load(storage, entry)
+        storage.load_range(small.key, start=1, length=2)
+        for listed in storage.entries(""):
+            storage.delete(listed.key)
+
+    made = requests_of(storage, everything)
+
+    # Tags are sent with the content, and S3 asks for their right too; an abort is in test_faults.
+    needed = {RIGHTS[request] for request in made} | {"s3:PutObjectTagging", "s3:AbortMultipartUpload"}
+    assert needed == documented
 
 
 def test_the_documented_lifecycle_rules_are_rules(server: Server) -> None:

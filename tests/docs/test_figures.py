@@ -1,0 +1,60 @@
+"""Limits and defaults that pages name are those of the code: a constant that changes takes its sentences along."""
+
+from __future__ import annotations
+
+from inspect import signature
+
+import pytest
+
+from coatcheck import InMemoryStorage, Offloader
+from coatcheck.cleanup import GRACE_SECONDS
+from coatcheck.configuration import DEFAULT_PREVIEW_TOKENS
+from coatcheck.execution import TIME_LIMIT_SECONDS
+from coatcheck.plan import PREVIEW_SHARE, SHRINK_FROM_TOKENS
+from coatcheck.preview.json import MAX_PARSED_CHARACTERS
+from coatcheck.preview.text import _SHARE_OF_NAMES
+from coatcheck.reading import DEFAULT_CONTEXT_LINES, MAX_QUERY_BYTES
+from coatcheck.reading.interpreter import MAX_UNITS
+from coatcheck.reading.scan import MAX_HITS
+from coatcheck.storage.fsspec_bridge import HEAD_BYTES
+from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES
+from tests.meta.source_tree import ROOT
+
+DEFAULT = {name: parameter.default for name, parameter in signature(Offloader).parameters.items()}
+MEMORY = f"{signature(InMemoryStorage).parameters['max_bytes'].default / 1e6:.0f} MB"
+QUERY = f"{MAX_QUERY_BYTES / 1e6:.0f} MB"
+PARSED = f"{MAX_PARSED_CHARACTERS / 1e6:.0f} MB"
+IN_A_STORE = f"{MAX_ENTRY_BYTES * 3 / 4 / 1e6:.0f} MB"
+"""Content is kept in a LangGraph store as base64."""
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        ("README.md", f"max_result_tokens={DEFAULT['max_result_tokens']:_},"),
+        ("README.md", f"preview_tokens={DEFAULT_PREVIEW_TOKENS:_},"),
+        ("README.md", f"at most {PREVIEW_SHARE:.0%} of the threshold that fired"),
+        ("README.md", f"max_inline_tokens={DEFAULT['max_inline_tokens']:_},"),
+        ("README.md", f"{DEFAULT_CONTEXT_LINES} lines by default; all are counted, up to {MAX_HITS:,}"),
+        ("README.md", f"on JSON and JSON Lines of at most {QUERY} (`max_query_bytes`)"),
+        ("README.md", f"From a threshold of {SHRINK_FROM_TOKENS} tokens on"),
+        ("README.md", f"in this process, at most {MEMORY}, least recently used first out"),
+        ("README.md", f"in a LangGraph store (Postgres, SQLite, ...), up to {IN_A_STORE} each"),
+        ("SECURITY.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
+        ("docs/security.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
+        ("docs/security.md", f"`InMemoryStorage` holds {MEMORY}"),
+        ("docs/storages.md", f"one call of a storage may take {TIME_LIMIT_SECONDS:.0f} seconds"),
+        ("docs/storages.md", f"one file: {HEAD_BYTES:,} bytes of type, time and metadata"),
+        ("docs/storages.md", f"`tail -c +{HEAD_BYTES + 1}`"),
+        ("docs/storages.md", f"What was saved within the last {'hour' if GRACE_SECONDS == 3_600 else '?'} stays"),
+        ("docs/thresholds.md", f"Parsing JSON, at most {QUERY if QUERY == PARSED else '?'} for a preview or a query"),
+        ("docs/quality.md", "{:.0%} of the budget, {:.0%} in numbered source code".format(*_SHARE_OF_NAMES)),
+        ("docs/switching/deepagents.md", f"counts up to {MAX_HITS:,} matches"),
+    ],
+)
+def test_a_limit_on_a_page_is_that_of_the_code(page: str, sentence: str) -> None:
+    assert sentence in " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+def test_the_limits_of_queries_are_one_number() -> None:
+    assert DEFAULT["max_query_bytes"] == MAX_QUERY_BYTES
