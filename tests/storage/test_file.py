@@ -397,8 +397,22 @@ def test_a_model_that_reads_all_of_a_damaged_text_is_told(tmp_path: Path) -> Non
     with pytest.raises(CorruptContent, match="SHA-256 differs"):
         offloader.retrieve(reference)
     path.write_bytes(whole[:-1])
-    with pytest.raises(CorruptContent, match="ends before"):
+    with pytest.raises(CorruptContent, match="has 19,999 bytes, and 20,000 were saved"):
         offloader.retrieve(reference)
+
+
+@pytest.mark.parametrize("changed", [b"", b"what the tool", b"what the tool returned, and more"])
+def test_a_content_of_another_size_is_corrupt_whichever_part_is_read(
+    storage: FileStorage, entry: Entry, changed: bytes
+) -> None:
+    save(storage, entry)
+    content_path(storage, entry).write_bytes(changed)
+
+    for start, length in [(0, 0), (0, 4), (5, 3), (22, 1), (0, 1_000)]:
+        with pytest.raises(CorruptContent, match=f"has {len(changed)} bytes, and 22 were saved"):
+            storage.load_range(entry.key, start=start, length=length)
+    with pytest.raises(CorruptContent, match="were saved"):
+        storage.load(entry.key)
 
 
 def test_a_content_that_vanished_is_none_and_can_be_saved_again(storage: FileStorage, entry: Entry) -> None:
@@ -544,6 +558,8 @@ def test_a_range_reads_no_more_than_it_must(storage: FileStorage) -> None:
     path = content_path(storage, entry)
     with path.open("r+b") as file:
         file.truncate(20_000_000_000)  # a sparse file: reading all of it would take minutes and all memory
+    described = json.loads(entry_path(storage, entry).read_bytes())
+    entry_path(storage, entry).write_text(json.dumps({**described, "size": 20_000_000_000}))
 
     found = storage.load_range(entry.key, start=19_000_000_000, length=1_000)
 

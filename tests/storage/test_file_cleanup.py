@@ -163,6 +163,32 @@ def test_a_description_whose_content_never_came_is_swept_after_an_hour(storage: 
     assert storage.load(gone.key) is None
 
 
+def test_half_an_entry_is_listed_deleted_with_its_scope_and_swept(root: Path, storage: FileStorage) -> None:
+    half, swept, young = (make_entry(text, scope=text.decode()) for text in (b"half", b"swept", b"young"))
+    for each in (half, swept, young):
+        save(storage, each)
+        content_path(storage, each).unlink()
+        assert storage.load(each.key) is None
+    make_old(entry_path(storage, swept))
+
+    listed = {found.key: found for found in storage.entries("")}
+    assert set(listed) == {half.key, swept.key, young.key}
+    assert {found.size for found in listed.values()} == {0}
+    assert listed[swept.key].modified == 1_000
+    assert storage.sweep([swept.key, young.key], before=an_hour_ago()) == 1
+    assert Offloader(storage).delete_scope("half") == 1
+
+    assert files(root) == {entry_path(storage, young).name}
+
+
+def test_a_strangers_file_with_the_name_of_an_entry_does_not_hide_it(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    for extension in (".aaa", ".zzz"):
+        content_path(storage, entry).with_suffix(extension).mkdir()
+
+    assert [listed.key for listed in storage.entries("")] == [entry.key]
+
+
 def test_a_sweep_leaves_strangers_alone(root: Path, storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     scope = entry.key.partition("/")[0]

@@ -137,7 +137,8 @@ class FileStorage:
         """Return the whole entry, or None; a read refreshes its time as a save does, if it is to.
 
         Raises:
-            CorruptContent: what describes the content is damaged, or something else has the name of a file.
+            CorruptContent: what describes the content is damaged, the content has another size than was saved, or
+                something else has the name of a file.
             StorageError: the key is malformed, or the disk refused.
 
         """
@@ -164,7 +165,7 @@ class FileStorage:
             _remove(folder, digest, _content_names(folder, digest))
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, damaged ones too, so that they can be deleted.
+        """Return the entries whose key starts with ``prefix``, damaged ones and halves too: they are to be deleted.
 
         Raises:
             StorageError: the disk refused.
@@ -291,7 +292,7 @@ class FileStorage:
                 if description is None:
                     return None
                 name = digest + _extension(description["content_type"])
-                content = folder.read(name, start=start, length=length)
+                content = folder.read(name, start=start, length=length, size=description["size"])
                 if self._refresh_on_read:
                     with suppress(OSError):  # what a disk that takes no writes holds can still be read
                         folder.touch(name)
@@ -411,7 +412,8 @@ def _remove(folder: Folder, digest: str, content_names: list[str]) -> None:
 def _remove_unused(folder: Folder, digest: str, *, before: float) -> bool:
     """Remove an entry if it was last used before then; return whether it was. The folder is locked."""
     names = _content_names(folder, digest)
-    if not names or any(_is_younger(folder, name, before) for name in names):
+    times = _times(folder, names) or _times(folder, [digest + _ENTRY_SUFFIX])
+    if not times or max(times) >= before:
         return False
     _remove(folder, digest, names)
     return True
@@ -420,28 +422,36 @@ def _remove_unused(folder: Folder, digest: str, *, before: float) -> bool:
 def _remove_leftovers(folder: Folder, *, before: float) -> None:
     """Remove temporary files, and descriptions of nothing, that are older than any save can take."""
     names = [found.name for found in folder.scan()]
-    digests = set(map(_digest_in, names))
+    alone = _descriptions_alone(folder, names)
     for name in names:
-        described = name.removesuffix(_ENTRY_SUFFIX)
-        describes_nothing = described != name and described not in digests and _is_digest(folder, described)
-        if _TEMPORARY.fullmatch(name) or describes_nothing:
+        if _TEMPORARY.fullmatch(name) or name in alone:
             with folder.locked():  # whoever saves this entry meanwhile gives it a new description
-                if not _is_younger(folder, name, before):
+                if max(_times(folder, [name]), default=before) < before:
                     folder.remove(name)
 
 
-def _is_younger(folder: Folder, name: str, before: float) -> bool:
-    status = folder.status(name)
-    return status is not None and status.st_mtime >= before
+def _times(folder: Folder, names: Iterable[str]) -> list[float]:
+    """Return when those of the files that are there were last written or used."""
+    return [status.st_mtime for status in map(folder.status, names) if status is not None]
 
 
 def _listing(folder: Folder) -> Iterator[Listed]:
-    """Yield the entries in the folder of a scope; other files in it are strangers'."""
-    for found in folder.scan():
-        digest = _digest_in(found.name)
-        status = folder.status(found.name) if digest is not None and _is_digest(folder, digest) else None
+    """Yield the entries in the folder of a scope, halves of them too; other files in it are strangers'."""
+    names = [found.name for found in folder.scan()]
+    alone = _descriptions_alone(folder, names)
+    for name in names:
+        digest = alone.get(name) or _digest_in(name)
+        status = folder.status(name) if digest is not None and _is_digest(folder, digest) else None
         if status is not None:
-            yield Listed(key=f"{folder.path.name}/{digest}", size=status.st_size, modified=status.st_mtime)
+            size = 0 if name in alone else status.st_size
+            yield Listed(key=f"{folder.path.name}/{digest}", size=size, modified=status.st_mtime)
+
+
+def _descriptions_alone(folder: Folder, names: list[str]) -> dict[str, str]:
+    """Return the digests of those descriptions whose content is not there, by name."""
+    contents = set(map(_digest_in, names))
+    digests = {name: name.removesuffix(_ENTRY_SUFFIX) for name in names if name.endswith(_ENTRY_SUFFIX)}
+    return {name: digest for name, digest in digests.items() if digest not in contents and _is_digest(folder, digest)}
 
 
 def _digest_in(name: str) -> str | None:
