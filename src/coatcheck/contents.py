@@ -17,6 +17,7 @@ from coatcheck.notice import miss
 from coatcheck.reading import Encoded, Part, Source
 from coatcheck.reading.index import INDEX_THRESHOLD
 from coatcheck.references import (
+    INDEX_SUFFIX,
     MAX_STORAGE_REFERENCE_LENGTH,
     Reference,
     canonical_reference,
@@ -45,7 +46,6 @@ HASHED_BESIDE_BYTES = 1_000_000
 """From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
 
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
-_INDEX_SUFFIX = "-lines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class Contents:
         if index is not None and not isinstance(answer, CoatcheckError):
             encoded = index.to_bytes()
             checksum = {"sha256": content_digest(_INDEX_TYPE, encoded)}
-            answer = yield self._storage.save(key + _INDEX_SUFFIX, encoded, content_type=_INDEX_TYPE, metadata=checksum)
+            answer = yield self._storage.save(key + INDEX_SUFFIX, encoded, content_type=_INDEX_TYPE, metadata=checksum)
         if isinstance(answer, CoatcheckError):
             return answer
         identifier = make_reference(tool_name, scope, digest=digest.value)
@@ -230,7 +230,7 @@ class Contents:
 
     def index(self, found: Found) -> Steps[bytes | None]:
         """Return the stored index of the lines of a text, or None if there is none."""
-        answer = yield self._storage.load(found.key + _INDEX_SUFFIX)
+        answer = yield self._storage.load(found.key + INDEX_SUFFIX)
         return answer.content if isinstance(answer, Stored) else None
 
     def _key(self, reference: str, scope: str) -> str:
@@ -276,7 +276,7 @@ def is_content(key: str) -> bool:
 
 def is_line_index(key: str) -> bool:
     """Return whether an entry is where the lines of a content lie."""
-    return key.endswith(_INDEX_SUFFIX)
+    return key.endswith(INDEX_SUFFIX)
 
 
 def require_digest(key: str, digest: str, metadata: Mapping[str, str]) -> None:
