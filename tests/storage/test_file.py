@@ -8,7 +8,7 @@ import os
 import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,7 @@ from coatcheck import (
     ByteCounter,
     CorruptContent,
     FileStorage,
+    InvalidRequest,
     Offloaded,
     Offloader,
     Storage,
@@ -197,6 +198,12 @@ def test_a_root_given_as_text_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     assert (tmp_path / "artifacts/v1").is_dir()
     assert repr(storage) == f"FileStorage({str(tmp_path / 'artifacts')!r})"
+
+
+@pytest.mark.parametrize("root", ["", "a\0b", "a\ud800b", "~a user that nobody is/x", b"artifacts", None, 5])
+def test_a_root_that_is_no_path_is_refused(root: Any) -> None:  # noqa: ANN401 - whatever a user passes
+    with pytest.raises(InvalidRequest, match="needs a folder"):
+        FileStorage(root)
 
 
 # What attackers plant and ask for.

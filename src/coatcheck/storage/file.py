@@ -73,13 +73,19 @@ class FileStorage:
             refresh_on_read: whether reading counts as use, for sweeps; False for whoever only looks through everything.
 
         Raises:
-            InvalidRequest: an argument is no path, or no yes or no.
+            InvalidRequest: an argument is no path that there can be, or no yes or no.
 
         """
-        if not isinstance(root, str | os.PathLike) or not os.fspath(root):
+        try:
+            self._root = (
+                Path(os.fspath(root) or "\0").expanduser().absolute()
+            )  # not the current folder for an empty text
+            is_path = b"\0" not in os.fsencode(self._root)
+        except (TypeError, ValueError, RuntimeError):  # no text, a lone surrogate, the home of nobody
+            is_path = False
+        if not is_path:
             msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
             raise InvalidRequest(msg)
-        self._root = Path(os.fspath(root)).expanduser().absolute()
         self._fsync = require_flag("fsync", fsync)
         self._refresh_on_read = require_flag("refresh_on_read", refresh_on_read)
 
