@@ -192,6 +192,7 @@ def test_verify_names_what_is_there_in_part(folder: Path) -> None:
     store(folder, LARGE, scope="other")
     lost, whole = sorted(folder.rglob("*.txt"), key=lambda path: path.stat().st_size)
     lost.unlink()
+    os.utime(lost.with_suffix(".entry.json"), (time.time() - DAY,) * 2)
     for path in (whole, whole.with_suffix(".entry.json")):
         path.unlink()
 

@@ -164,21 +164,22 @@ def test_a_description_whose_content_never_came_is_swept_after_an_hour(storage: 
 
 
 def test_half_an_entry_is_listed_deleted_with_its_scope_and_swept(root: Path, storage: FileStorage) -> None:
-    half, swept, young = (make_entry(text, scope=text.decode()) for text in (b"half", b"swept", b"young"))
-    for each in (half, swept, young):
+    half, swept, young, coming = (make_entry(b"half", scope=scope) for scope in "1234")
+    for each in (half, swept, young, coming):
         save(storage, each)
         content_path(storage, each).unlink()
         assert storage.load(each.key) is None
-    make_old(entry_path(storage, swept))
+    make_old(entry_path(storage, half), entry_path(storage, swept))
+    os.utime(entry_path(storage, young), (time.time() - 120,) * 2)
 
     listed = {found.key: found for found in storage.entries("")}
-    assert set(listed) == {half.key, swept.key, young.key}
+    assert set(listed) == {half.key, swept.key, young.key}, "what may still be under way is no half"
     assert {found.size for found in listed.values()} == {0}
     assert listed[swept.key].modified == 1_000
+    assert Offloader(storage).delete_scope("1") == 1
     assert storage.sweep([swept.key, young.key], before=an_hour_ago()) == 1
-    assert Offloader(storage).delete_scope("half") == 1
 
-    assert files(root) == {entry_path(storage, young).name}
+    assert files(root) == {entry_path(storage, each).name for each in (young, coming)}
 
 
 def test_a_strangers_file_with_the_name_of_an_entry_does_not_hide_it(storage: FileStorage, entry: Entry) -> None:

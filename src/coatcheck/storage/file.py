@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -33,6 +34,10 @@ _VERSION = "v1"
 _ENTRY_SUFFIX = ".entry.json"
 _CONTENT = re.compile(r"([^.]+)\.[a-z0-9]{1,8}")
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
+
+_UNDER_WAY_SECONDS = 60.0
+"""An entry whose description is there alone for longer is no save or deletion under way, but half an entry: its content
+was lost, or a writer was killed."""
 
 _EXTENSIONS = {
     "text/plain": ".txt",
@@ -77,9 +82,8 @@ class FileStorage:
 
         """
         try:
-            self._root = (
-                Path(os.fspath(root) or "\0").expanduser().absolute()
-            )  # not the current folder for an empty text
+            # An empty text is refused: it would be the current folder.
+            self._root = Path(os.fspath(root) or "\0").expanduser().absolute()
             is_path = b"\0" not in os.fsencode(self._root)
         except (TypeError, ValueError, RuntimeError):  # no text, a lone surrogate, the home of nobody
             is_path = False
@@ -445,11 +449,13 @@ def _listing(folder: Folder) -> Iterator[Listed]:
     """Yield the entries in the folder of a scope, halves of them too; other files in it are strangers'."""
     names = [found.name for found in folder.scan()]
     alone = _descriptions_alone(folder, names)
+    under_way = time.time() - _UNDER_WAY_SECONDS
     for name in names:
-        digest = alone.get(name) or _digest_in(name)
+        is_half = name in alone
+        digest = alone[name] if is_half else _digest_in(name)
         status = folder.status(name) if digest is not None and _is_digest(folder, digest) else None
-        if status is not None:
-            size = 0 if name in alone else status.st_size
+        if status is not None and not (is_half and status.st_mtime > under_way):
+            size = 0 if is_half else status.st_size
             yield Listed(key=f"{folder.path.name}/{digest}", size=size, modified=status.st_mtime)
 
 
