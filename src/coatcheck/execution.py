@@ -31,7 +31,8 @@ Result = TypeVar("Result")
 
 LOCAL_THREADS = 2
 """Measured: 64 offloads of 1 MB at once stall the loop for 5 ms with two threads, for 248 ms with asyncio's own pool,
-since every further thread competes with the loop for the interpreter's lock."""
+since every further thread competes with the loop for the interpreter's lock. So all offloaders of a process share them,
+and a folder on a network disk that does not answer holds up all their async calls: there is no time limit here."""
 
 HASH_THREADS = 2
 """Hashing holds no lock, so it takes the second core while content is written. A pool of its own: engine threads wait

@@ -45,7 +45,7 @@ from coatcheck import (
     scope,
 )
 from coatcheck.scopes import choose_scope
-from tests.core.storages import AsyncDictStorage, DictStorage, FailingStorage
+from tests.core.storages import AsyncDictStorage, DictStorage, FailingStorage, RangeStorage
 
 if TYPE_CHECKING:
     from coatcheck.blocks import JsonValue
@@ -315,6 +315,17 @@ def test_load_refuses_bytes_that_are_not_what_was_saved() -> None:
         with pytest.raises(CorruptContent):
             call(reference)
     assert offloader.stats().failed == 1  # retrieve reports it; load raises to the host
+
+
+def test_a_part_that_ends_before_what_was_saved_is_corrupt() -> None:
+    storage = RangeStorage()
+    offloader = _offloader(storage)
+    reference = _reference(offloader.offload([BIG], tool_name="t"))
+    [(key, entry)] = storage.kept.items()
+    storage.kept[key] = replace(entry, content=entry.content[:-1])
+
+    with pytest.raises(CorruptContent, match=f"ends before the {entry.size:,} bytes"):
+        offloader.retrieve(reference, offset=-10)
 
 
 def test_load_refuses_bytes_whose_full_digest_is_another() -> None:

@@ -66,7 +66,7 @@ class FileStorage:
     name, and a rename is atomic. Survives the end of the process; ``fsync=True`` makes it survive a power cut too.
 
     Every method raises ``StorageError`` where the key is malformed or the disk refuses; ``__cause__`` is the disk's own
-    error.
+    error. A disk is taken to answer: one that hangs, as a network disk may, holds up every offloader's async methods.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, refresh_on_read: bool = True) -> None:
