@@ -45,6 +45,9 @@ __all__ = ("Contents", "Found", "Saved", "is_content", "is_line_index", "require
 HASHED_BESIDE_BYTES = 1_000_000
 """From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
 
+_MOST_DIGITS = 18
+"""Of a count of characters or lines."""
+
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 
 
@@ -308,5 +311,6 @@ def _is_reference(answer: object) -> bool:
     )
 
 
-def _whole_number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+def _whole_number(found: object) -> int | None:
+    """Return the number in a text; None where there is none, since what describes an entry may be damaged."""
+    return int(found) if isinstance(found, str) and found.isdecimal() and len(found) <= _MOST_DIGITS else None
