@@ -574,6 +574,23 @@ def test_a_range_reads_no_more_than_it_must(storage: FileStorage) -> None:
     assert found.content == bytes(1_000)
 
 
+def test_saving_and_reading_look_through_no_folder(
+    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry
+) -> None:
+    save(storage, entry)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(os, "scandir", refuse)  # what would cost more the more is stored
+    monkeypatch.setattr(os, "listdir", refuse)
+
+    save(storage, entry)
+    save(storage, make_entry(b"another"))
+    check_holds(storage, entry, "beside another")
+    storage.load_range(entry.key, start=0, length=1)
+
+
 def test_saving_again_writes_nothing(monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     before = content_path(storage, entry).stat().st_ino, entry_path(storage, entry).stat().st_ino
