@@ -53,7 +53,7 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> St
     """
     if not is_content(entry.key) and not is_line_index(entry.key):
         return None
-    if content_key(entry.key) not in keys:
+    if is_line_index(entry.key) and content_key(entry.key) not in keys:
         return (yield from _left_behind(storage, entry.key))
     key, read, digest = entry.key, 0, None
     while True:

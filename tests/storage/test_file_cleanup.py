@@ -150,6 +150,24 @@ def test_what_killed_writers_left_is_swept_after_an_hour(storage: FileStorage, e
     assert files(folder) == {young.name, content_path(storage, entry).name, entry_path(storage, entry).name}
 
 
+@POSIX_ONLY
+def test_links_in_the_place_of_all_files_of_an_entry_are_swept_and_not_followed(
+    storage: FileStorage, entry: Entry, tmp_path: Path
+) -> None:
+    save(storage, entry)
+    stranger = tmp_path / "stranger"
+    stranger.write_text("mine")
+    folder = content_path(storage, entry).parent
+    for path in (content_path(storage, entry), entry_path(storage, entry), folder / TEMPORARY):
+        path.unlink(missing_ok=True)
+        path.symlink_to(stranger)
+
+    assert storage.sweep([entry.key], before=an_hour_ago()) == 1
+
+    assert files(folder) == set()
+    assert stranger.read_text() == "mine"
+
+
 def test_a_description_whose_content_never_came_is_swept_after_an_hour(storage: FileStorage) -> None:
     gone, coming = make_entry(b"killed in between"), make_entry(b"just being saved")
     for each in (gone, coming):

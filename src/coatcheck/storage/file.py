@@ -423,7 +423,7 @@ def _remove_unused(folder: Folder, digest: str, *, before: float) -> bool:
     """Remove an entry if it was last used before then; return whether it was. The folder is locked."""
     names = _content_names(folder, digest)
     times = _times(folder, names) or _times(folder, [digest + _ENTRY_SUFFIX])
-    if not times or max(times) >= before:
+    if not (names or times) or max(times, default=0.0) >= before:
         return False
     _remove(folder, digest, names)
     return True
@@ -436,12 +436,12 @@ def _remove_leftovers(folder: Folder, *, before: float) -> None:
     for name in names:
         if _TEMPORARY.fullmatch(name) or name in alone:
             with folder.locked():  # whoever saves this entry meanwhile gives it a new description
-                if max(_times(folder, [name]), default=before) < before:
+                if max(_times(folder, [name]), default=0.0) < before:
                     folder.remove(name)
 
 
 def _times(folder: Folder, names: Iterable[str]) -> list[float]:
-    """Return when those of the files that are there were last written or used."""
+    """Return when those that are files were last written or used."""
     return [status.st_mtime for status in map(folder.status, names) if status is not None]
 
 
