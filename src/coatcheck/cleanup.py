@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from coatcheck.errors import CoatcheckError, InvalidRequest
-from coatcheck.inventory import entries
+from coatcheck.inventory import content_key, entries
 from coatcheck.references import scope_tag
 
 if TYPE_CHECKING:
@@ -98,15 +98,18 @@ def _past(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> Itera
     of_scope: Counter[str] = Counter()
     for entry in listed:
         of_scope[_scope_of(entry)] += entry.size
+    staying = {entry.key for entry in listed}
     for entry in sorted(listed, key=lambda entry: entry.modified):
         age = now - entry.modified
         is_past = (
             _exceeds(age, limits.max_age_seconds)
             or _exceeds(total, limits.max_bytes)
             or _exceeds(of_scope[_scope_of(entry)], limits.max_scope_bytes)
+            or content_key(entry.key) not in staying  # a line index is younger than its content, and goes with it
         )
         if age > GRACE_SECONDS and is_past:
             yield entry
+            staying.discard(entry.key)
             total -= entry.size
             of_scope[_scope_of(entry)] -= entry.size
 

@@ -17,6 +17,7 @@ from coatcheck.notice import miss
 from coatcheck.reading import Encoded, Part, Source
 from coatcheck.reading.index import INDEX_THRESHOLD
 from coatcheck.references import (
+    INDEX_SUFFIX,
     MAX_STORAGE_REFERENCE_LENGTH,
     Reference,
     canonical_reference,
@@ -44,8 +45,10 @@ __all__ = ("Contents", "Found", "Saved", "is_content", "is_line_index", "require
 HASHED_BESIDE_BYTES = 1_000_000
 """From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
 
+_MOST_DIGITS = 18
+"""Of a count of characters or lines."""
+
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
-_INDEX_SUFFIX = "-lines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +143,7 @@ class Contents:
         if index is not None and not isinstance(answer, CoatcheckError):
             encoded = index.to_bytes()
             checksum = {"sha256": content_digest(_INDEX_TYPE, encoded)}
-            answer = yield self._storage.save(key + _INDEX_SUFFIX, encoded, content_type=_INDEX_TYPE, metadata=checksum)
+            answer = yield self._storage.save(key + INDEX_SUFFIX, encoded, content_type=_INDEX_TYPE, metadata=checksum)
         if isinstance(answer, CoatcheckError):
             return answer
         identifier = make_reference(tool_name, scope, digest=digest.value)
@@ -230,7 +233,7 @@ class Contents:
 
     def index(self, found: Found) -> Steps[bytes | None]:
         """Return the stored index of the lines of a text, or None if there is none."""
-        answer = yield self._storage.load(found.key + _INDEX_SUFFIX)
+        answer = yield self._storage.load(found.key + INDEX_SUFFIX)
         return answer.content if isinstance(answer, Stored) else None
 
     def _key(self, reference: str, scope: str) -> str:
@@ -276,7 +279,7 @@ def is_content(key: str) -> bool:
 
 def is_line_index(key: str) -> bool:
     """Return whether an entry is where the lines of a content lie."""
-    return key.endswith(_INDEX_SUFFIX)
+    return key.endswith(INDEX_SUFFIX)
 
 
 def require_digest(key: str, digest: str, metadata: Mapping[str, str]) -> None:
@@ -308,5 +311,6 @@ def _is_reference(answer: object) -> bool:
     )
 
 
-def _whole_number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+def _whole_number(found: object) -> int | None:
+    """Return the number in a text; None where there is none, since what describes an entry may be damaged."""
+    return int(found) if isinstance(found, str) and found.isdecimal() and len(found) <= _MOST_DIGITS else None

@@ -14,7 +14,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Generator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
 from coatcheck.forks import in_forked_child
+from coatcheck.threads import UnawaitedThreads
 
 __all__ = ("Effect", "Steps", "arun", "beside", "named", "off_loop", "run")
 
@@ -30,7 +31,8 @@ Result = TypeVar("Result")
 
 LOCAL_THREADS = 2
 """Measured: 64 offloads of 1 MB at once stall the loop for 5 ms with two threads, for 248 ms with asyncio's own pool,
-since every further thread competes with the loop for the interpreter's lock."""
+since every further thread competes with the loop for the interpreter's lock. So all offloaders of a process share them,
+and a folder on a network disk that does not answer holds up all their async calls: there is no time limit here."""
 
 HASH_THREADS = 2
 """Hashing holds no lock, so it takes the second core while content is written. A pool of its own: engine threads wait
@@ -45,8 +47,8 @@ TIME_LIMIT_SECONDS = 30.0
 what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
 
 CLEAN_UP_SECONDS = 1.0
-"""How long a call that was given up may take to end. After that it is left alone; Python itself still waits for its
-thread, if it has one, when the process ends."""
+"""How long a call that was given up may take to end. After that it is left alone, and ends with the process at the
+latest."""
 
 
 class BackendCancelled(Exception):
@@ -109,10 +111,10 @@ async def arun(steps: Steps[Result]) -> Result:
 
 async def off_loop(work: Callable[[], Result]) -> Result:
     """Run ``work`` on a thread of ours, in the caller's context, and await it."""
-    return await _on(_executors.local(), work)
+    return await _on(_executors.local, work)
 
 
-async def _on(executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+async def _on(executor: Executor, work: Callable[[], Result]) -> Result:
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(executor, lambda: context.run(work))
 
@@ -122,17 +124,13 @@ async def _off_loop(effect: Effect) -> object:
     call = partial(_guarded, effect, effect.call)  # a StopIteration cannot be raised into a future
     if effect.owner is not None:
         return await _on(_executors.network(effect.owner), call)
-    alone = ThreadPoolExecutor(1, thread_name_prefix="coatcheck-policy")
-    try:
-        return await _on(alone, call)
-    finally:
-        alone.shutdown(wait=False)
+    return await _on(UnawaitedThreads(1, name="coatcheck-policy"), call)
 
 
 def beside(work: Callable[[], Result]) -> Future[Result]:
     """Run ``work``, which must hold no lock, on another thread while this one goes on."""
     try:
-        return _executors.hashing().submit(work)
+        return _executors.hashing.submit(work)
     except RuntimeError:  # the interpreter shuts down and starts no more threads
         done: Future[Result] = Future()
         done.set_result(work())
@@ -239,28 +237,21 @@ def _loop_is_running() -> bool:
 
 
 class _Executors:
-    """The thread pools, each made when first needed, and again after a fork, which leaves a child without threads."""
+    """The thread pools, made again after a fork, which leaves a child without threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Weak: threads end with the offloader that they work for.
-        self._made: WeakKeyDictionary[object, dict[str, ThreadPoolExecutor]] = WeakKeyDictionary()
+        self._network: WeakKeyDictionary[object, UnawaitedThreads] = WeakKeyDictionary()
+        # Made here, since a pool starts no thread before its first work.
+        self.local = ThreadPoolExecutor(LOCAL_THREADS, thread_name_prefix="coatcheck-local")
+        self.hashing = ThreadPoolExecutor(HASH_THREADS, thread_name_prefix="coatcheck-hash")
 
-    def local(self) -> ThreadPoolExecutor:
-        return self._get(self, "local", LOCAL_THREADS)
-
-    def hashing(self) -> ThreadPoolExecutor:
-        return self._get(self, "hash", HASH_THREADS)
-
-    def network(self, owner: object) -> ThreadPoolExecutor:
-        return self._get(owner, "network", NETWORK_THREADS)
-
-    def _get(self, owner: object, name: str, threads: int) -> ThreadPoolExecutor:
+    def network(self, owner: object) -> UnawaitedThreads:
         with self._lock:
-            made = self._made.setdefault(owner, {})
-            if name not in made:
-                made[name] = ThreadPoolExecutor(threads, thread_name_prefix=f"coatcheck-{name}")
-            return made[name]
+            if owner not in self._network:
+                self._network[owner] = UnawaitedThreads(NETWORK_THREADS, name="coatcheck-network")
+            return self._network[owner]
 
 
 class _BackgroundLoop:

@@ -14,13 +14,13 @@ from coatcheck.references import begin_digest
 from coatcheck.storage.protocol import Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from coatcheck.execution import Steps
     from coatcheck.storage.access import StorageAccess
     from coatcheck.storage.protocol import Listed
 
-__all__ = ("damage", "entries")
+__all__ = ("content_key", "damage", "entries")
 
 PART_BYTES = 8 << 20
 """Read at once, where the storage reads parts: memory does not grow with the entry, and a network gives it in time."""
@@ -40,13 +40,21 @@ def entries(storage: StorageAccess, prefix: str) -> Steps[list[Listed]]:
     return list(cast("Iterable[Listed]", answer))
 
 
-def damage(storage: StorageAccess, entry: Listed) -> Steps[CoatcheckError | None]:
+def content_key(key: str) -> str:
+    """Return the key of the content that a line index belongs to; any other key as it is."""
+    return key.partition("-")[0] if is_line_index(key) else key
+
+
+def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Steps[CoatcheckError | None]:
     """Read a listed entry to its end; return why it is not what was saved, or cannot be read, or None if it is well.
 
-    None, too, for an entry that was deleted since it was listed, and for what a storage is still writing.
+    ``keys`` are those that were listed with it. None, too, for an entry that was deleted since it was listed, and for
+    what a storage is still writing.
     """
     if not is_content(entry.key) and not is_line_index(entry.key):
         return None
+    if is_line_index(entry.key) and content_key(entry.key) not in keys:
+        return (yield from _left_behind(storage, entry.key))
     key, read, digest = entry.key, 0, None
     while True:
         part = storage.load_range(key, start=read, length=PART_BYTES) if storage.reads_ranges else storage.load(key)
@@ -69,11 +77,22 @@ def damage(storage: StorageAccess, entry: Listed) -> Steps[CoatcheckError | None
 
 
 def _lost(storage: StorageAccess, key: str) -> Steps[CoatcheckError | None]:
-    """Return what is wrong with an entry that could not be loaded: nothing, if it is no longer listed either."""
+    """Return what is wrong with an entry that could not be loaded: nothing, if it is no longer listed, or there now."""
     try:
         listed = yield from entries(storage, key)
     except CoatcheckError as error:
         return error
-    if all(entry.key != key for entry in listed):
+    if all(entry.key != key for entry in listed) or isinstance((yield storage.load(key)), Stored):
         return None
-    return CorruptContent(f"the content under {key!r} is there, but what describes it is not")
+    return CorruptContent(f"of what was saved under {key!r} only a part is there: its content, or what describes it")
+
+
+def _left_behind(storage: StorageAccess, key: str) -> Steps[CoatcheckError | None]:
+    """Return what is wrong with a line index whose content was not listed: nothing, if that changed since."""
+    try:
+        listed = {entry.key for entry in (yield from entries(storage, content_key(key)))}
+    except CoatcheckError as error:
+        return error
+    if key not in listed or content_key(key) in listed:
+        return None
+    return CorruptContent(f"the lines of {content_key(key)!r} are there, and that content is not: a sweep removes them")

@@ -33,6 +33,7 @@ __all__ = (
     "find_references",
     "find_storage_references",
     "is_storage_key",
+    "keys_from",
     "make_reference",
     "names_scope",
     "require_storage_key",
@@ -54,6 +55,9 @@ MAX_REFERENCE_LENGTH = 256
 
 MAX_STORAGE_REFERENCE_LENGTH = 4_096
 """The same for a reference that a storage chose, which may be a path: the longest that Linux takes."""
+
+INDEX_SUFFIX = "-lines"
+"""Makes of the key of a content that of the index of its lines."""
 
 _MAX_SLUG_LENGTH = 32
 _KEY = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}/[0-9a-f]{{{DIGEST_LENGTH}}}(?:-[a-z]{{1,16}})?", re.ASCII)
@@ -116,6 +120,11 @@ def storage_key(scope: str, digest: str) -> str:
 def is_storage_key(key: str) -> bool:
     """Return whether ``key`` has the form of those made here."""
     return _KEY.fullmatch(key) is not None
+
+
+def keys_from(key: str) -> tuple[str, ...]:
+    """Return all keys that begin with a whole one: itself, and of a content that of the index of its lines."""
+    return (key,) if "-" in key else (key, key + INDEX_SUFFIX)
 
 
 def require_storage_key(key: str) -> str:

@@ -187,6 +187,24 @@ def test_verify_names_all_that_is_damaged(folder: Path) -> None:
     assert {row["key"] for row in facts["damaged"]} == {f"{path.parent.name}/{path.stem}" for path in files.values()}
 
 
+def test_verify_names_what_is_there_in_part(folder: Path) -> None:
+    store(folder, "to lose its content", scope="one")
+    store(folder, LARGE, scope="other")
+    lost, whole = sorted(folder.rglob("*.txt"), key=lambda path: path.stat().st_size)
+    lost.unlink()
+    os.utime(lost.with_suffix(".entry.json"), (time.time() - DAY,) * 2)
+    for path in (whole, whole.with_suffix(".entry.json")):
+        path.unlink()
+
+    ran = run("verify")
+
+    assert ran.exit_code == 1
+    *damaged, last = ran.stdout.splitlines()
+    assert any(lost.stem in line and "only a part is there" in line for line in damaged)
+    assert any(f"{whole.stem}-lines: " in line and "that content is not" in line for line in damaged)
+    assert last.endswith("2 damaged or unreadable.")
+
+
 def test_sweep_by_age_deletes_and_says_how_much(folder: Path) -> None:
     store(folder, "old words", LARGE, days=40)
     (kept,) = store(folder, "words", days=20)

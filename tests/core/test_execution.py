@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import ByteCounter, InMemoryStorage, Kept, Offloaded, Offloader, TextBlock, contents, execution
+from coatcheck import (
+    ByteCounter,
+    FileStorage,
+    InMemoryStorage,
+    Kept,
+    Offloaded,
+    Offloader,
+    TextBlock,
+    contents,
+    execution,
+)
 from coatcheck.references import content_digest
 from tests.core.storages import AsyncDictStorage, DictStorage
 
@@ -219,7 +229,65 @@ def _run(script: str) -> subprocess.CompletedProcess[str]:
     # The tests may run from a wheel: what this process imports, the script must find too.
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
     command = [sys.executable, "-W", "ignore", "-c", dedent(script)]  # Python warns of a fork beside threads
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=2 * PATIENCE)
+
+
+@pytest.mark.parametrize("what", ["storage", "policy"])
+def test_the_process_ends_although_a_call_never_returns(what: str) -> None:
+    done = _run(
+        f"""
+        import asyncio, threading
+        from coatcheck import ByteCounter, Offloader, TextBlock, execution
+        from tests.core.storages import DictStorage
+
+        class Hanging(DictStorage):
+            def save(self, *_: object, **__: object) -> None:
+                threading.Event().wait()
+
+        execution.TIME_LIMIT_SECONDS = execution.CLEAN_UP_SECONDS = 0.01
+        hangs = dict(policies={{"*": lambda _: threading.Event().wait()}}) if {what!r} == "policy" else {{}}
+        storage = DictStorage() if {what!r} == "policy" else Hanging()
+        offloader = Offloader(storage, token_counter=ByteCounter(), **hangs)
+        outcome = asyncio.run(offloader.aoffload([TextBlock("x" * 20_000)], tool_name="t"))
+        print(type(outcome).__name__)
+        """
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ("Kept" if what == "storage" else "Offloaded")
+
+
+def test_what_was_acknowledged_is_there_although_the_process_ended_amid_other_saves(tmp_path: Path) -> None:
+    done = _run(
+        f"""
+        import asyncio
+        from coatcheck import ByteCounter, FileStorage, Offloader, TextBlock
+
+        files = FileStorage({str(tmp_path)!r})
+
+        class Remote:  # shows no files, so it is called on threads for networks
+            save, load = files.save, files.load
+
+        async def work() -> None:
+            texts = [str(number) * 200_000 for number in range(10, 74)]
+            running = [offloader.aoffload([TextBlock(text)], tool_name="t") for text in texts]
+            for number, coming in enumerate(asyncio.as_completed(running)):
+                print((await coming).references[0], flush=True)
+                if number == 10:
+                    return
+
+        offloader = Offloader(Remote(), token_counter=ByteCounter())
+        asyncio.run(work())
+        """
+    )
+
+    references = done.stdout.split()
+    storage = FileStorage(tmp_path)
+    whole = {str(number) * 200_000 for number in range(10, 74)}
+    assert len(references) == 11, done.stderr
+    assert {_offloader(storage).load(reference).text for reference in references} <= whole
+    stored = [storage.load(listed.key) for listed in storage.entries("")]
+    assert all(entry is None or entry.content.decode() in whole for entry in stored)
 
 
 def test_a_large_result_is_offloaded_even_while_the_interpreter_ends() -> None:
@@ -251,7 +319,7 @@ def test_a_forked_child_offloads_although_its_parents_threads_are_gone(shell: st
     done = _run(
         f"""
         import asyncio, os, signal
-        from coatcheck import ByteCounter, InMemoryStorage, Offloader, TextBlock
+        from coatcheck import ByteCounter, FileStorage, InMemoryStorage, Offloader, TextBlock
         from tests.core.storages import AsyncDictStorage, DictStorage
 
         def work() -> None:

@@ -38,7 +38,8 @@ def save(storage: Any, entry: Entry) -> Listed:  # noqa: ANN401 - sync, async, w
 
 
 def damage_of(storage: object, listed: Listed) -> CoatcheckError | None:
-    return run(damage(StorageAccess(storage), listed))
+    """Look at an entry that was listed with whatever else there is."""
+    return run(damage(StorageAccess(storage), listed, keys={listed.key, listed.key.removesuffix("-lines")}))
 
 
 @pytest.mark.parametrize("size", [0, 1, 999, 1_000, 1_001, 2_000])
@@ -141,6 +142,45 @@ def test_what_is_listed_and_cannot_be_loaded_is_damage() -> None:
     listed = Listed(key=make_entry(CONTENT).key, size=1, modified=0)
 
     assert isinstance(damage_of(_Listing(listed), listed), CorruptContent)
+
+
+def test_what_is_saved_while_it_is_looked_at_is_well() -> None:
+    entry = make_entry(CONTENT)
+    storage = _Listing(Listed(key=entry.key, size=1, modified=0))
+    looking = damage(StorageAccess(storage), storage.listed[0], keys={entry.key})
+    loading = next(looking)
+    listing = looking.send(loading.call())  # nothing yet
+    save(storage, entry)
+
+    with pytest.raises(StopIteration) as ended:
+        looking.send(looking.send(listing.call()).call())
+
+    assert ended.value.value is None
+
+
+def test_an_index_of_lines_without_its_content_is_found() -> None:
+    content = make_entry(CONTENT).key
+    storage = _Listing(Listed(key=f"{content}-lines", size=1, modified=0))
+
+    found = run(damage(StorageAccess(storage), storage.listed[0], keys={f"{content}-lines"}))
+
+    assert isinstance(found, CorruptContent)
+    assert f"{content!r} are there, and that content is not" in str(found)
+
+
+@pytest.mark.parametrize("there", [("", "-lines"), ()], ids=["its content was saved", "both were deleted"])
+def test_an_index_whose_content_came_or_which_went_meanwhile_is_no_damage(there: tuple[str, ...]) -> None:
+    content = make_entry(CONTENT).key
+    storage = _Listing(*(Listed(key=content + suffix, size=1, modified=0) for suffix in there))
+    listed = Listed(key=f"{content}-lines", size=1, modified=0)
+
+    assert run(damage(StorageAccess(storage), listed, keys={listed.key})) is None
+
+
+def test_a_listing_that_fails_over_an_index_is_no_end() -> None:
+    listed = Listed(key=f"{make_entry(CONTENT).key}-lines", size=1, modified=0)
+
+    assert isinstance(run(damage(StorageAccess(_Listing(fails=True)), listed, keys={listed.key})), StorageError)
 
 
 def test_a_storage_that_fails_on_one_entry_is_no_end() -> None:

@@ -45,7 +45,7 @@ from coatcheck import (
     scope,
 )
 from coatcheck.scopes import choose_scope
-from tests.core.storages import AsyncDictStorage, DictStorage, FailingStorage
+from tests.core.storages import AsyncDictStorage, DictStorage, FailingStorage, RangeStorage
 
 if TYPE_CHECKING:
     from coatcheck.blocks import JsonValue
@@ -315,6 +315,30 @@ def test_load_refuses_bytes_that_are_not_what_was_saved() -> None:
         with pytest.raises(CorruptContent):
             call(reference)
     assert offloader.stats().failed == 1  # retrieve reports it; load raises to the host
+
+
+@pytest.mark.parametrize("nonsense", [5, None, ["5"], "five", "-5", pytest.param("9" * 5_000, id="many digits")])
+def test_nonsense_in_the_place_of_a_count_is_taken_for_none(nonsense: Any) -> None:  # noqa: ANN401 - damage is anything
+    storage = RangeStorage()
+    offloader = _offloader(storage)
+    reference = _reference(offloader.offload([BIG], tool_name="t"))
+    asked: list[dict[str, Any]] = [{"offset": -10}, {"line_range": "2-3"}, {"pattern": "7"}]
+    before = [offloader.retrieve(reference, **request) for request in asked]
+    [(key, entry)] = storage.kept.items()
+    storage.kept[key] = replace(entry, metadata={**entry.metadata, "lines": nonsense, "characters": nonsense})
+
+    assert [offloader.retrieve(reference, **request).text for request in asked] == [found.text for found in before]
+
+
+def test_a_part_that_ends_before_what_was_saved_is_corrupt() -> None:
+    storage = RangeStorage()
+    offloader = _offloader(storage)
+    reference = _reference(offloader.offload([BIG], tool_name="t"))
+    [(key, entry)] = storage.kept.items()
+    storage.kept[key] = replace(entry, content=entry.content[:-1])
+
+    with pytest.raises(CorruptContent, match=f"ends before the {entry.size:,} bytes"):
+        offloader.retrieve(reference, offset=-10)
 
 
 def test_load_refuses_bytes_whose_full_digest_is_another() -> None:

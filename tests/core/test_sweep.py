@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coatcheck import ByteCounter, InMemoryStorage, InvalidRequest, Listed, Offloader, TextBlock
-from coatcheck.references import scope_tag
+from coatcheck.references import scope_tag, storage_key
 from tests.core.storages import DictStorage
 
 
@@ -53,6 +53,47 @@ def test_sweep_by_the_size_of_a_scope_leaves_smaller_scopes_alone() -> None:
 
     (gone,) = before - {listed.key for listed in storage.entries("")}
     assert gone.startswith(f"{scope_tag('large')}/")
+
+
+class _Aged(DictStorage):
+    """Lists what it was told to, until that is deleted: keys with their sizes and their ages in seconds."""
+
+    def __init__(self, listed: dict[str, tuple[int, float]]) -> None:
+        super().__init__()
+        now = time.time()
+        self.listed = {key: Listed(key=key, size=size, modified=now - age) for key, (size, age) in listed.items()}
+
+    def entries(self, prefix: str) -> list[Listed]:
+        return [listed for key, listed in self.listed.items() if key.startswith(prefix)]
+
+    def delete(self, key: str) -> None:
+        del self.listed[key]
+
+
+OLDER, YOUNGER = (storage_key("scope", digit * 64) for digit in "01")
+
+
+def test_an_index_of_lines_goes_with_its_content_although_there_is_room_for_it() -> None:
+    storage = _Aged(
+        {
+            f"{OLDER}-lines": (10, 90_000),
+            OLDER: (1_000, 90_001),
+            f"{YOUNGER}-lines": (10, 80_000),
+            YOUNGER: (1_000, 80_001),
+        }
+    )
+
+    assert _offloader(storage).sweep(max_bytes=1_500) == 2
+
+    assert set(storage.listed) == {f"{YOUNGER}-lines", YOUNGER}
+
+
+def test_an_index_of_lines_whose_content_was_lost_is_swept_after_an_hour() -> None:
+    storage = _Aged({f"{OLDER}-lines": (10, 90_000), f"{YOUNGER}-lines": (10, 60)})
+
+    assert _offloader(storage).sweep(max_bytes=10**9) == 1
+
+    assert set(storage.listed) == {f"{YOUNGER}-lines"}
 
 
 class _SavedAgainMeanwhile(DictStorage):

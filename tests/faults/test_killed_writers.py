@@ -48,12 +48,12 @@ def test_nothing_that_a_killed_writer_acknowledged_is_lost(
             found = storage.load(entry.key)
             lost += found is None
             wrong += found is not None and found.content != entry.content
-        for listed in storage.entries(""):
-            found = storage.load(listed.key)
-            wrong += found is None or len(found.content) != SIZE
         left += len(list(root.rglob("*.tmp")))
         storage.sweep((), before=time.time() + 60)
         assert not list(root.rglob("*.tmp"))
+        for listed in storage.entries(""):
+            found = storage.load(listed.key)
+            wrong += found is None or len(found.content) != SIZE
         unfinished = entry_of(len(numbers), size=SIZE)
         storage.save(unfinished.key, unfinished.content, content_type="text/plain", metadata=unfinished.metadata)
         check_holds(storage, unfinished, "after the save that the kill broke off was made again")

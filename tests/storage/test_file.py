@@ -8,7 +8,7 @@ import os
 import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,7 @@ from coatcheck import (
     ByteCounter,
     CorruptContent,
     FileStorage,
+    InvalidRequest,
     Offloaded,
     Offloader,
     Storage,
@@ -197,6 +198,12 @@ def test_a_root_given_as_text_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     assert (tmp_path / "artifacts/v1").is_dir()
     assert repr(storage) == f"FileStorage({str(tmp_path / 'artifacts')!r})"
+
+
+@pytest.mark.parametrize("root", ["", "a\0b", "a\ud800b", "~a user that nobody is/x", b"artifacts", None, 5])
+def test_a_root_that_is_no_path_is_refused(root: Any) -> None:  # noqa: ANN401 - whatever a user passes
+    with pytest.raises(InvalidRequest, match="needs a folder"):
+        FileStorage(root)
 
 
 # What attackers plant and ask for.
@@ -397,8 +404,22 @@ def test_a_model_that_reads_all_of_a_damaged_text_is_told(tmp_path: Path) -> Non
     with pytest.raises(CorruptContent, match="SHA-256 differs"):
         offloader.retrieve(reference)
     path.write_bytes(whole[:-1])
-    with pytest.raises(CorruptContent, match="ends before"):
+    with pytest.raises(CorruptContent, match="has 19,999 bytes, and 20,000 were saved"):
         offloader.retrieve(reference)
+
+
+@pytest.mark.parametrize("changed", [b"", b"what the tool", b"what the tool returned, and more"])
+def test_a_content_of_another_size_is_corrupt_whichever_part_is_read(
+    storage: FileStorage, entry: Entry, changed: bytes
+) -> None:
+    save(storage, entry)
+    content_path(storage, entry).write_bytes(changed)
+
+    for start, length in [(0, 0), (0, 4), (5, 3), (22, 1), (0, 1_000)]:
+        with pytest.raises(CorruptContent, match=f"has {len(changed)} bytes, and 22 were saved"):
+            storage.load_range(entry.key, start=start, length=length)
+    with pytest.raises(CorruptContent, match="were saved"):
+        storage.load(entry.key)
 
 
 def test_a_content_that_vanished_is_none_and_can_be_saved_again(storage: FileStorage, entry: Entry) -> None:
@@ -544,11 +565,30 @@ def test_a_range_reads_no_more_than_it_must(storage: FileStorage) -> None:
     path = content_path(storage, entry)
     with path.open("r+b") as file:
         file.truncate(20_000_000_000)  # a sparse file: reading all of it would take minutes and all memory
+    described = json.loads(entry_path(storage, entry).read_bytes())
+    entry_path(storage, entry).write_text(json.dumps({**described, "size": 20_000_000_000}))
 
     found = storage.load_range(entry.key, start=19_000_000_000, length=1_000)
 
     assert found is not None
     assert found.content == bytes(1_000)
+
+
+def test_saving_and_reading_look_through_no_folder(
+    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry
+) -> None:
+    save(storage, entry)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(os, "scandir", refuse)  # what would cost more the more is stored
+    monkeypatch.setattr(os, "listdir", refuse)
+
+    save(storage, entry)
+    save(storage, make_entry(b"another"))
+    check_holds(storage, entry, "beside another")
+    storage.load_range(entry.key, start=0, length=1)
 
 
 def test_saving_again_writes_nothing(monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry) -> None:

@@ -150,6 +150,24 @@ def test_what_killed_writers_left_is_swept_after_an_hour(storage: FileStorage, e
     assert files(folder) == {young.name, content_path(storage, entry).name, entry_path(storage, entry).name}
 
 
+@POSIX_ONLY
+def test_links_in_the_place_of_all_files_of_an_entry_are_swept_and_not_followed(
+    storage: FileStorage, entry: Entry, tmp_path: Path
+) -> None:
+    save(storage, entry)
+    stranger = tmp_path / "stranger"
+    stranger.write_text("mine")
+    folder = content_path(storage, entry).parent
+    for path in (content_path(storage, entry), entry_path(storage, entry), folder / TEMPORARY):
+        path.unlink(missing_ok=True)
+        path.symlink_to(stranger)
+
+    assert storage.sweep([entry.key], before=an_hour_ago()) == 1
+
+    assert files(folder) == set()
+    assert stranger.read_text() == "mine"
+
+
 def test_a_description_whose_content_never_came_is_swept_after_an_hour(storage: FileStorage) -> None:
     gone, coming = make_entry(b"killed in between"), make_entry(b"just being saved")
     for each in (gone, coming):
@@ -161,6 +179,33 @@ def test_a_description_whose_content_never_came_is_swept_after_an_hour(storage: 
 
     assert files(content_path(storage, gone).parent) == {entry_path(storage, coming).name}
     assert storage.load(gone.key) is None
+
+
+def test_half_an_entry_is_listed_deleted_with_its_scope_and_swept(root: Path, storage: FileStorage) -> None:
+    half, swept, young, coming = (make_entry(b"half", scope=scope) for scope in "1234")
+    for each in (half, swept, young, coming):
+        save(storage, each)
+        content_path(storage, each).unlink()
+        assert storage.load(each.key) is None
+    make_old(entry_path(storage, half), entry_path(storage, swept))
+    os.utime(entry_path(storage, young), (time.time() - 120,) * 2)
+
+    listed = {found.key: found for found in storage.entries("")}
+    assert set(listed) == {half.key, swept.key, young.key}, "what may still be under way is no half"
+    assert {found.size for found in listed.values()} == {0}
+    assert listed[swept.key].modified == 1_000
+    assert Offloader(storage).delete_scope("1") == 1
+    assert storage.sweep([swept.key, young.key], before=an_hour_ago()) == 1
+
+    assert files(root) == {entry_path(storage, each).name for each in (young, coming)}
+
+
+def test_a_strangers_file_with_the_name_of_an_entry_does_not_hide_it(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    for extension in (".aaa", ".zzz"):
+        content_path(storage, entry).with_suffix(extension).mkdir()
+
+    assert [listed.key for listed in storage.entries("")] == [entry.key]
 
 
 def test_a_sweep_leaves_strangers_alone(root: Path, storage: FileStorage, entry: Entry) -> None:

@@ -118,10 +118,11 @@ def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False)
 
     access = _open(storage)
     everything = _entries(access, "")
+    keys = {entry.key for entry in everything}
     damaged: list[tuple[Listed, str]] = []
     with progress("Verifying", _size(everything)) as advance:
         for entry in everything:
-            error = run(damage(access, entry))
+            error = run(damage(access, entry, keys=keys))
             if error is not None:
                 damaged.append((entry, str(error)))
             advance(entry.size)

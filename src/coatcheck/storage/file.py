@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -33,6 +34,10 @@ _VERSION = "v1"
 _ENTRY_SUFFIX = ".entry.json"
 _CONTENT = re.compile(r"([^.]+)\.[a-z0-9]{1,8}")
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
+
+_UNDER_WAY_SECONDS = 60.0
+"""An entry whose description is there alone for longer is no save or deletion under way, but half an entry: its content
+was lost, or a writer was killed."""
 
 _EXTENSIONS = {
     "text/plain": ".txt",
@@ -61,7 +66,7 @@ class FileStorage:
     name, and a rename is atomic. Survives the end of the process; ``fsync=True`` makes it survive a power cut too.
 
     Every method raises ``StorageError`` where the key is malformed or the disk refuses; ``__cause__`` is the disk's own
-    error.
+    error. A disk is taken to answer: one that hangs, as a network disk may, holds up every offloader's async methods.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, refresh_on_read: bool = True) -> None:
@@ -73,13 +78,18 @@ class FileStorage:
             refresh_on_read: whether reading counts as use, for sweeps; False for whoever only looks through everything.
 
         Raises:
-            InvalidRequest: an argument is no path, or no yes or no.
+            InvalidRequest: an argument is no path that there can be, or no yes or no.
 
         """
-        if not isinstance(root, str | os.PathLike) or not os.fspath(root):
+        try:
+            # An empty text is refused: it would be the current folder.
+            self._root = Path(os.fspath(root) or "\0").expanduser().absolute()
+            is_path = b"\0" not in os.fsencode(self._root)
+        except (TypeError, ValueError, RuntimeError):  # no text, a lone surrogate, the home of nobody
+            is_path = False
+        if not is_path:
             msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
             raise InvalidRequest(msg)
-        self._root = Path(os.fspath(root)).expanduser().absolute()
         self._fsync = require_flag("fsync", fsync)
         self._refresh_on_read = require_flag("refresh_on_read", refresh_on_read)
 
@@ -137,7 +147,8 @@ class FileStorage:
         """Return the whole entry, or None; a read refreshes its time as a save does, if it is to.
 
         Raises:
-            CorruptContent: what describes the content is damaged, or something else has the name of a file.
+            CorruptContent: what describes the content is damaged, the content has another size than was saved, or
+                something else has the name of a file.
             StorageError: the key is malformed, or the disk refused.
 
         """
@@ -164,7 +175,7 @@ class FileStorage:
             _remove(folder, digest, _content_names(folder, digest))
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, damaged ones too, so that they can be deleted.
+        """Return the entries whose key starts with ``prefix``, damaged ones and halves too: they are to be deleted.
 
         Raises:
             StorageError: the disk refused.
@@ -291,7 +302,7 @@ class FileStorage:
                 if description is None:
                     return None
                 name = digest + _extension(description["content_type"])
-                content = folder.read(name, start=start, length=length)
+                content = folder.read(name, start=start, length=length, size=description["size"])
                 if self._refresh_on_read:
                     with suppress(OSError):  # what a disk that takes no writes holds can still be read
                         folder.touch(name)
@@ -411,7 +422,8 @@ def _remove(folder: Folder, digest: str, content_names: list[str]) -> None:
 def _remove_unused(folder: Folder, digest: str, *, before: float) -> bool:
     """Remove an entry if it was last used before then; return whether it was. The folder is locked."""
     names = _content_names(folder, digest)
-    if not names or any(_is_younger(folder, name, before) for name in names):
+    times = _times(folder, names) or _times(folder, [digest + _ENTRY_SUFFIX])
+    if not (names or times) or max(times, default=0.0) >= before:
         return False
     _remove(folder, digest, names)
     return True
@@ -420,28 +432,38 @@ def _remove_unused(folder: Folder, digest: str, *, before: float) -> bool:
 def _remove_leftovers(folder: Folder, *, before: float) -> None:
     """Remove temporary files, and descriptions of nothing, that are older than any save can take."""
     names = [found.name for found in folder.scan()]
-    digests = set(map(_digest_in, names))
+    alone = _descriptions_alone(folder, names)
     for name in names:
-        described = name.removesuffix(_ENTRY_SUFFIX)
-        describes_nothing = described != name and described not in digests and _is_digest(folder, described)
-        if _TEMPORARY.fullmatch(name) or describes_nothing:
+        if _TEMPORARY.fullmatch(name) or name in alone:
             with folder.locked():  # whoever saves this entry meanwhile gives it a new description
-                if not _is_younger(folder, name, before):
+                if max(_times(folder, [name]), default=0.0) < before:
                     folder.remove(name)
 
 
-def _is_younger(folder: Folder, name: str, before: float) -> bool:
-    status = folder.status(name)
-    return status is not None and status.st_mtime >= before
+def _times(folder: Folder, names: Iterable[str]) -> list[float]:
+    """Return when those that are files were last written or used."""
+    return [status.st_mtime for status in map(folder.status, names) if status is not None]
 
 
 def _listing(folder: Folder) -> Iterator[Listed]:
-    """Yield the entries in the folder of a scope; other files in it are strangers'."""
-    for found in folder.scan():
-        digest = _digest_in(found.name)
-        status = folder.status(found.name) if digest is not None and _is_digest(folder, digest) else None
-        if status is not None:
-            yield Listed(key=f"{folder.path.name}/{digest}", size=status.st_size, modified=status.st_mtime)
+    """Yield the entries in the folder of a scope, halves of them too; other files in it are strangers'."""
+    names = [found.name for found in folder.scan()]
+    alone = _descriptions_alone(folder, names)
+    under_way = time.time() - _UNDER_WAY_SECONDS
+    for name in names:
+        is_half = name in alone
+        digest = alone[name] if is_half else _digest_in(name)
+        status = folder.status(name) if digest is not None and _is_digest(folder, digest) else None
+        if status is not None and not (is_half and status.st_mtime > under_way):
+            size = 0 if is_half else status.st_size
+            yield Listed(key=f"{folder.path.name}/{digest}", size=size, modified=status.st_mtime)
+
+
+def _descriptions_alone(folder: Folder, names: list[str]) -> dict[str, str]:
+    """Return the digests of those descriptions whose content is not there, by name."""
+    contents = set(map(_digest_in, names))
+    digests = {name: name.removesuffix(_ENTRY_SUFFIX) for name in names if name.endswith(_ENTRY_SUFFIX)}
+    return {name: digest for name, digest in digests.items() if digest not in contents and _is_digest(folder, digest)}
 
 
 def _digest_in(name: str) -> str | None:

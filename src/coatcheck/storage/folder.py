@@ -116,11 +116,11 @@ class Folder:
             return None
         return found if stat.S_ISREG(found.st_mode) else None
 
-    def read(self, name: str, *, start: int = 0, length: int | None = None) -> bytes | None:
-        """Return bytes of a regular file, or None if there is none.
+    def read(self, name: str, *, start: int = 0, length: int | None = None, size: int | None = None) -> bytes | None:
+        """Return bytes of a regular file, or None if there is none; ``size`` is what the whole file must have.
 
         Raises:
-            CorruptContent: something else has this name: a link, a folder, a device.
+            CorruptContent: the file has another size, or something else has this name: a link, a folder, a device.
 
         """
         flags = os.O_RDONLY | _NO_FOLLOW | _NO_WAITING | _CLOSE_ON_EXEC | _BINARY
@@ -133,8 +133,12 @@ class Folder:
                 raise self._no_file(name) from error
             raise
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor, opened without following links
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise self._no_file(name)
+            if size not in {None, status.st_size}:
+                msg = f"{str(self.path / name)!r} has {status.st_size:,} bytes, and {size:,} were saved"
+                raise CorruptContent(msg)
             file.seek(start)
             return file.read() if length is None else file.read(length)
 

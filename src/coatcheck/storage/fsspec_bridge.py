@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from coatcheck.errors import CorruptContent, InvalidRequest
-from coatcheck.references import DIGEST_LENGTH, is_storage_key, require_storage_key
+from coatcheck.references import DIGEST_LENGTH, is_storage_key, keys_from, require_storage_key
 from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.frame import Head, framed, read_head, unframed
 from coatcheck.storage.memory import refuse_other_content
@@ -165,6 +165,8 @@ class FsspecBridge:
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries whose key starts with ``prefix``, damaged ones too, as if they were as old as can be.
 
+        A whole key costs a look at its own entries only.
+
         Raises:
             StorageError: the filesystem failed.
 
@@ -221,6 +223,9 @@ class FsspecBridge:
 
     def _sizes(self, prefix: str) -> dict[str, int]:
         """Return the bytes of every file that is ours and whose key starts with ``prefix``."""
+        if is_storage_key(prefix):
+            sizes = {key: self._size(self._path(key)) for key in keys_from(prefix)}
+            return {key: size for key, size in sizes.items() if size is not None}
         scope, slash, _ = prefix.partition("/")
         scopes = [scope] if slash else [name for name in self._listing(self._folder) if name.startswith(scope)]
         found = {
@@ -230,6 +235,14 @@ class FsspecBridge:
             for name, size in self._listing(f"{self._folder}/{each}").items()
         }
         return {key: size for key, size in found.items() if key.startswith(prefix) and is_storage_key(key)}
+
+    def _size(self, path: str) -> int | None:
+        filesystem = self._filesystem
+        filesystem.invalidate_cache(path)  # see _listing
+        try:
+            return int(filesystem.info(path).get("size") or 0)
+        except FileNotFoundError:
+            return None
 
     def _listing(self, path: str) -> dict[str, int]:
         """Return what is in a folder now, by name."""

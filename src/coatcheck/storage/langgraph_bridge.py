@@ -14,13 +14,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from coatcheck.errors import CorruptContent, InvalidRequest, StorageError
-from coatcheck.references import is_storage_key, require_storage_key
+from coatcheck.references import is_storage_key, keys_from, require_storage_key
 from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
 __all__ = ("LangGraphStoreBridge",)
@@ -154,25 +154,48 @@ class LangGraphStoreBridge:
             self._store.delete(namespace, digest)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``.
+        """Return the entries whose key starts with ``prefix``; with a whole key, at the cost of those entries.
 
         Raises:
             StorageError: the store failed.
 
         """
+        found: list[Listed] = []
+        with failing_as_storage_error(self, "list its entries"):
+            for item in self._items(prefix):
+                key = "/".join((*item.namespace[len(self._namespace) :], item.key))
+                if key.startswith(prefix) and is_storage_key(key):
+                    size = int(item.value.get("size", 0))
+                    found.append(Listed(key=key, size=size, modified=item.updated_at.timestamp()))
+        return found
+
+    def _items(self, prefix: str) -> Iterator[_Item]:
+        """Yield what may have such a key, each item once.
+
+        Stores know pages by offset only. A deletion moves what follows towards the front, where the next page would
+        miss it: so each page must begin with an item of those before it, and where one does not, we go back.
+        """
+        if is_storage_key(prefix):
+            yield from filter(None, (self._store.get(*self._place(key)) for key in keys_from(prefix)))
+            return
         scope, slash, _ = prefix.partition("/")
         within = (*self._namespace, scope) if slash else self._namespace
-        found: dict[str, Listed] = {}
-        with failing_as_storage_error(self, "list its entries"):
-            offset = 0
-            while page := self._store.search(within, limit=PAGE, offset=offset):
-                offset += len(page)
-                for item in page:
-                    key = "/".join((*item.namespace[len(self._namespace) :], item.key))
-                    if key.startswith(prefix) and is_storage_key(key):
-                        size = int(item.value.get("size", 0))
-                        found[key] = Listed(key=key, size=size, modified=item.updated_at.timestamp())
-        return list(found.values())
+        seen: set[tuple[tuple[str, ...], str]] = set()
+        gone_back_from: set[tuple[int, tuple[tuple[str, ...], str] | None]] = set()
+        offset = 0
+        while True:
+            page = {(item.namespace, item.key): item for item in self._store.search(within, limit=PAGE, offset=offset)}
+            first = next(iter(page), None)
+            # Once from one place: a store may order what was saved in one moment differently from page to page.
+            if offset and first not in seen and (offset, first) not in gone_back_from:
+                gone_back_from.add((offset, first))
+                offset = max(0, offset - PAGE)
+                continue
+            yield from (item for place, item in page.items() if place not in seen)
+            seen.update(page)
+            if len(page) < 2:  # noqa: PLR2004 - nothing, or what was seen
+                return
+            offset += len(page) - 1
 
     def _place(self, key: str) -> tuple[tuple[str, ...], str]:
         scope, _, digest = require_storage_key(key).partition("/")

@@ -146,7 +146,10 @@ class Lists(Protocol):
     """Names its entries."""
 
     def entries(self, prefix: str) -> MaybeAwaitable[Iterable[Listed]]:
-        """Return the entries whose key starts with ``prefix``, in any order; ``""`` means all."""
+        """Return the entries whose key starts with ``prefix``, in any order; ``""`` means all.
+
+        A sweep asks once with ``""``, and then with each whole key that it is about to delete: that should cost little.
+        """
         ...
 
 

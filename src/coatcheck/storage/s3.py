@@ -42,7 +42,9 @@ READ_ATTEMPTS = 3
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 15
-"""How long S3 may be silent. Both are below the engine's 30 s, so that a thread never outlives its call by much."""
+"""How long S3 may be silent in one attempt: both together are below the engine's 30 s, so that there is a second one. A
+call that was given up then keeps its thread for up to some six minutes, with all attempts, and longer where bytes
+trickle in: botocore has no limit for the whole."""
 
 _REFUSED_BECAUSE_THERE = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
 _KNOWS_NO_CONDITIONS = "NotImplemented"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import count
+import random
+import time
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -186,13 +188,100 @@ def test_other_entries_of_the_store_are_left_alone(store: InMemoryStore, entry: 
     assert all(store.get(namespace, key) is not None for namespace, key in others)
 
 
-def test_a_listing_longer_than_a_page_is_whole(store: InMemoryStore) -> None:
+class BusyStore(InMemoryStore):
+    """Is used by others between two pages of a listing."""
+
+    searches = 0
+    meanwhile: Callable[[], object] | None = None
+
+    def search(self, *arguments: Any, **options: Any) -> list[Any]:  # noqa: ANN401 - LangGraph's own
+        self.searches += 1
+        found = super().search(*arguments, **options)
+        if self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
+            self.meanwhile = meanwhile
+        return found
+
+
+def test_a_listing_longer_than_a_page_is_whole() -> None:
+    store = BusyStore()
     bridge = LangGraphStoreBridge(store)
     saved = [make_entry(f"{number}".encode()) for number in range(45)]
     for each in saved:
         save(bridge, each)
 
     assert sorted(listed.key for listed in bridge.entries("")) == sorted(each.key for each in saved)
+    assert store.searches == 4, "pages of 20 that share one item each, and the last item once more"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_listing_misses_nothing_although_others_delete_and_save_meanwhile(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    store = BusyStore()
+    bridge = LangGraphStoreBridge(store)
+    there = {entry.key: entry for entry in (make_entry(f"{n}".encode(), scope=f"{n % 3}") for n in range(120))}
+    for entry in there.values():
+        save(bridge, entry)
+    coming = iter([make_entry(chance.randbytes(5), scope=f"{chance.randrange(3)}") for _ in range(30)])
+
+    def others() -> None:
+        for key in chance.sample(sorted(there), min(len(there), chance.choice([0, 1, 30]))):
+            bridge.delete(key)
+            del there[key]
+        for new in islice(coming, chance.randrange(3)):
+            save(bridge, new)
+
+    store.meanwhile = others
+    listed = [found.key for found in bridge.entries("")]
+
+    assert len(listed) == len(set(listed))
+    assert there.keys() <= set(listed)
+
+
+class UnsteadyStore(InMemoryStore):
+    """Orders what was saved in one moment differently in every page."""
+
+    def search(self, *arguments: Any, limit: int = 10, offset: int = 0, **options: Any) -> list[Any]:  # noqa: ANN401
+        found = super().search(*arguments, limit=1_000, **options)
+        random.Random(offset).shuffle(found)  # noqa: S311 - no secret
+        return found[offset : offset + limit]
+
+
+def test_a_listing_comes_to_an_end_although_its_order_is_unsteady() -> None:
+    bridge = LangGraphStoreBridge(UnsteadyStore())
+    for number in range(100):
+        save(bridge, make_entry(f"{number}".encode()))
+
+    listed = [found.key for found in bridge.entries("")]
+
+    assert 20 < len(listed) == len(set(listed))
+
+
+def test_a_sweep_lists_once_however_much_it_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = BusyStore()
+    bridge = LangGraphStoreBridge(store)
+    for number in range(30):
+        save(bridge, make_entry(f"{number}".encode()))
+    bridge.entries("")
+    a_listing = store.searches
+    later = time.time() + 7_200
+    monkeypatch.setattr(time, "time", lambda: later)
+
+    assert Offloader(bridge).sweep(max_age_seconds=3_600) == 30
+    assert store.searches == 2 * a_listing
+
+
+def test_a_whole_key_lists_its_entry_and_the_index_of_its_lines(store: InMemoryStore, entry: Entry) -> None:
+    bridge = LangGraphStoreBridge(store)
+    index = Entry(f"{entry.key}-lines", b"index", "application/json", {"sha256": "1" * 64})
+    for each in (entry, index, make_entry(b"other")):
+        save(bridge, each)
+    whole = {listed.key: listed for listed in bridge.entries("")}
+
+    for prefix, keys in [(entry.key, {entry.key, index.key}), (index.key, {index.key})]:
+        assert {listed.key: listed for listed in bridge.entries(prefix)} == {key: whole[key] for key in keys}
+    assert bridge.entries(make_entry(b"never saved").key) == []
 
 
 def test_content_that_is_too_large_is_refused_and_the_largest_is_kept(store: InMemoryStore) -> None:

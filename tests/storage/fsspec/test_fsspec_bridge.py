@@ -426,6 +426,38 @@ def test_a_sweep_takes_the_old_and_spares_what_was_saved_again(tmp_path: Path) -
     check_holds(storage, again, "after a sweep")
 
 
+class Counts(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Counts how often a folder is listed."""
+
+    listings = 0
+
+    def ls(self, path: str, detail: bool = True, **options: Any) -> Any:  # noqa: ANN401 - fsspec's own
+        Counts.listings += 1
+        return super().ls(path, detail=detail, **options)
+
+
+def test_a_sweep_lists_once_however_much_it_deletes() -> None:
+    storage = FsspecBridge(Counts(), f"/test-{next(NUMBERS)}", clock=Clock())
+    for number in range(30):
+        save(storage, make_entry(f"{number}".encode()))
+    before = Counts.listings
+
+    assert Offloader(storage).sweep(max_age_seconds=3_600) == 30
+    assert Counts.listings - before == 2, "once for the scopes, once for the one that there is"
+
+
+def test_a_whole_key_lists_its_entry_and_the_index_of_its_lines(storage: FsspecBridge, entry: Entry) -> None:
+    index = Entry(f"{entry.key}-lines", b"index", "application/json", {"sha256": "1" * 64})
+    other = make_entry(b"other")
+    for each in (entry, index, other):
+        save(storage, each)
+    whole = {listed.key: listed for listed in storage.entries("")}
+
+    for prefix, keys in [(entry.key, {entry.key, index.key}), (index.key, {index.key}), (other.key, {other.key})]:
+        assert {listed.key: listed for listed in storage.entries(prefix)} == {key: whole[key] for key in keys}
+    assert storage.entries(make_entry(b"never saved").key) == []
+
+
 def test_a_listing_of_more_than_one_batch_is_whole(storage: FsspecBridge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck.storage.fsspec_bridge.HEADS_AT_ONCE", 3)
     saved = [make_entry(noise(10, seed=seed), scope=f"scope {seed % 2}") for seed in range(7)]

@@ -1,0 +1,99 @@
+"""Threads that nobody waits for at the end: how many there are, what they do with work, and when they go."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck.threads import UnawaitedThreads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE = 20
+"""Seconds until a test that would wait for ever is given up."""
+
+
+def ours(name: str) -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(name)]
+
+
+def test_there_are_no_more_threads_than_allowed_and_all_work_is_done() -> None:
+    threads = UnawaitedThreads(3, name="at-most-three")
+    released = threading.Event()
+    running = [threads.submit(released.wait, PATIENCE) for _ in range(10)]
+    at_work = len(ours("at-most-three"))
+    released.set()
+
+    assert [each.result(PATIENCE) for each in running] == [True] * 10
+    assert at_work == 3
+
+
+def test_a_thread_that_is_free_is_used_again() -> None:
+    threads = UnawaitedThreads(16, name="used-again")
+    idle = threads._idle
+    for _ in range(5):
+        threads.submit(int).result(PATIENCE)
+        assert idle.acquire(timeout=PATIENCE), "the thread is not free again"
+        idle.release()
+
+    assert len(ours("used-again")) == 1
+
+
+@pytest.mark.parametrize("error", [ValueError("wrong"), SystemExit(3)])
+def test_an_error_goes_to_whoever_waits_and_ends_no_thread(error: BaseException) -> None:
+    threads = UnawaitedThreads(1, name="fails")
+
+    def fail() -> None:
+        raise error
+
+    assert threads.submit(fail).exception(PATIENCE) is error
+    assert threads.submit(lambda: "answer").result(PATIENCE) == "answer"
+
+
+def test_work_that_was_given_up_before_it_began_is_not_done() -> None:
+    threads = UnawaitedThreads(1, name="given-up")
+    released = threading.Event()
+    done: list[str] = []
+    running = threads.submit(released.wait, PATIENCE)
+    waiting = threads.submit(done.append, "given up")
+
+    assert waiting.cancel()
+    released.set()
+    assert running.result(PATIENCE)
+    threads.submit(done.append, "the last").result(PATIENCE)
+    assert done == ["the last"]
+
+
+def test_threads_end_when_they_are_forgotten_after_the_work_that_they_have() -> None:
+    threads = UnawaitedThreads(2, name="forgotten")
+    released = threading.Event()
+    running = [threads.submit(released.wait, PATIENCE) for _ in range(4)]
+    alive = ours("forgotten")
+    del threads
+    gc.collect()
+    released.set()
+    for thread in alive:
+        thread.join(PATIENCE)
+
+    assert [each.result(0) for each in running] == [True] * 4
+    assert [thread.is_alive() for thread in alive] == [False, False]
+
+
+def test_a_thread_that_could_not_start_is_started_by_the_next_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = UnawaitedThreads(1, name="not-started")
+    start: Callable[[threading.Thread], None] = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        monkeypatch.setattr(threading.Thread, "start", start)
+        message = "can't start new thread"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start"):
+        threads.submit(int)
+
+    assert threads.submit(int).result(PATIENCE) == 0
