@@ -2,18 +2,14 @@
 
 ``o200k_base.tiktoken.gz`` beside this file holds the ranks that OpenAI publishes for tiktoken, byte for byte (MIT, see
 ``LICENSE-o200k_base``); its checksum is the one that tiktoken itself demands. Other encodings come from tiktoken's
-cache on disk. Only loading belongs here.
+cache on disk. Only loading belongs here, and what only loading needs is imported when it is done.
 """
 
 from __future__ import annotations
 
-import base64
-import gzip
 import hashlib
 import os
-import tempfile
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,6 +145,11 @@ def download_encoding(name: str) -> None:
 
 
 def _bundled_ranks() -> dict[bytes, int]:
+    # What only this needs takes a tenth of the time that an offloader takes to load.
+    import base64  # noqa: PLC0415
+    import gzip  # noqa: PLC0415
+    from importlib.resources import files  # noqa: PLC0415
+
     packed = files(__package__).joinpath(f"{BUNDLED}.tiktoken.gz").read_bytes()
     ranks = {}
     # Line by line: dict(map(...)) takes two thirds of the time, but in one step, and no other thread gets a turn.
@@ -160,6 +161,8 @@ def _bundled_ranks() -> dict[bytes, int]:
 
 def _cache_path(ranks: str) -> Path:
     """Return where tiktoken keeps a rank file: the rule of ``tiktoken.load.read_file_cached``."""
+    import tempfile  # noqa: PLC0415 - see _bundled_ranks
+
     folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
     root = Path(folder) if folder else Path(tempfile.gettempdir(), "data-gym-cache")
     return root / hashlib.sha1(_RANKS_URL.format(ranks).encode(), usedforsecurity=False).hexdigest()
