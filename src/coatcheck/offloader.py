@@ -1,25 +1,24 @@
 """The public face of the engine: checks arguments, chooses the scope, and runs each operation sync or async.
 
-Every operation is a pair of methods of a few lines with equal arguments. What they do is written once, in ``engine``.
+Every operation is a pair of methods of a few lines with equal arguments. What they do is written once, in ``engine``,
+and begins in generators here that load it: an agent whose results all stay never needs it, and where one leaves, the
+async shell takes every step on a thread of ours, so that no event loop waits for it.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
-from coatcheck.cleanup import SweepLimits, delete_scope, sweep
 from coatcheck.configuration import configure
-from coatcheck.engine import Call, Engine
 from coatcheck.errors import InvalidRequest
 from coatcheck.events import Recorder, Stats
 from coatcheck.execution import arun, run
-from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.notice import DEFAULT_CONTEXT_LINES, RETRIEVAL_TOOL
 from coatcheck.outcomes import Kept
 from coatcheck.plan import Keep, certainly_within
 from coatcheck.policy import Never, OverShare, OverTokens, require_policy
-from coatcheck.reading import DEFAULT_CONTEXT_LINES, parse_request
 from coatcheck.references import Reference
 from coatcheck.scopes import choose_scope
 from coatcheck.storage.access import StorageAccess
@@ -30,13 +29,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.blocks import Block
+    from coatcheck.engine import Engine
     from coatcheck.events import Listener
+    from coatcheck.execution import Steps
     from coatcheck.outcomes import Content, Outcome, Retrieved
     from coatcheck.policy import Policy
     from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
     from coatcheck.tokens import TokenCounter
 
 __all__ = ("Offloader",)
+
+Result = TypeVar("Result")
 
 _WITHIN = Keep(reason="within the threshold")
 _POLICY = Keep(reason="policy")
@@ -108,7 +111,6 @@ class Offloader:
         )
         self._recorder = Recorder(on_event)
         self._storage = StorageAccess(InMemoryStorage() if storage is None else storage)
-        self._engine = Engine(self._storage, self._configuration, self._recorder)
 
     def __deepcopy__(self, memo: object) -> Offloader:
         """Return the offloader itself: it never changes, and frameworks copy what holds one without being asked."""
@@ -167,7 +169,7 @@ class Offloader:
             policy=policy,
             retrieval_tool=retrieval_tool,
         )
-        return arrived if isinstance(arrived, Kept) else run(self._engine.offload(arrived))
+        return arrived if isinstance(arrived, Kept) else run(arrived)
 
     async def aoffload(
         self,
@@ -195,7 +197,7 @@ class Offloader:
             policy=policy,
             retrieval_tool=retrieval_tool,
         )
-        return arrived if isinstance(arrived, Kept) else await arun(self._engine.offload(arrived))
+        return arrived if isinstance(arrived, Kept) else await arun(arrived)
 
     def keeps(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
         """Return whether a result that is nothing but ``texts`` certainly stays; then it is counted, and all is done.
@@ -245,11 +247,7 @@ class Offloader:
             InvalidRequest: an argument is wrong, or no scope was given and ``require_scope`` is set.
 
         """
-        return run(
-            self._engine.offload_step(
-                self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
-            )
-        )
+        return run(self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool))
 
     async def aoffload_step(
         self,
@@ -261,8 +259,9 @@ class Offloader:
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> tuple[Outcome, ...]:
         """Do what ``offload_step`` does, without blocking the event loop."""
-        calls = self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
-        return await arun(self._engine.offload_step(calls))
+        return await arun(
+            self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
+        )
 
     # Stored content on its way back.
 
@@ -304,13 +303,17 @@ class Offloader:
             StorageError: the storage failed.
 
         """
-        request = parse_request(
-            pattern=pattern, line_range=line_range, context_lines=context_lines, query=query, offset=offset
-        )
-        chosen = self._scope(scope, identity)
         return run(
-            self._engine.retrieve(
-                _id(reference), chosen, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+            self._retrieval(
+                _id(reference),
+                self._scope(scope, identity),
+                pattern=pattern,
+                line_range=line_range,
+                context_lines=context_lines,
+                query=query,
+                offset=offset,
+                native_media=native_media,
+                retrieval_tool=retrieval_tool,
             )
         )
 
@@ -329,13 +332,17 @@ class Offloader:
         retrieval_tool: str = RETRIEVAL_TOOL,
     ) -> Retrieved:
         """Do what ``retrieve`` does, without blocking the event loop."""
-        request = parse_request(
-            pattern=pattern, line_range=line_range, context_lines=context_lines, query=query, offset=offset
-        )
-        chosen = self._scope(scope, identity)
         return await arun(
-            self._engine.retrieve(
-                _id(reference), chosen, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+            self._retrieval(
+                _id(reference),
+                self._scope(scope, identity),
+                pattern=pattern,
+                line_range=line_range,
+                context_lines=context_lines,
+                query=query,
+                offset=offset,
+                native_media=native_media,
+                retrieval_tool=retrieval_tool,
             )
         )
 
@@ -350,13 +357,15 @@ class Offloader:
             StorageError: the storage failed.
 
         """
-        return run(self._engine.load(_id(reference), self._scope(scope, identity)))
+        chosen = self._scope(scope, identity)
+        return run(self._steps(lambda engine: engine.load(_id(reference), chosen)))
 
     async def aload(
         self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None
     ) -> Content:
         """Do what ``load`` does, without blocking the event loop."""
-        return await arun(self._engine.load(_id(reference), self._scope(scope, identity)))
+        chosen = self._scope(scope, identity)
+        return await arun(self._steps(lambda engine: engine.load(_id(reference), chosen)))
 
     def expand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
         """Return ``text`` with every reference of the scope replaced by the stored text: for a final answer.
@@ -368,11 +377,13 @@ class Offloader:
             StorageError: the storage failed, or stored bytes are not what was saved.
 
         """
-        return run(self._engine.expand(_text(text), self._scope(scope, identity)))
+        checked, chosen = _text(text), self._scope(scope, identity)
+        return run(self._steps(lambda engine: engine.expand(checked, chosen)))
 
     async def aexpand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
         """Do what ``expand`` does, without blocking the event loop."""
-        return await arun(self._engine.expand(_text(text), self._scope(scope, identity)))
+        checked, chosen = _text(text), self._scope(scope, identity)
+        return await arun(self._steps(lambda engine: engine.expand(checked, chosen)))
 
     # Clean-up and counts.
 
@@ -384,11 +395,11 @@ class Offloader:
             StorageError: the storage failed; what was not deleted yet is still there.
 
         """
-        return run(delete_scope(self._storage, choose_scope(scope, None, required=True)))
+        return run(self._deletion(choose_scope(scope, None, required=True)))
 
     async def adelete_scope(self, scope: str) -> int:
         """Do what ``delete_scope`` does, without blocking the event loop."""
-        return await arun(delete_scope(self._storage, choose_scope(scope, None, required=True)))
+        return await arun(self._deletion(choose_scope(scope, None, required=True)))
 
     def sweep(
         self,
@@ -412,8 +423,9 @@ class Offloader:
             StorageError: the storage failed; what was not deleted yet is still there.
 
         """
-        limits = SweepLimits(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
-        return run(sweep(self._storage, limits, now=time.time()))
+        return run(
+            self._sweeping(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
+        )
 
     async def asweep(
         self,
@@ -423,8 +435,9 @@ class Offloader:
         max_scope_bytes: int | None = None,
     ) -> int:
         """Do what ``sweep`` does, without blocking the event loop."""
-        limits = SweepLimits(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
-        return await arun(sweep(self._storage, limits, now=time.time()))
+        return await arun(
+            self._sweeping(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
+        )
 
     def stats(self) -> Stats:
         """Return the counts since this offloader was made."""
@@ -439,6 +452,37 @@ class Offloader:
     def _scope(self, argument: str | None, identity: str | None) -> str:
         return choose_scope(argument, identity, required=self._configuration.require_scope)
 
+    # What the engine does. Each module is loaded with the first step that needs it; see the head of this one.
+
+    def _steps(self, begin: Callable[[Engine], Steps[Result]]) -> Steps[Result]:
+        from coatcheck.engine import Engine  # noqa: PLC0415
+
+        return (yield from begin(Engine(self._storage, self._configuration, self._recorder)))
+
+    def _retrieval(
+        self, reference: str, scope: str, *, native_media: bool, retrieval_tool: str, **selectors: object
+    ) -> Steps[Retrieved]:
+        from coatcheck.reading import parse_request  # noqa: PLC0415
+
+        request = parse_request(**selectors)
+        return (
+            yield from self._steps(
+                lambda engine: engine.retrieve(
+                    reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+                )
+            )
+        )
+
+    def _deletion(self, scope: str) -> Steps[int]:
+        from coatcheck.cleanup import delete_scope  # noqa: PLC0415
+
+        return (yield from delete_scope(self._storage, scope))
+
+    def _sweeping(self, **limits: float | None) -> Steps[int]:
+        from coatcheck.cleanup import SweepLimits, sweep  # noqa: PLC0415
+
+        return (yield from sweep(self._storage, SweepLimits(**limits), now=time.time()))
+
     def _step(
         self,
         results: Sequence[ToolResult],
@@ -447,18 +491,28 @@ class Offloader:
         identity: str | None,
         policies: Sequence[Policy | None] | None,
         retrieval_tool: str | None,
-    ) -> list[Call]:
+    ) -> Steps[tuple[Outcome, ...]]:
         chosen = self._scope(scope, identity)
         overrides = [None] * len(results) if policies is None else policies
         if len(overrides) != len(results):
             msg = f"policies must hold one policy or None for each of the {len(results)} results, not {len(overrides)}"
             raise InvalidRequest(msg)
-        calls = []
+        governed = []
         for result, override in zip(results, overrides, strict=True):
             _checked(result.blocks, result.tool_name)
-            policy = self._policy(result.tool_name, override)
-            calls.append(Call(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
-        return calls
+            governed.append((result, self._policy(result.tool_name, override)))
+        started = time.perf_counter()
+
+        def begin(engine: Engine) -> Steps[tuple[Outcome, ...]]:
+            from coatcheck.engine import Call  # noqa: PLC0415
+
+            calls = [
+                Call(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool, started=started)
+                for result, policy in governed
+            ]
+            return engine.offload_step(calls)
+
+        return self._steps(begin)
 
     def _arrived(
         self,
@@ -472,8 +526,8 @@ class Offloader:
         confirm: Callable[[int], MaybeAwaitable[bool]] | None,
         policy: Policy | None,
         retrieval_tool: str | None,
-    ) -> Call | Kept:
-        """Return the outcome of a result that certainly stays, without counting a token; else what the engine needs."""
+    ) -> Kept | Steps[Outcome]:
+        """Return the outcome of a result that certainly stays, without counting a token; else the steps to it."""
         content = _checked(blocks, tool_name)
         governing = self._policy(tool_name, policy)
         limit, keep = self._certain_limit(governing, is_error=is_error)
@@ -485,15 +539,25 @@ class Offloader:
         if stays and not self._recorder.listening:
             self._recorder.count_kept()
             return Kept(blocks=content, reason=keep.reason)
-        return Call(
-            result=ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
-            scope=scope,
-            policy=governing,
-            retrieval_tool=retrieval_tool,
-            measured_tokens=measured_tokens,
-            confirm=confirm,
-            certain=keep if stays else None,
-        )
+        result = ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error)
+        started = time.perf_counter()
+
+        def begin(engine: Engine) -> Steps[Outcome]:
+            from coatcheck.engine import Call  # noqa: PLC0415
+
+            call = Call(
+                result=result,
+                scope=scope,
+                policy=governing,
+                retrieval_tool=retrieval_tool,
+                measured_tokens=measured_tokens,
+                confirm=confirm,
+                certain=keep if stays else None,
+                started=started,
+            )
+            return engine.offload(call)
+
+        return self._steps(begin)
 
     def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
         """Return up to how many UTF-8 bytes a text certainly stays, and why; below zero where that takes a look."""

@@ -7,7 +7,6 @@ cache on disk. Only loading belongs here, and what only loading needs is importe
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +81,8 @@ def check_available(name: object) -> str:
         known = ", ".join((BUNDLED, *_PUBLISHED_RANKS))
         msg = f"encoding must be one of {known}, or a ready tiktoken.Encoding, not {name!r}"
         raise InvalidRequest(msg)
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, and the encoding that ships with this package is not checked
+
     ranks, checksum = _PUBLISHED_RANKS[name]
     cached = _cache_path(ranks)
     # tiktoken fetches a missing or damaged file without asking; so the file is checked before tiktoken sees its name.
@@ -161,6 +162,7 @@ def _bundled_ranks() -> dict[bytes, int]:
 
 def _cache_path(ranks: str) -> Path:
     """Return where tiktoken keeps a rank file: the rule of ``tiktoken.load.read_file_cached``."""
+    import hashlib  # noqa: PLC0415
     import tempfile  # noqa: PLC0415 - see _bundled_ranks
 
     folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
