@@ -6,7 +6,7 @@ threads of our own, each network storage on sixteen, and what is ``async`` is aw
 object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and may call
 us in turn, gets a thread of its own: in a pool, such policies could take all threads that they wait for.
 
-asyncio is imported where it is used: it takes as long as the rest of coatcheck, and who has a loop has it already.
+asyncio is imported where it is used: no module takes longer to load, and who runs a loop has it already.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ async shell takes every step on a thread of ours, so that no event loop waits fo
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.blocks import Block
-    from coatcheck.engine import Engine
+    from coatcheck.engine import Call, Engine
     from coatcheck.events import Listener
     from coatcheck.execution import Steps
     from coatcheck.outcomes import Content, Outcome, Retrieved
@@ -358,14 +359,14 @@ class Offloader:
 
         """
         chosen = self._scope(scope, identity)
-        return run(self._steps(lambda engine: engine.load(_id(reference), chosen)))
+        return run(self._steps(lambda engine, _: engine.load(_id(reference), chosen)))
 
     async def aload(
         self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None
     ) -> Content:
         """Do what ``load`` does, without blocking the event loop."""
         chosen = self._scope(scope, identity)
-        return await arun(self._steps(lambda engine: engine.load(_id(reference), chosen)))
+        return await arun(self._steps(lambda engine, _: engine.load(_id(reference), chosen)))
 
     def expand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
         """Return ``text`` with every reference of the scope replaced by the stored text: for a final answer.
@@ -378,12 +379,12 @@ class Offloader:
 
         """
         checked, chosen = _text(text), self._scope(scope, identity)
-        return run(self._steps(lambda engine: engine.expand(checked, chosen)))
+        return run(self._steps(lambda engine, _: engine.expand(checked, chosen)))
 
     async def aexpand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
         """Do what ``expand`` does, without blocking the event loop."""
         checked, chosen = _text(text), self._scope(scope, identity)
-        return await arun(self._steps(lambda engine: engine.expand(checked, chosen)))
+        return await arun(self._steps(lambda engine, _: engine.expand(checked, chosen)))
 
     # Clean-up and counts.
 
@@ -452,12 +453,11 @@ class Offloader:
     def _scope(self, argument: str | None, identity: str | None) -> str:
         return choose_scope(argument, identity, required=self._configuration.require_scope)
 
-    # What the engine does. Each module is loaded with the first step that needs it; see the head of this one.
+    # The generators that load what they need; see the head of this module.
 
-    def _steps(self, begin: Callable[[Engine], Steps[Result]]) -> Steps[Result]:
-        from coatcheck.engine import Engine  # noqa: PLC0415
-
-        return (yield from begin(Engine(self._storage, self._configuration, self._recorder)))
+    def _steps(self, begin: Callable[[Engine, type[Call]], Steps[Result]]) -> Steps[Result]:
+        engine, call = _loaded()
+        return (yield from begin(engine(self._storage, self._configuration, self._recorder), call))
 
     def _retrieval(
         self, reference: str, scope: str, *, native_media: bool, retrieval_tool: str, **selectors: object
@@ -467,7 +467,7 @@ class Offloader:
         request = parse_request(**selectors)
         return (
             yield from self._steps(
-                lambda engine: engine.retrieve(
+                lambda engine, _: engine.retrieve(
                     reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
                 )
             )
@@ -482,6 +482,36 @@ class Offloader:
         from coatcheck.cleanup import SweepLimits, sweep  # noqa: PLC0415
 
         return (yield from sweep(self._storage, SweepLimits(**limits), now=time.time()))
+
+    def _judged(
+        self,
+        result: ToolResult,
+        scope: str,
+        *,
+        policy: Policy,
+        retrieval_tool: str | None,
+        measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None,
+        confirm: Callable[[int], MaybeAwaitable[bool]] | None,
+        certain: Keep | None,
+        started: float,
+    ) -> Steps[Outcome]:
+        # No closure in ``_arrived``: its variables would cost every small result a tenth of its time.
+        return (
+            yield from self._steps(
+                lambda engine, call: engine.offload(
+                    call(
+                        result=result,
+                        scope=scope,
+                        policy=policy,
+                        retrieval_tool=retrieval_tool,
+                        measured_tokens=measured_tokens,
+                        confirm=confirm,
+                        certain=certain,
+                        started=started,
+                    )
+                )
+            )
+        )
 
     def _step(
         self,
@@ -503,11 +533,9 @@ class Offloader:
             governed.append((result, self._policy(result.tool_name, override)))
         started = time.perf_counter()
 
-        def begin(engine: Engine) -> Steps[tuple[Outcome, ...]]:
-            from coatcheck.engine import Call  # noqa: PLC0415
-
+        def begin(engine: Engine, call: type[Call]) -> Steps[tuple[Outcome, ...]]:
             calls = [
-                Call(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool, started=started)
+                call(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool, started=started)
                 for result, policy in governed
             ]
             return engine.offload_step(calls)
@@ -539,25 +567,16 @@ class Offloader:
         if stays and not self._recorder.listening:
             self._recorder.count_kept()
             return Kept(blocks=content, reason=keep.reason)
-        result = ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error)
-        started = time.perf_counter()
-
-        def begin(engine: Engine) -> Steps[Outcome]:
-            from coatcheck.engine import Call  # noqa: PLC0415
-
-            call = Call(
-                result=result,
-                scope=scope,
-                policy=governing,
-                retrieval_tool=retrieval_tool,
-                measured_tokens=measured_tokens,
-                confirm=confirm,
-                certain=keep if stays else None,
-                started=started,
-            )
-            return engine.offload(call)
-
-        return self._steps(begin)
+        return self._judged(
+            ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
+            scope,
+            policy=governing,
+            retrieval_tool=retrieval_tool,
+            measured_tokens=measured_tokens,
+            confirm=confirm,
+            certain=keep if stays else None,
+            started=time.perf_counter(),
+        )
 
     def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
         """Return up to how many UTF-8 bytes a text certainly stays, and why; below zero where that takes a look."""
@@ -571,6 +590,14 @@ class Offloader:
         if isinstance(policy, Never):
             return limits.max_inline_tokens, _POLICY
         return -1, _WITHIN
+
+
+@cache
+def _loaded() -> tuple[type[Engine], type[Call]]:
+    """Return what the engine is made of. Cached: an import that finds its module loaded still takes a microsecond."""
+    from coatcheck.engine import Call, Engine  # noqa: PLC0415
+
+    return Engine, Call
 
 
 def _checked(blocks: Sequence[Block], tool_name: str) -> tuple[Block, ...]:

@@ -146,7 +146,7 @@ def download_encoding(name: str) -> None:
 
 
 def _bundled_ranks() -> dict[bytes, int]:
-    # What only this needs takes a tenth of the time that an offloader takes to load.
+    # Slow to load, and needed by nothing else here.
     import base64  # noqa: PLC0415
     import gzip  # noqa: PLC0415
     from importlib.resources import files  # noqa: PLC0415
