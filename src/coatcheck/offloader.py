@@ -1,17 +1,14 @@
 """The public face of the engine: checks arguments, chooses the scope, and runs each operation sync or async.
 
-Every operation is a pair of methods of a few lines with equal arguments. What they do is written once, in ``engine``,
-and begins in generators here that load it: an agent whose results all stay never needs it, and where one leaves, the
-async shell takes every step on a thread of ours, so that no event loop waits for it.
+Every operation is a pair of methods of a few lines with equal arguments. What they do is written once, in ``engine``.
 """
 
 from __future__ import annotations
 
-import time
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.call import Call
 from coatcheck.configuration import configure
 from coatcheck.errors import InvalidRequest
 from coatcheck.events import Recorder, Stats
@@ -30,17 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.blocks import Block
-    from coatcheck.engine import Call, Engine
     from coatcheck.events import Listener
-    from coatcheck.execution import Steps
     from coatcheck.outcomes import Content, Outcome, Retrieved
     from coatcheck.policy import Policy
     from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
     from coatcheck.tokens import TokenCounter
 
 __all__ = ("Offloader",)
-
-Result = TypeVar("Result")
 
 _WITHIN = Keep(reason="within the threshold")
 _POLICY = Keep(reason="policy")
@@ -112,6 +105,9 @@ class Offloader:
         )
         self._recorder = Recorder(on_event)
         self._storage = StorageAccess(InMemoryStorage() if storage is None else storage)
+        from coatcheck.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
+
+        self._engine = Engine(self._storage, self._configuration, self._recorder)
 
     def __deepcopy__(self, memo: object) -> Offloader:
         """Return the offloader itself: it never changes, and frameworks copy what holds one without being asked."""
@@ -170,7 +166,7 @@ class Offloader:
             policy=policy,
             retrieval_tool=retrieval_tool,
         )
-        return arrived if isinstance(arrived, Kept) else run(arrived)
+        return arrived if isinstance(arrived, Kept) else run(self._engine.offload(arrived))
 
     async def aoffload(
         self,
@@ -198,7 +194,7 @@ class Offloader:
             policy=policy,
             retrieval_tool=retrieval_tool,
         )
-        return arrived if isinstance(arrived, Kept) else await arun(arrived)
+        return arrived if isinstance(arrived, Kept) else await arun(self._engine.offload(arrived))
 
     def keeps(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
         """Return whether a result that is nothing but ``texts`` certainly stays; then it is counted, and all is done.
@@ -248,7 +244,11 @@ class Offloader:
             InvalidRequest: an argument is wrong, or no scope was given and ``require_scope`` is set.
 
         """
-        return run(self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool))
+        return run(
+            self._engine.offload_step(
+                self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
+            )
+        )
 
     async def aoffload_step(
         self,
@@ -260,9 +260,8 @@ class Offloader:
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> tuple[Outcome, ...]:
         """Do what ``offload_step`` does, without blocking the event loop."""
-        return await arun(
-            self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
-        )
+        calls = self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
+        return await arun(self._engine.offload_step(calls))
 
     # Stored content on its way back.
 
@@ -304,17 +303,17 @@ class Offloader:
             StorageError: the storage failed.
 
         """
+        selectors = {
+            "pattern": pattern,
+            "line_range": line_range,
+            "context_lines": context_lines,
+            "query": query,
+            "offset": offset,
+        }
+        chosen = self._scope(scope, identity)
         return run(
-            self._retrieval(
-                _id(reference),
-                self._scope(scope, identity),
-                pattern=pattern,
-                line_range=line_range,
-                context_lines=context_lines,
-                query=query,
-                offset=offset,
-                native_media=native_media,
-                retrieval_tool=retrieval_tool,
+            self._engine.retrieve(
+                _id(reference), chosen, selectors=selectors, native_media=native_media, retrieval_tool=retrieval_tool
             )
         )
 
@@ -333,17 +332,17 @@ class Offloader:
         retrieval_tool: str = RETRIEVAL_TOOL,
     ) -> Retrieved:
         """Do what ``retrieve`` does, without blocking the event loop."""
+        selectors = {
+            "pattern": pattern,
+            "line_range": line_range,
+            "context_lines": context_lines,
+            "query": query,
+            "offset": offset,
+        }
+        chosen = self._scope(scope, identity)
         return await arun(
-            self._retrieval(
-                _id(reference),
-                self._scope(scope, identity),
-                pattern=pattern,
-                line_range=line_range,
-                context_lines=context_lines,
-                query=query,
-                offset=offset,
-                native_media=native_media,
-                retrieval_tool=retrieval_tool,
+            self._engine.retrieve(
+                _id(reference), chosen, selectors=selectors, native_media=native_media, retrieval_tool=retrieval_tool
             )
         )
 
@@ -358,15 +357,13 @@ class Offloader:
             StorageError: the storage failed.
 
         """
-        chosen = self._scope(scope, identity)
-        return run(self._steps(lambda engine, _: engine.load(_id(reference), chosen)))
+        return run(self._engine.load(_id(reference), self._scope(scope, identity)))
 
     async def aload(
         self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None
     ) -> Content:
         """Do what ``load`` does, without blocking the event loop."""
-        chosen = self._scope(scope, identity)
-        return await arun(self._steps(lambda engine, _: engine.load(_id(reference), chosen)))
+        return await arun(self._engine.load(_id(reference), self._scope(scope, identity)))
 
     def expand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
         """Return ``text`` with every reference of the scope replaced by the stored text: for a final answer.
@@ -378,13 +375,11 @@ class Offloader:
             StorageError: the storage failed, or stored bytes are not what was saved.
 
         """
-        checked, chosen = _text(text), self._scope(scope, identity)
-        return run(self._steps(lambda engine, _: engine.expand(checked, chosen)))
+        return run(self._engine.expand(_text(text), self._scope(scope, identity)))
 
     async def aexpand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
         """Do what ``expand`` does, without blocking the event loop."""
-        checked, chosen = _text(text), self._scope(scope, identity)
-        return await arun(self._steps(lambda engine, _: engine.expand(checked, chosen)))
+        return await arun(self._engine.expand(_text(text), self._scope(scope, identity)))
 
     # Clean-up and counts.
 
@@ -396,11 +391,11 @@ class Offloader:
             StorageError: the storage failed; what was not deleted yet is still there.
 
         """
-        return run(self._deletion(choose_scope(scope, None, required=True)))
+        return run(self._engine.delete_scope(choose_scope(scope, None, required=True)))
 
     async def adelete_scope(self, scope: str) -> int:
         """Do what ``delete_scope`` does, without blocking the event loop."""
-        return await arun(self._deletion(choose_scope(scope, None, required=True)))
+        return await arun(self._engine.delete_scope(choose_scope(scope, None, required=True)))
 
     def sweep(
         self,
@@ -425,7 +420,7 @@ class Offloader:
 
         """
         return run(
-            self._sweeping(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
+            self._engine.sweep(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
         )
 
     async def asweep(
@@ -437,7 +432,7 @@ class Offloader:
     ) -> int:
         """Do what ``sweep`` does, without blocking the event loop."""
         return await arun(
-            self._sweeping(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
+            self._engine.sweep(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
         )
 
     def stats(self) -> Stats:
@@ -453,66 +448,6 @@ class Offloader:
     def _scope(self, argument: str | None, identity: str | None) -> str:
         return choose_scope(argument, identity, required=self._configuration.require_scope)
 
-    # The generators that load what they need; see the head of this module.
-
-    def _steps(self, begin: Callable[[Engine, type[Call]], Steps[Result]]) -> Steps[Result]:
-        engine, call = _loaded()
-        return (yield from begin(engine(self._storage, self._configuration, self._recorder), call))
-
-    def _retrieval(
-        self, reference: str, scope: str, *, native_media: bool, retrieval_tool: str, **selectors: object
-    ) -> Steps[Retrieved]:
-        from coatcheck.reading import parse_request  # noqa: PLC0415
-
-        request = parse_request(**selectors)
-        return (
-            yield from self._steps(
-                lambda engine, _: engine.retrieve(
-                    reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
-                )
-            )
-        )
-
-    def _deletion(self, scope: str) -> Steps[int]:
-        from coatcheck.cleanup import delete_scope  # noqa: PLC0415
-
-        return (yield from delete_scope(self._storage, scope))
-
-    def _sweeping(self, **limits: float | None) -> Steps[int]:
-        from coatcheck.cleanup import SweepLimits, sweep  # noqa: PLC0415
-
-        return (yield from sweep(self._storage, SweepLimits(**limits), now=time.time()))
-
-    def _judged(
-        self,
-        result: ToolResult,
-        scope: str,
-        *,
-        policy: Policy,
-        retrieval_tool: str | None,
-        measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None,
-        confirm: Callable[[int], MaybeAwaitable[bool]] | None,
-        certain: Keep | None,
-        started: float,
-    ) -> Steps[Outcome]:
-        # No closure in ``_arrived``: its variables would cost every small result a tenth of its time.
-        return (
-            yield from self._steps(
-                lambda engine, call: engine.offload(
-                    call(
-                        result=result,
-                        scope=scope,
-                        policy=policy,
-                        retrieval_tool=retrieval_tool,
-                        measured_tokens=measured_tokens,
-                        confirm=confirm,
-                        certain=certain,
-                        started=started,
-                    )
-                )
-            )
-        )
-
     def _step(
         self,
         results: Sequence[ToolResult],
@@ -521,26 +456,18 @@ class Offloader:
         identity: str | None,
         policies: Sequence[Policy | None] | None,
         retrieval_tool: str | None,
-    ) -> Steps[tuple[Outcome, ...]]:
+    ) -> list[Call]:
         chosen = self._scope(scope, identity)
         overrides = [None] * len(results) if policies is None else policies
         if len(overrides) != len(results):
             msg = f"policies must hold one policy or None for each of the {len(results)} results, not {len(overrides)}"
             raise InvalidRequest(msg)
-        governed = []
+        calls = []
         for result, override in zip(results, overrides, strict=True):
             _checked(result.blocks, result.tool_name)
-            governed.append((result, self._policy(result.tool_name, override)))
-        started = time.perf_counter()
-
-        def begin(engine: Engine, call: type[Call]) -> Steps[tuple[Outcome, ...]]:
-            calls = [
-                call(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool, started=started)
-                for result, policy in governed
-            ]
-            return engine.offload_step(calls)
-
-        return self._steps(begin)
+            policy = self._policy(result.tool_name, override)
+            calls.append(Call(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
+        return calls
 
     def _arrived(
         self,
@@ -554,8 +481,8 @@ class Offloader:
         confirm: Callable[[int], MaybeAwaitable[bool]] | None,
         policy: Policy | None,
         retrieval_tool: str | None,
-    ) -> Kept | Steps[Outcome]:
-        """Return the outcome of a result that certainly stays, without counting a token; else the steps to it."""
+    ) -> Call | Kept:
+        """Return the outcome of a result that certainly stays, without counting a token; else what the engine needs."""
         content = _checked(blocks, tool_name)
         governing = self._policy(tool_name, policy)
         limit, keep = self._certain_limit(governing, is_error=is_error)
@@ -567,15 +494,14 @@ class Offloader:
         if stays and not self._recorder.listening:
             self._recorder.count_kept()
             return Kept(blocks=content, reason=keep.reason)
-        return self._judged(
-            ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
-            scope,
+        return Call(
+            result=ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
+            scope=scope,
             policy=governing,
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,
             confirm=confirm,
             certain=keep if stays else None,
-            started=time.perf_counter(),
         )
 
     def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
@@ -590,14 +516,6 @@ class Offloader:
         if isinstance(policy, Never):
             return limits.max_inline_tokens, _POLICY
         return -1, _WITHIN
-
-
-@cache
-def _loaded() -> tuple[type[Engine], type[Call]]:
-    """Return what the engine is made of. Cached: an import that finds its module loaded still takes a microsecond."""
-    from coatcheck.engine import Call, Engine  # noqa: PLC0415
-
-    return Engine, Call
 
 
 def _checked(blocks: Sequence[Block], tool_name: str) -> tuple[Block, ...]:
