@@ -6,11 +6,8 @@ Only values and their exact encoding belong here. Which blocks leave the convers
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-import orjson
 
 from coatcheck.errors import InvalidRequest
 
@@ -31,8 +28,6 @@ __all__ = (
 )
 
 JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
-
-_ORJSON_OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +99,11 @@ def json_text(value: JsonValue) -> str:
         InvalidRequest: ``value`` is not made of JSON types.
 
     """
+    import orjson  # noqa: PLC0415 - it brings json, datetime and uuid, and most results are text
+
+    options = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
     try:
-        encoded = orjson.dumps(value, option=_ORJSON_OPTIONS)
+        encoded = orjson.dumps(value, option=options)
     except (TypeError, RecursionError):  # orjson.JSONEncodeError is a TypeError
         return _standard_json_text(value)
     if b"null" in encoded and not _is_finite(value):
@@ -133,6 +131,8 @@ def _is_finite(value: object) -> bool:
 
 
 def _standard_json_text(value: JsonValue) -> str:
+    import json  # noqa: PLC0415 - see json_text
+
     try:
         return json.dumps(value, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coatcheck.errors import InvalidRequest
-from coatcheck.plan import Limits
+from coatcheck.plan import MINIMUM_BUDGET, Limits
 from coatcheck.policy import OverTokens, Policies, require_flag, require_positive
-from coatcheck.reading import MINIMUM_BUDGET
 from coatcheck.tokens import TiktokenCounter, TokenCounter
 
 if TYPE_CHECKING:

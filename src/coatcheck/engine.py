@@ -10,11 +10,12 @@ from __future__ import annotations
 import inspect
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.cleanup import SweepLimits, delete_scope, sweep
 from coatcheck.contents import Contents, Found
 from coatcheck.errors import (
     CoatcheckError,
@@ -29,22 +30,33 @@ from coatcheck.notice import index_entry, is_placeholder, too_slow
 from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
 from coatcheck.placeholder import MOST_LISTED, Item, Placeholder, build_placeholder, cut_to
 from coatcheck.plan import Decision, Keep, Leave, Measure, decide, fit_step
-from coatcheck.policy import Policy, Rule, Verdict
+from coatcheck.policy import Rule, Verdict
 from coatcheck.preview import Previewed, preview
 from coatcheck.reading import Answer as ReadAnswer
-from coatcheck.reading import Encoded, IndexNeeded, Part, Request, encode_bytes, encode_text, index_text, is_text, read
+from coatcheck.reading import (
+    Encoded,
+    IndexNeeded,
+    Part,
+    Request,
+    encode_bytes,
+    encode_text,
+    index_text,
+    is_text,
+    parse_request,
+    read,
+)
 from coatcheck.references import canonical_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from coatcheck.call import Call
     from coatcheck.configuration import Configuration
     from coatcheck.references import Reference
     from coatcheck.storage.access import StorageAccess
-    from coatcheck.storage.protocol import MaybeAwaitable
     from coatcheck.tokens import Estimate
 
-__all__ = ("Call", "Engine")
+__all__ = ("Engine",)
 
 READING_SECONDS = 10.0
 """Of work after which a read-back is given up, without waiting for the storage. It is looked at between the parts of
@@ -55,26 +67,6 @@ automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a text of a and 
 PLACEHOLDER_ROOM = 1_500
 """Tokens that notice, references and marks of a placeholder can take beside its preview. What opens like a placeholder
 but is longer was written by a tool, and leaves."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One tool result on its way through the engine."""
-
-    result: ToolResult
-    scope: str
-    policy: Policy
-    retrieval_tool: str | None
-    measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None
-    confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
-    certain: Keep | None = None
-    """Why the result stays, where that was certain without a look."""
-    started: float = field(default_factory=time.perf_counter)
-
-    @property
-    def milliseconds(self) -> float:
-        """Time since the call began."""
-        return _milliseconds_since(self.started)
 
 
 class _Departing:
@@ -105,6 +97,7 @@ class Engine:
     """All operations as generators of effects."""
 
     def __init__(self, storage: StorageAccess, configuration: Configuration, recorder: Recorder) -> None:
+        self._storage = storage
         self._contents = Contents(storage)
         self._configuration = configuration
         self._recorder = recorder
@@ -328,9 +321,10 @@ class Engine:
     # Reading back.
 
     def retrieve(
-        self, reference: str, scope: str, *, request: Request, native_media: bool, retrieval_tool: str
+        self, reference: str, scope: str, *, selectors: Mapping[str, object], native_media: bool, retrieval_tool: str
     ) -> Steps[Retrieved]:
         """Answer what a model asks for, within the budget, and record how that ended."""
+        request = parse_request(**selectors)
         budget = self._configuration.retrieval_tokens
         started = time.perf_counter()
         try:
@@ -441,6 +435,16 @@ class Engine:
         except ReferenceNotFound:
             return None
         return content.text if is_text(content.content_type) else None
+
+    # Clean-up.
+
+    def delete_scope(self, scope: str) -> Steps[int]:
+        """Delete whatever a scope holds; see ``cleanup.delete_scope``."""
+        return (yield from delete_scope(self._storage, scope))
+
+    def sweep(self, **limits: float | None) -> Steps[int]:
+        """Delete what is past a limit now; see ``cleanup.SweepLimits``."""
+        return (yield from sweep(self._storage, SweepLimits(**limits), now=time.time()))
 
     # Telling the host.
 

@@ -5,11 +5,12 @@ makes those calls where it stands. ``arun`` keeps the event loop free: the gener
 threads of our own, each network storage on sixteen, and what is ``async`` is awaited on the caller's loop. No asyncio
 object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and may call
 us in turn, gets a thread of its own: in a pool, such policies could take all threads that they wait for.
+
+asyncio is imported where it is used: no module takes longer to load, and who runs a loop has it already.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import inspect
 import threading
@@ -18,12 +19,15 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
 from coatcheck.forks import in_forked_child
 from coatcheck.threads import UnawaitedThreads
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ("Effect", "Steps", "arun", "beside", "named", "off_loop", "run")
 
@@ -115,6 +119,8 @@ async def off_loop(work: Callable[[], Result]) -> Result:
 
 
 async def _on(executor: Executor, work: Callable[[], Result]) -> Result:
+    import asyncio  # noqa: PLC0415 - see the head
+
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(executor, lambda: context.run(work))
 
@@ -184,6 +190,8 @@ async def _in_time(awaitable: Awaitable[Result]) -> Result:
         TimeoutError: the one of ``asyncio``; the time is over.
 
     """
+    import asyncio  # noqa: PLC0415 - see the head
+
     task = asyncio.ensure_future(awaitable)
     try:
         done, _ = await asyncio.wait({task}, timeout=TIME_LIMIT_SECONDS)
@@ -216,6 +224,8 @@ def _guarded(effect: Effect, call: Callable[[], object]) -> object:
 
 
 def _failure(effect: Effect, error: Exception) -> CoatcheckError:
+    import asyncio  # noqa: PLC0415 - see the head
+
     late = isinstance(error, asyncio.TimeoutError | FutureTimeoutError)
     failure = effect.failure(f"{effect.what} failed: {'no answer in time' if late else named(error)}")
     failure.__cause__ = error
@@ -229,6 +239,8 @@ def named(error: Exception) -> str:
 
 
 def _loop_is_running() -> bool:
+    import asyncio  # noqa: PLC0415 - see the head
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -267,6 +279,8 @@ class _BackgroundLoop:
         A storage that blocks the loop instead of awaiting keeps it from looking at the time. Its loop is left to it
         then, and the next call, of whichever storage, gets a new one.
         """
+        import asyncio  # noqa: PLC0415 - see the head
+
         loop = self._running()
         future = asyncio.run_coroutine_threadsafe(_in_time(awaitable), loop)
         try:
@@ -277,6 +291,8 @@ class _BackgroundLoop:
             raise
 
     def _running(self) -> asyncio.AbstractEventLoop:
+        import asyncio  # noqa: PLC0415 - see the head
+
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()

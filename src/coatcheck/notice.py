@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from coatcheck.tokens import Estimate
 
 __all__ = (
+    "DEFAULT_CONTEXT_LINES",
     "RETRIEVAL_ARGUMENTS",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_LINES",
@@ -46,11 +47,14 @@ RETRIEVAL_DESCRIPTION = (
 )
 """What the model is told about the tool."""
 
+DEFAULT_CONTEXT_LINES = 5
+"""As in the Strands tool that models know."""
+
 RETRIEVAL_ARGUMENTS = {
     "reference": "The reference, exactly as the placeholder shows it.",
     "pattern": "Regular expression (RE2) to search line by line.",
     "line_range": 'First and last line to read or search, such as {"start": 10, "end": 20}.',
-    "context_lines": "Lines shown before and after each match; 5 unless given.",
+    "context_lines": f"Lines shown before and after each match; {DEFAULT_CONTEXT_LINES} unless given.",
     "query": "JMESPath expression on JSON or JSON Lines, such as items[?price > `9`].name",
     "offset": "Character to start at; with a query, in its result; with a pattern, where to go on.",
 }

@@ -5,21 +5,18 @@ Every operation is a pair of methods of a few lines with equal arguments. What t
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
-from coatcheck.cleanup import SweepLimits, delete_scope, sweep
+from coatcheck.call import Call
 from coatcheck.configuration import configure
-from coatcheck.engine import Call, Engine
 from coatcheck.errors import InvalidRequest
 from coatcheck.events import Recorder, Stats
 from coatcheck.execution import arun, run
-from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.notice import DEFAULT_CONTEXT_LINES, RETRIEVAL_TOOL
 from coatcheck.outcomes import Kept
 from coatcheck.plan import Keep, certainly_within
 from coatcheck.policy import Never, OverShare, OverTokens, require_policy
-from coatcheck.reading import DEFAULT_CONTEXT_LINES, parse_request
 from coatcheck.references import Reference
 from coatcheck.scopes import choose_scope
 from coatcheck.storage.access import StorageAccess
@@ -108,6 +105,8 @@ class Offloader:
         )
         self._recorder = Recorder(on_event)
         self._storage = StorageAccess(InMemoryStorage() if storage is None else storage)
+        from coatcheck.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
+
         self._engine = Engine(self._storage, self._configuration, self._recorder)
 
     def __deepcopy__(self, memo: object) -> Offloader:
@@ -304,13 +303,17 @@ class Offloader:
             StorageError: the storage failed.
 
         """
-        request = parse_request(
-            pattern=pattern, line_range=line_range, context_lines=context_lines, query=query, offset=offset
-        )
+        selectors = {
+            "pattern": pattern,
+            "line_range": line_range,
+            "context_lines": context_lines,
+            "query": query,
+            "offset": offset,
+        }
         chosen = self._scope(scope, identity)
         return run(
             self._engine.retrieve(
-                _id(reference), chosen, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+                _id(reference), chosen, selectors=selectors, native_media=native_media, retrieval_tool=retrieval_tool
             )
         )
 
@@ -329,13 +332,17 @@ class Offloader:
         retrieval_tool: str = RETRIEVAL_TOOL,
     ) -> Retrieved:
         """Do what ``retrieve`` does, without blocking the event loop."""
-        request = parse_request(
-            pattern=pattern, line_range=line_range, context_lines=context_lines, query=query, offset=offset
-        )
+        selectors = {
+            "pattern": pattern,
+            "line_range": line_range,
+            "context_lines": context_lines,
+            "query": query,
+            "offset": offset,
+        }
         chosen = self._scope(scope, identity)
         return await arun(
             self._engine.retrieve(
-                _id(reference), chosen, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+                _id(reference), chosen, selectors=selectors, native_media=native_media, retrieval_tool=retrieval_tool
             )
         )
 
@@ -384,11 +391,11 @@ class Offloader:
             StorageError: the storage failed; what was not deleted yet is still there.
 
         """
-        return run(delete_scope(self._storage, choose_scope(scope, None, required=True)))
+        return run(self._engine.delete_scope(choose_scope(scope, None, required=True)))
 
     async def adelete_scope(self, scope: str) -> int:
         """Do what ``delete_scope`` does, without blocking the event loop."""
-        return await arun(delete_scope(self._storage, choose_scope(scope, None, required=True)))
+        return await arun(self._engine.delete_scope(choose_scope(scope, None, required=True)))
 
     def sweep(
         self,
@@ -412,8 +419,9 @@ class Offloader:
             StorageError: the storage failed; what was not deleted yet is still there.
 
         """
-        limits = SweepLimits(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
-        return run(sweep(self._storage, limits, now=time.time()))
+        return run(
+            self._engine.sweep(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
+        )
 
     async def asweep(
         self,
@@ -423,8 +431,9 @@ class Offloader:
         max_scope_bytes: int | None = None,
     ) -> int:
         """Do what ``sweep`` does, without blocking the event loop."""
-        limits = SweepLimits(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
-        return await arun(sweep(self._storage, limits, now=time.time()))
+        return await arun(
+            self._engine.sweep(max_age_seconds=max_age_seconds, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
+        )
 
     def stats(self) -> Stats:
         """Return the counts since this offloader was made."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = (
+    "MINIMUM_BUDGET",
     "Decision",
     "Keep",
     "KeepReason",
@@ -51,6 +52,9 @@ REFERENCE_TOKENS = 60
 
 MOST_REFERENCES = 7
 """Further blocks that a placeholder lists; see ``placeholder.MOST_LISTED``."""
+
+MINIMUM_BUDGET = 256
+"""Tokens of a read-back. Header, next call and some content fit into it, with any pattern and any usual reference."""
 
 _MEDIA_TOKENS = {"image": 1_600, "audio": 1_920, "video": 15_780}
 """What one costs at least in a model's window, never by its base64 length. An image: the most that Claude makes of one

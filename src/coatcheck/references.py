@@ -13,7 +13,6 @@ named *unknown* or *expired* with nothing kept for it. No raw tool name, call id
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from coatcheck.errors import InvalidRequest, ReferenceNotFound, StorageError
 from coatcheck.notice import miss
 
 if TYPE_CHECKING:
+    import hashlib
     from collections.abc import Iterator
 
 __all__ = (
@@ -102,14 +102,14 @@ def content_digest(content_type: str, data: bytes) -> str:
 
 def begin_digest(content_type: str) -> hashlib._Hash:
     """Return the digest of a content of this type whose bytes are still to come."""
-    digest = hashlib.sha256(content_type.encode("utf-8", "surrogatepass"))
+    digest = _sha256(content_type)
     digest.update(b"\0")
     return digest
 
 
 def scope_tag(scope: str) -> str:
     """Return the 16 hex digits that stand for ``scope`` in keys."""
-    return hashlib.sha256(scope.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_LENGTH]
+    return _sha256(scope).hexdigest()[:DIGEST_LENGTH]
 
 
 def storage_key(scope: str, digest: str) -> str:
@@ -229,8 +229,13 @@ def _required(reference: object, *, longest: int) -> str:
 
 def _check(scope: str, digest: str) -> str:
     # The separator cannot appear in a digest, so no two pairs of scope and digest hash the same text.
-    seed = f"{digest}\n{scope}".encode("utf-8", "surrogatepass")
-    return hashlib.sha256(seed).hexdigest()[:CHECK_LENGTH]
+    return _sha256(f"{digest}\n{scope}").hexdigest()[:CHECK_LENGTH]
+
+
+def _sha256(text: str) -> hashlib._Hash:
+    import hashlib  # noqa: PLC0415 - loads OpenSSL
+
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass"))
 
 
 def _slug(tool_name: str) -> str:

@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coatcheck import FileStorage, Offloaded, Offloader, TextBlock, TiktokenCounter
 
@@ -51,6 +51,36 @@ tiktoken.Encoding(
     "again", pat_str=ready._pat_str, mergeable_ranks=ready._mergeable_ranks, special_tokens=ready._special_tokens
 )
 print(json.dumps({"bare": time.process_time() - started, "longest": spent.longest, "own": spent.own}))
+"""
+
+
+LOADING = """
+import asyncio, json, sys, threading
+from coatcheck import FileStorage, JsonBlock, Offloader, TextBlock, ToolResult
+
+loading = {"on the loop": [], "elsewhere": []}
+thread = threading.get_ident()
+
+def note(event, arguments):
+    if event == "import":
+        loading["on the loop" if threading.get_ident() == thread else "elsewhere"].append(arguments[0])
+
+async def use_everything():
+    offloader = Offloader(FileStorage(sys.argv[1]))
+    sys.addaudithook(note)
+    await offloader.aoffload([JsonBlock({"small": True})], tool_name="t")
+    blocks = (TextBlock("some words" * 20_000), JsonBlock([{"number": n} for n in range(20_000)]))
+    text, records = (await offloader.aoffload(blocks, tool_name="t")).references
+    await offloader.aoffload_step([ToolResult(blocks=blocks, tool_name="t")])
+    await offloader.aretrieve(text, pattern="w.rds")
+    await offloader.aretrieve(records, query="[0]")
+    await offloader.aload(text)
+    await offloader.aexpand(text.id)
+    await offloader.asweep(max_age_seconds=0)
+    await offloader.adelete_scope("default")
+
+asyncio.run(use_everything())
+print(json.dumps(loading))
 """
 
 
@@ -110,10 +140,21 @@ async def test_the_loop_gets_its_turn_while_many_results_are_offloaded_and_searc
 
 
 def test_the_first_use_holds_the_loop_for_no_longer_than_tiktoken_needs_for_its_table(tmp_path: Path) -> None:
-    # The tests may run from a wheel: what this process imports, the script must find too.
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
-    command = [sys.executable, "-c", FIRST_USE, str(tmp_path)]
-    spent = json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+    spent = run(FIRST_USE, tmp_path)
 
     assert spent["longest"] < 1.6 * spent["bare"]
     assert spent["own"] < spent["bare"] / 2
+
+
+def test_no_module_is_loaded_on_the_thread_of_the_loop(tmp_path: Path) -> None:
+    loading = run(LOADING, tmp_path)
+
+    assert loading["on the loop"] == []
+    assert {"coatcheck.preview.text", "coatcheck.reading.search", "tiktoken"} <= set(loading["elsewhere"])
+
+
+def run(script: str, folder: Path) -> Any:  # noqa: ANN401 - what the script prints as JSON
+    """Run ``script`` in a new interpreter, which finds what this one finds: the tests may run from a wheel."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
+    command = [sys.executable, "-c", script, str(folder)]
+    return json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout)

@@ -179,6 +179,19 @@ def test_a_text_has_one_odd_place_and_the_size_that_was_asked_for(kind: str, tmp
     assert corpus.fresh(text, kind=kind, run=1) != corpus.fresh(text, kind=kind, run=2)
 
 
+def test_importing_measures_no_compiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "compiled.py").touch()
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+
+    taken = importing.imported(
+        sys.executable, f"import sys; sys.path.append({str(tmp_path)!r})", alone="import compiled", added=""
+    )
+
+    assert isinstance(taken, dict), taken
+    assert 0 < taken[importing.ALONE] < taken[importing.ADDED]
+    assert list((tmp_path / "__pycache__").iterdir())
+
+
 def test_every_system_and_its_environment_exist() -> None:
     project = pyproject()
     installed = {*project["project"]["optional-dependencies"], CORE}  # type: ignore[index]

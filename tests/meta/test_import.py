@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _HEAVY = """
     boto3 fsspec haystack jmespath langchain langchain_core langgraph opentelemetry pydantic re2 rich strands tiktoken
@@ -12,6 +16,13 @@ _HEAVY = """
 """
 HEAVY = frozenset(_HEAVY.split())
 """What only those pay for who use it."""
+
+_LATER = """
+    asyncio coatcheck.cleanup coatcheck.engine coatcheck.preview coatcheck.reading gzip hashlib importlib.resources json
+    orjson ssl subprocess tempfile uuid
+"""
+LATER = frozenset(_LATER.split())
+"""What is loaded with the first offloader, or the first result that leaves."""
 
 BUDGET_SECONDS = 0.040
 ROUNDS = 7
@@ -23,24 +34,39 @@ def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True).stdout
 
 
-def test_import_loads_nothing_heavy() -> None:
-    loaded = set(run("import sys, coatcheck; print(*sys.modules)").split())
+def loaded_by(code: str) -> set[str]:
+    """Return the modules that ``code`` loads, apart from those that an environment loads into every interpreter."""
+    listing = "\nimport sys; print(*sys.modules)"
+    return set(run(code + listing).split()) - set(run(listing).split())
 
-    assert "coatcheck" in loaded
-    assert loaded.isdisjoint(HEAVY)
+
+def test_import_loads_nothing_heavy() -> None:
+    loaded = loaded_by("from coatcheck import FileStorage, Offloader")
+
+    assert "coatcheck.offloader" in loaded
+    assert loaded.isdisjoint(HEAVY | LATER)
 
 
 def test_an_offloader_loads_no_way_to_preview_or_read_before_it_is_needed() -> None:
-    code = (
-        "import sys, coatcheck\n"
-        "offloader = coatcheck.Offloader(coatcheck.FileStorage('unused'))\n"
-        "assert isinstance(offloader.offload([coatcheck.TextBlock('small')], tool_name='t'), coatcheck.Kept)\n"
-        "print(*sys.modules)"
+    loaded = loaded_by(
+        "from coatcheck import FileStorage, Kept, Offloader, TextBlock\n"
+        "offloader = Offloader(FileStorage('unused'))\n"
+        "assert isinstance(offloader.offload([TextBlock('small')], tool_name='t'), Kept)"
     )
-    loaded = set(run(code).split())
 
     assert "coatcheck.engine" in loaded
     assert loaded.isdisjoint(HEAVY | {"coatcheck.preview.text", "coatcheck.reading.search", "coatcheck.reading.query"})
+
+
+def test_what_is_loaded_later_is_what_offloading_needs(tmp_path: Path) -> None:
+    loaded = loaded_by(
+        "import asyncio\n"
+        "from coatcheck import FileStorage, Offloader, TextBlock\n"
+        f"offloader = Offloader(FileStorage({os.fspath(tmp_path)!r}))\n"
+        "asyncio.run(offloader.aoffload([TextBlock('word ' * 10_000)], tool_name='t'))\n"
+    )
+
+    assert loaded >= LATER
 
 
 def test_import_is_quick() -> None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck.errors import InvalidRequest
+from coatcheck.plan import MINIMUM_BUDGET
 from coatcheck.reading import wording
 from coatcheck.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
 from coatcheck.reading.request import DEFAULT_CONTEXT_LINES, Request, parse_request
 from coatcheck.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
-from coatcheck.reading.writer import MINIMUM_BUDGET, Writer
+from coatcheck.reading.writer import Writer
 
 if TYPE_CHECKING:
     from coatcheck.tokens import TokenCounter

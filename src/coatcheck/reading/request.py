@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import orjson
 
 from coatcheck.errors import InvalidRequest
+from coatcheck.notice import DEFAULT_CONTEXT_LINES
 
 __all__ = ("DEFAULT_CONTEXT_LINES", "LAST_LINE", "MAX_CONTEXT_LINES", "RANGE_FORMS", "Request", "parse_request")
-
-DEFAULT_CONTEXT_LINES = 5
-"""As in the Strands tool that models know."""
 
 MAX_CONTEXT_LINES = 100
 """More is clamped to this: context is there to judge a match by; ``line_range`` reads on."""

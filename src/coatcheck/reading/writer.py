@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
     from coatcheck.tokens import TokenCounter
 
-__all__ = ("MINIMUM_BUDGET", "Writer")
-
-MINIMUM_BUDGET = 256
-"""Tokens. Header, next call and some content fit into it, with any pattern and any usual reference."""
+__all__ = ("Writer",)
 
 _SLACK = 4
 """Tokens kept free at first: about what two joints of a text cost more than its pieces."""

@@ -13,7 +13,6 @@ import stat
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from coatcheck.errors import CorruptContent
 
@@ -144,7 +143,7 @@ class Folder:
 
     def write(self, content: bytes, *, fsync: bool) -> str:
         """Write a temporary file, for its owner only, and return its name; leave none behind if that fails."""
-        name = f".{uuid4().hex}.tmp"
+        name = f".{os.urandom(16).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOSE_ON_EXEC | _BINARY
         descriptor = os.open(self._at(name), flags, 0o600, dir_fd=self._descriptor)
         try:

@@ -2,18 +2,13 @@
 
 ``o200k_base.tiktoken.gz`` beside this file holds the ranks that OpenAI publishes for tiktoken, byte for byte (MIT, see
 ``LICENSE-o200k_base``); its checksum is the one that tiktoken itself demands. Other encodings come from tiktoken's
-cache on disk. Only loading belongs here.
+cache on disk. Only loading belongs here, and what only loading needs is imported when it is done.
 """
 
 from __future__ import annotations
 
-import base64
-import gzip
-import hashlib
 import os
-import tempfile
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +81,8 @@ def check_available(name: object) -> str:
         known = ", ".join((BUNDLED, *_PUBLISHED_RANKS))
         msg = f"encoding must be one of {known}, or a ready tiktoken.Encoding, not {name!r}"
         raise InvalidRequest(msg)
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, and the encoding that ships with this package is not checked
+
     ranks, checksum = _PUBLISHED_RANKS[name]
     cached = _cache_path(ranks)
     # tiktoken fetches a missing or damaged file without asking; so the file is checked before tiktoken sees its name.
@@ -149,6 +146,11 @@ def download_encoding(name: str) -> None:
 
 
 def _bundled_ranks() -> dict[bytes, int]:
+    # Slow to load, and needed by nothing else here.
+    import base64  # noqa: PLC0415
+    import gzip  # noqa: PLC0415
+    from importlib.resources import files  # noqa: PLC0415
+
     packed = files(__package__).joinpath(f"{BUNDLED}.tiktoken.gz").read_bytes()
     ranks = {}
     # Line by line: dict(map(...)) takes two thirds of the time, but in one step, and no other thread gets a turn.
@@ -160,6 +162,9 @@ def _bundled_ranks() -> dict[bytes, int]:
 
 def _cache_path(ranks: str) -> Path:
     """Return where tiktoken keeps a rank file: the rule of ``tiktoken.load.read_file_cached``."""
+    import hashlib  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415 - see _bundled_ranks
+
     folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
     root = Path(folder) if folder else Path(tempfile.gettempdir(), "data-gym-cache")
     return root / hashlib.sha1(_RANKS_URL.format(ranks).encode(), usedforsecurity=False).hexdigest()
