@@ -168,7 +168,7 @@ class Contents:
     def missing(self, references: Sequence[Reference], scope: str) -> Steps[bool]:
         """Return whether a bounded storage pushed out one entry of a result to make room for another."""
         is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD
-        if is_one_entry or not self._storage.reads_ranges:
+        if is_one_entry or not self._storage.evicts:  # to ask a storage far away would double what a save takes there
             return False
         for reference in references:
             found = yield self._storage.load_range(self._key(reference.id, scope), start=0, length=0)

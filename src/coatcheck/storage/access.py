@@ -47,6 +47,7 @@ class StorageAccess:
         self.reads_ranges = isinstance(storage, ReadsRanges)
         self.saves_unnamed = isinstance(storage, SavesUnnamed)
         self.sweeps = isinstance(storage, Sweeps)
+        self.evicts = isinstance(storage, InMemoryStorage)
         self._local = isinstance(storage, LocalPath | InMemoryStorage)
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Effect:
