@@ -58,16 +58,16 @@ class Scale:
 
 
 FULL = Scale(
-    rounds=11,
-    enough_seconds=4.0,
-    enough_rounds=3,
+    rounds=9,
+    enough_seconds=1.0,
+    enough_rounds=1,
     memory_rounds=3,
     sizes=(100 * KILOBYTE, MEGABYTE, 10 * MEGABYTE, 100 * MEGABYTE),
     kinds=tuple(corpus.KINDS),
     sizes_read=(10 * MEGABYTE, 100 * MEGABYTE),
     stores=100_000,
     store_samples=1_000,
-    store_seconds=15.0,
+    store_seconds=8.0,
     agents=64,
     agent_rounds=5,
     imports=7,

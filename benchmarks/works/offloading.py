@@ -18,8 +18,8 @@ WORK = "offload"
 MEMORY = "memory of offloading"
 LEFT = "tokens left"
 
-TOO_SLOW_SECONDS = 3.0
-"""Ten times that would be half a minute: a system that took longer is not asked for the next size."""
+TOO_SLOW_SECONDS = 1.0
+"""Ten times that would be ten seconds: a system that took longer is not asked for the next size."""
 
 LEAST_BYTES_WATCHED = 10 * MEGABYTE
 """Less is gone before it can be seen."""
