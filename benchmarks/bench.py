@@ -59,7 +59,7 @@ class Scale:
 
 FULL = Scale(
     rounds=9,
-    enough_seconds=1.0,
+    enough_seconds=2.0,
     enough_rounds=1,
     memory_rounds=3,
     sizes=(100 * KILOBYTE, MEGABYTE, 10 * MEGABYTE, 100 * MEGABYTE),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import gc
 import json
 import os
 import shutil
@@ -125,6 +126,7 @@ class Jobs:
             texts = [self._fresh(run * count + number) for number in range(count)]
 
             async def all_at_once() -> dict[str, float]:
+                gc.collect()  # what setting up has left, which would hold the loop of whoever comes next
                 started = time.perf_counter()
                 async with watched_loop() as loop:
                     await asyncio.gather(*(system.aoffload(text) for text in texts))

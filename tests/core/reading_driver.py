@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from coatcheck.errors import InvalidRequest
 from coatcheck.reading import Answer, IndexNeeded, LineIndex, Part, Source, encode_text, parse_request, read
+from coatcheck.reading.index import Place, columns_of
 from coatcheck.tokens import ByteCounter, TokenCounter
 
 if TYPE_CHECKING:
@@ -93,16 +94,14 @@ def foreign(data: bytes, content_type: str = "text/plain") -> Stored:
 
 def dense_index(text: str, spacing: int) -> LineIndex:
     """Return an index with a checkpoint at every ``spacing`` characters, by the naive way to make one."""
-    checkpoints = [
-        (len(text[:at].encode("utf-8", "surrogatepass")), text[:at].count("\n"), at)
+    places = [
+        Place(len(text[:at].encode("utf-8", "surrogatepass")), text[:at].count("\n"), at)
         for at in range(0, len(text), spacing)
     ]
     encoded = encode_text(text)
-    made = LineIndex(size=len(encoded.data), characters=encoded.characters, lines=encoded.lines).to_bytes()
-    rows = b"[" + b",".join(b"[%d,%d,%d]" % place for place in checkpoints) + b"]"
-    index = LineIndex.from_bytes(made.replace(b"[[0,0,0]]", rows), size=len(encoded.data))
-    assert index is not None
-    return index
+    return LineIndex(
+        size=len(encoded.data), characters=encoded.characters, lines=encoded.lines, checkpoints=columns_of(places)
+    )
 
 
 def body(answer: Answer) -> str:

@@ -11,13 +11,12 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = (
     "START",
@@ -26,6 +25,7 @@ __all__ = (
     "Place",
     "align",
     "byte_of_character",
+    "columns_of",
     "complete",
     "count_lines",
     "decode",
@@ -47,7 +47,7 @@ INDEX_THRESHOLD = 1_048_576
 _LONG_LINE = 48
 """Bytes. From here on ``bytes.replace`` counts line ends faster than ``bytes.count``, measured on CPython 3.11."""
 
-_VERSION = 1
+_VERSION = 2
 _SURROGATES = re.compile(rb"((?:\xed[\xa0-\xbf][\x80-\xbf])+)")
 _LONGEST_CHARACTER = 4
 
@@ -63,6 +63,20 @@ class Place(NamedTuple):
 START = Place(0, 0, 0)
 
 
+class Checkpoints(NamedTuple):
+    """Places between two characters, in rising order, the first of them the start.
+
+    In columns: so they are read and checked in a quarter of the time that as many ``Place`` take.
+    """
+
+    bytes: tuple[int, ...] = (START.byte,)
+    lines: tuple[int, ...] = (START.line,)
+    characters: tuple[int, ...] = (START.character,)
+
+
+_ONLY_THE_START = Checkpoints()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineIndex:
     """Totals, and places to start reading from, in rising order."""
@@ -73,21 +87,23 @@ class LineIndex:
     characters: int
     lines: int
 
-    checkpoints: tuple[Place, ...] = (START,)
-    """The first is the start; each lies between two characters."""
+    checkpoints: Checkpoints = _ONLY_THE_START
 
     def nearest(self, *, line: int | None = None, character: int | None = None, byte: int | None = None) -> Place:
         """Return the last checkpoint from which reading forward meets what is looked for.
 
         That is the start of ``line`` (from 1), or a ``character``, or a ``byte``.
         """
+        marks = self.checkpoints
         if line is not None:
             # A checkpoint with line - 1 line ends before it may lie behind the start of the line.
-            return self._last("line", line - 2)
-        return self._last("character", character) if character is not None else self._last("byte", byte or 0)
-
-    def _last(self, field: str, value: int) -> Place:
-        return self.checkpoints[max(0, bisect_right(self.checkpoints, value, key=attrgetter(field)) - 1)]
+            behind = bisect_right(marks.lines, line - 2)
+        elif character is not None:
+            behind = bisect_right(marks.characters, character)
+        else:
+            behind = bisect_right(marks.bytes, byte or 0)
+        last = max(0, behind - 1)
+        return Place(marks.bytes[last], marks.lines[last], marks.characters[last])
 
     def to_bytes(self) -> bytes:
         """Return the index as JSON."""
@@ -97,7 +113,7 @@ class LineIndex:
                 "size": self.size,
                 "characters": self.characters,
                 "lines": self.lines,
-                "checkpoints": [tuple(place) for place in self.checkpoints],
+                "checkpoints": tuple(self.checkpoints),
             }
         )
 
@@ -110,13 +126,11 @@ class LineIndex:
             return None
         if not isinstance(stored, dict) or stored.get("version") != _VERSION or stored.get("size") != size:
             return None
-        rows = stored.get("checkpoints")
-        if not isinstance(rows, list) or not 0 < len(rows) <= MAX_CHECKPOINTS:
+        columns, lines, characters = (stored.get(name, 0) for name in ("checkpoints", "lines", "characters"))
+        if not _are_checkpoints(columns, size, lines, characters):
             return None
-        lines, characters = stored.get("lines", 0), stored.get("characters", 0)
-        if not _are_places([*rows, [size, lines, characters]]) or tuple(rows[0]) != START:
-            return None
-        return cls(size=size, characters=characters, lines=lines, checkpoints=tuple(map(Place._make, rows)))
+        checkpoints = Checkpoints._make(map(tuple, columns))
+        return cls(size=size, characters=characters, lines=lines, checkpoints=checkpoints)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +168,11 @@ def index_text(text: str, data: bytes, starts: Sequence[int]) -> Encoded:
 
     Apart from encoding, because it can be done while the bytes are hashed and after they are written.
     """
-    newlines, checkpoints, are_long = 0, [], False
+    newlines, places, are_long = 0, [], False
     every = max(1, -(-len(starts) // MAX_CHECKPOINTS))
     for number, (byte, end) in enumerate(pairwise((*starts, len(data)))):
         if number % every == 0:
-            checkpoints.append(Place(byte, newlines, number * CHUNK_CHARACTERS))
+            places.append(Place(byte, newlines, number * CHUNK_CHARACTERS))
         chunk = data[byte:end]
         # bytes.replace leaps from one line end to the next, which bytes.count does not: up to ten times as fast in
         # long lines, but twenty times slower in short ones. Lines are as long as they were in the chunk before.
@@ -168,8 +182,13 @@ def index_text(text: str, data: bytes, starts: Sequence[int]) -> Encoded:
     lines = newlines + (text != "" and not text.endswith("\n"))
     index = None
     if len(data) > INDEX_THRESHOLD:
-        index = LineIndex(size=len(data), characters=len(text), lines=lines, checkpoints=tuple(checkpoints))
+        index = LineIndex(size=len(data), characters=len(text), lines=lines, checkpoints=columns_of(places))
     return Encoded(data=data, characters=len(text), lines=lines, index=index)
+
+
+def columns_of(places: Iterable[Place]) -> Checkpoints:
+    """Return places, of which there is at least one, as an index holds them."""
+    return Checkpoints._make(zip(*places, strict=True))
 
 
 def count_lines(newlines: int, last: bytes) -> int:
@@ -245,9 +264,19 @@ def _length(first: int) -> int:
     return 2 if first < 0xE0 else 3 if first < 0xF0 else 4  # noqa: PLR2004 - as UTF-8 defines it
 
 
-def _are_places(rows: list[Any]) -> bool:
-    """Return whether each row of a stored index holds three whole numbers, none of which ever falls."""
-    if {type(row) for row in rows} != {list} or {len(row) for row in rows} != {len(START)}:
+def _are_checkpoints(columns: Any, *totals: Any) -> bool:  # noqa: ANN401 - whatever JSON was stored
+    """Return whether there are three columns of as many whole numbers, which rise from 0 to at most their totals."""
+    if not isinstance(columns, list) or {type(column) for column in columns} != {list}:
         return False
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    return all({type(number) for number in column} == {int} and column == sorted(column) for column in columns)
+    return (
+        len(columns) == len(totals)
+        and len({len(column) for column in columns}) == 1
+        and 0 < len(columns[0]) <= MAX_CHECKPOINTS
+        and all(
+            {type(number) for number in (*column, total)} == {int}
+            and column[0] == 0
+            and column[-1] <= total
+            and column == sorted(column)
+            for column, total in zip(columns, totals, strict=True)
+        )
+    )

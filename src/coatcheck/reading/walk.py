@@ -15,6 +15,7 @@ from coatcheck.reading.index import (
     LineIndex,
     Place,
     byte_of_character,
+    columns_of,
     complete,
     count_lines,
     decode,
@@ -67,18 +68,18 @@ def orient(source: Source) -> Steps[LineIndex]:
 
 def _survey(size: int) -> Steps[LineIndex]:
     """Read everything once, and note where each part began."""
-    walk, checkpoints, last = Walk(START, size), [], b""
+    walk, places, last = Walk(START, size), [], b""
     while not walk.ended:
         yield from walk.read()
-        checkpoints.append(walk.place)
+        places.append(walk.place)
         last = walk.data[-1:] or last
     end = walk.end
-    spacing = -(-len(checkpoints) // MAX_CHECKPOINTS)
+    spacing = -(-len(places) // MAX_CHECKPOINTS)
     return LineIndex(
         size=size,
         characters=end.character,
         lines=count_lines(end.line, last),
-        checkpoints=tuple(checkpoints[::spacing]),
+        checkpoints=columns_of(places[::spacing]),
     )
 
 
