@@ -32,7 +32,7 @@ class Candidate:
     """For one of ours in a framework: what it takes the place of."""
 
     variant: bool = False
-    """Whether it differs from another in how it writes alone: then only its offloading is measured."""
+    """Whether only its offloading is measured: it differs from another in that, or is a part of what others do."""
 
     sizes: Literal["counts tokens", "estimates tokens", "compares characters"] = "counts tokens"
     """How it finds what is too large. Who estimates takes a token for every four characters."""
@@ -40,6 +40,8 @@ class Candidate:
 
 SYSTEMS: dict[str, Candidate] = {
     LIMIT: Candidate(place="least:Least", environment="core", sizes="compares characters"),
+    "SHA-256 alone": Candidate(place="least:Hashed", environment="core", variant=True, sizes="compares characters"),
+    "counting alone": Candidate(place="least:Counted", environment="core", variant=True, sizes="compares characters"),
     OURS: Candidate(place="core:Coatcheck", environment="core"),
     "coatcheck, fsync": Candidate(place="core:CoatcheckSynced", environment="core", variant=True),
     "coatcheck in LangChain": Candidate(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.limits import encode_and_write, ranged_read, ripgrep, ripgrep_program, ripgrep_version
-from benchmarks.systems.system import Missing, System
+from benchmarks.systems.system import PREVIEW_TOKENS, THRESHOLD_TOKENS, Missing, System
+from coatcheck import TiktokenCounter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ("Least",)
+__all__ = ("Counted", "Hashed", "Least")
 
 BYTES_OF_LINES = 2_000
 """Some twenty lines of log text."""
@@ -63,3 +65,39 @@ class Least(System):
     def storing(self, number: int, text: str) -> Callable[[], object]:
         """Encode and write one more file of the folder."""
         return partial(encode_and_write, f"{number} {text}", self.folder / str(number))
+
+
+class Hashed(System):
+    """SHA-256 of the text alone: what a reference costs by which content that was damaged is found out."""
+
+    @classmethod
+    def versions(cls) -> str:
+        """Name what hashes."""
+        return "hashlib"
+
+    def offloading(self, text: str) -> Callable[[], str]:
+        """Encode and hash."""
+
+        def step() -> str:
+            hashlib.sha256(text.encode()).hexdigest()
+            return ""
+
+        return step
+
+
+class Counted(System):
+    """Counting alone: up to the threshold, to decide, and as many tokens as a preview has, to cut it."""
+
+    distributions = ("tiktoken",)
+
+    def offloading(self, text: str) -> Callable[[], str]:
+        """Count."""
+        counter = TiktokenCounter()
+        counter.warm_up()
+
+        def step() -> str:
+            counter.exceeds(text, THRESHOLD_TOKENS)
+            counter.head(text, PREVIEW_TOKENS)
+            return ""
+
+        return step

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.bench import MEGABYTE, named
-from benchmarks.systems import LIMIT
 from coatcheck import TiktokenCounter
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def _measure_text(bench: Bench, kind: str, size: int, slow: dict[str, str]) -> N
             slow[name] = bench.results.missing[WORK, case, name]
         elif median > TOO_SLOW_SECONDS:
             slow[name] = f"not asked: {named(size)} took {median:.0f} s"
-        if median is not None and name != LIMIT:
+        if median is not None and left[name]:
             bench.results.add(LEFT, case, name, [TiktokenCounter().count(left[name])])
     if size >= LEAST_BYTES_WATCHED:
         watched = [process for process in able if isinstance(measured[process.name], list)]
