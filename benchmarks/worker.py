@@ -88,7 +88,7 @@ class Jobs:
                 msg = "leaves it in the conversation"
                 raise Missing(msg)
             stored = sum(path.stat().st_size for path in system.folder.rglob("*") if path.is_file())
-            if stored < len(self._text) * STORED_SHARE:
+            if system.stores and stored < len(self._text) * STORED_SHARE:
                 msg = "does not store it"
                 raise Missing(msg)
             return {"taken": taken, "left": left[0]}

@@ -70,6 +70,8 @@ class Least(System):
 class Hashed(System):
     """SHA-256 of the text alone: what a reference costs by which content that was damaged is found out."""
 
+    stores = False
+
     @classmethod
     def versions(cls) -> str:
         """Name what hashes."""
@@ -89,6 +91,7 @@ class Counted(System):
     """Counting alone: up to the threshold, to decide, and as many tokens as a preview has, to cut it."""
 
     distributions = ("tiktoken",)
+    stores = False
 
     def offloading(self, text: str) -> Callable[[], str]:
         """Count."""

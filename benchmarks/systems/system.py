@@ -37,6 +37,9 @@ class System:
     cannot_read: ClassVar[str] = ""
     """Why what was offloaded cannot be searched and read in parts, if it cannot."""
 
+    stores: ClassVar[bool] = True
+    """Whether it is to leave the content in its folder; a part of what a system does may not."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
