@@ -166,9 +166,8 @@ class LangGraphStoreBridge:
                 key = "/".join((*item.namespace[len(self._namespace) :], item.key))
                 if key.startswith(prefix) and is_storage_key(key):
                     size = item.value.get("size")
-                    is_size = isinstance(size, int) and size >= 0
-                    modified = item.updated_at.timestamp()
-                    found.append(Listed(key=key, size=size if is_size else 0, modified=modified))
+                    size = size if isinstance(size, int) and size >= 0 else 0
+                    found.append(Listed(key=key, size=size, modified=item.updated_at.timestamp()))
         return found
 
     def _items(self, prefix: str) -> Iterator[_Item]:
