@@ -202,7 +202,7 @@ def test_a_root_given_as_text_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 @pytest.mark.parametrize("root", ["", "a\0b", "a\ud800b", "~a user that nobody is/x", b"artifacts", None, 5])
 def test_a_root_that_is_no_path_is_refused(root: Any) -> None:  # noqa: ANN401 - whatever a user passes
-    with pytest.raises(InvalidRequest, match="needs a folder|home directory"):
+    with pytest.raises(InvalidRequest, match=r"needs a folder|home directory"):
         FileStorage(root)
 
 
