@@ -67,7 +67,7 @@ class Offloader:
         require_scope: bool = False,
         on_event: Listener | Sequence[Listener] | None = None,
     ) -> None:
-        """Configure; nothing is read, written or loaded before the first result that needs it.
+        """Configure; nothing is read or written, and no vocabulary loaded, before the first result that needs it.
 
         Args:
             storage: where content goes; None means a new ``InMemoryStorage``, gone with the process.

@@ -10,7 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from queue import Empty, SimpleQueue
+from dataclasses import dataclass, field
+from functools import partial
+from queue import SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 from weakref import finalize
 
@@ -21,6 +23,18 @@ Result = TypeVar("Result")
 Task: TypeAlias = tuple["Future[Any]", Callable[[], object]]
 
 
+@dataclass(slots=True)
+class _Shared:
+    """What the threads hold: not who submits, so that it can be forgotten."""
+
+    tasks: SimpleQueue[Task | None] = field(default_factory=SimpleQueue)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    unfinished: int = 0
+    """Tasks that take a thread: waiting ones, and those at work. Not a count of idle threads, as ``ThreadPoolExecutor``
+    keeps: a thread that is idle for a moment only is counted there, and what comes next waits behind a call that hangs,
+    although another thread could start."""
+
+
 class UnawaitedThreads(Executor):
     """At most ``most`` threads, each started when all others are busy; they end when nobody holds this any more."""
 
@@ -28,55 +42,55 @@ class UnawaitedThreads(Executor):
         self._most = most
         self._name = name
         self._started = 0
-        self._starting = threading.Lock()
-        self._idle = threading.Semaphore(0)
-        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
-        finalize(self, self._tasks.put, None).atexit = False
+        self._shared = _Shared()
+        finalize(self, self._shared.tasks.put, None).atexit = False
 
     def submit(self, work: Callable[..., Result], /, *arguments: Any, **named: Any) -> Future[Result]:  # noqa: ANN401 - the base's
         """Run ``work`` on one of the threads.
 
         Raises:
-            RuntimeError: the first thread could not be started.
+            RuntimeError: there is no thread, and none could be started; ``work`` will not be run.
 
         """
         future: Future[Result] = Future()
-        self._tasks.put((future, lambda: work(*arguments, **named)))
-        if not self._idle.acquire(blocking=False):
-            self._start_one_more()
+        with self._shared.lock:
+            if self._started < min(self._most, self._shared.unfinished + 1):
+                self._start_one_more()
+            self._shared.unfinished += 1
+            self._shared.tasks.put((future, partial(work, *arguments, **named)))
         return future
 
     def _start_one_more(self) -> None:
-        with self._starting:
-            if self._started == self._most:
-                return
-            threading.Thread(
-                target=_serve, args=(self._tasks, self._idle), name=f"{self._name}_{self._started}", daemon=True
-            ).start()
-            self._started += 1
-
-
-def _serve(tasks: SimpleQueue[Task | None], idle: threading.Semaphore) -> None:
-    """Do what comes, until told to end; hold nothing meanwhile, so that whoever submits can be forgotten."""
-    while True:
+        name = f"{self._name}_{self._started}"
         try:
-            task = tasks.get_nowait()
-        except Empty:
-            idle.release()
-            task = tasks.get()
+            threading.Thread(target=_serve, args=(self._shared,), name=name, daemon=True).start()
+        except RuntimeError:
+            if not self._started:
+                raise
+            return  # the others will do it
+        self._started += 1
+
+
+def _serve(shared: _Shared) -> None:
+    """Do what comes, until told to end."""
+    while True:
+        task = shared.tasks.get()
         if task is None:
-            tasks.put(None)  # for the next thread
+            shared.tasks.put(None)  # for the next thread
             return
-        _do(*task)
+        _do(*task, shared)
         del task
 
 
-def _do(future: Future[Any], work: Callable[[], object]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        result = work()
-    except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the answer
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+def _do(future: Future[Any], work: Callable[[], object], shared: _Shared) -> None:
+    answer: Callable[[], None] | None = None
+    if future.set_running_or_notify_cancel():
+        try:
+            answer = partial(future.set_result, work())
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the answer
+            answer = partial(future.set_exception, error)
+    with shared.lock:  # before the answer is there: whoever waited for it finds this thread free
+        shared.unfinished -= 1
+    if answer is not None:
+        answer()
+    del future, work, answer  # an error holds this frame, and what it holds would be held for as long

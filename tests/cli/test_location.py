@@ -75,6 +75,23 @@ def test_a_folder_that_is_not_there_is_a_slip_of_the_pen(command: tuple[str, ...
     assert not (tmp_path / "artefacts").exists()
 
 
+def test_what_is_there_and_no_folder_is_called_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("words")
+
+    ran = run("ls", "--storage", tmp_path / "file")
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"coatcheck: {tmp_path / 'file'} is no folder; --storage")
+
+
+def test_a_folder_that_cannot_be_looked_for_is_no_trouble_of_the_output(tmp_path: Path) -> None:
+    too_long = tmp_path / ("long" * 1_000)
+
+    ran = run("verify", "--storage", too_long)
+
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"coatcheck: {too_long}: File name too long\n")
+
+
 @pytest.mark.parametrize(
     ("location", "said"),
     [

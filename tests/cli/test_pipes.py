@@ -103,14 +103,17 @@ def test_a_report_to_a_reader_that_went_away_ends_it_in_silence(
 
 
 @POSIX_ONLY
-def test_output_that_cannot_be_written_is_said_on_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", ["get", "--help", "get --help", "--version"])
+def test_output_that_cannot_be_written_is_said_on_one_line(
+    command: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no device that is always full")
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # so that it fails as late as it can
-    reference = stored(b"words")
+    words = [*command.split(), stored(b"words")] if command == "get" else command.split()
 
     with Path("/dev/full").open("wb") as full:
-        ran = subprocess.run([SCRIPT, "get", reference], stdout=full, stderr=subprocess.PIPE, check=False)
+        ran = subprocess.run([SCRIPT, *words], stdout=full, stderr=subprocess.PIPE, check=False)
 
     assert ran.returncode == 2
     assert ran.stderr == b"coatcheck: standard input or output failed: No space left on device\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,13 +35,46 @@ def test_there_are_no_more_threads_than_allowed_and_all_work_is_done() -> None:
 
 def test_a_thread_that_is_free_is_used_again() -> None:
     threads = UnawaitedThreads(16, name="used-again")
-    idle = threads._idle
-    for _ in range(5):
+    for _ in range(500):
         threads.submit(int).result(PATIENCE)
-        assert idle.acquire(timeout=PATIENCE), "the thread is not free again"
-        idle.release()
 
     assert len(ours("used-again")) == 1
+
+
+def test_no_work_waits_behind_calls_that_hang_while_another_thread_could_start() -> None:
+    threads = UnawaitedThreads(8, name="hang")
+    released = threading.Event()
+    hanging = []
+    for _ in range(7):
+        hanging.append(threads.submit(released.wait, PATIENCE))
+        assert threads.submit(int).result(PATIENCE) == 0
+    released.set()
+
+    assert [each.result(PATIENCE) for each in hanging] == [True] * 7
+
+
+def test_an_error_does_not_hold_what_the_work_was_given() -> None:
+    threads = UnawaitedThreads(1, name="holds-nothing")
+
+    class Content:
+        pass
+
+    def fail(_: Content) -> None:
+        message = "wrong"
+        raise ValueError(message)
+
+    content = Content()
+    gone = weakref.ref(content)
+    gc.disable()
+    try:
+        running = threads.submit(fail, content)
+        with pytest.raises(ValueError, match="wrong") as raised:
+            running.result(PATIENCE)
+        del content, running, raised
+        threads.submit(int).result(PATIENCE)  # the thread is through with what it did before
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("error", [ValueError("wrong"), SystemExit(3)])
@@ -93,7 +127,26 @@ def test_a_thread_that_could_not_start_is_started_by_the_next_work(monkeypatch: 
         raise RuntimeError(message)
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
+    done: list[str] = []
     with pytest.raises(RuntimeError, match="can't start"):
-        threads.submit(int)
+        threads.submit(done.append, "refused")
 
     assert threads.submit(int).result(PATIENCE) == 0
+    assert not done
+
+
+def test_where_no_more_threads_can_start_those_that_run_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = UnawaitedThreads(2, name="the-only-one")
+    released = threading.Event()
+    running = threads.submit(released.wait, PATIENCE)
+
+    def refuse(_: threading.Thread) -> None:
+        message = "can't start new thread"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    waiting = threads.submit(int)
+    released.set()
+
+    assert running.result(PATIENCE)
+    assert waiting.result(PATIENCE) == 0

@@ -72,6 +72,10 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:20])
 
 
+def alter(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"text/plain", b"text/plaio"))
+
+
 def link(path: Path) -> None:
     path.unlink()
     path.symlink_to("/dev/zero")
@@ -104,7 +108,7 @@ def test_a_damaged_description_blocks_no_other_call(
 
 
 @POSIX_ONLY
-@pytest.mark.parametrize("damage", [empty, cut, link, pipe, Path.unlink])
+@pytest.mark.parametrize("damage", [empty, cut, alter, link, pipe, Path.unlink])
 def test_a_damaged_description_is_deleted_with_its_scope_and_swept_by_age(
     root: Path, damage: Callable[[Path], None]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from typing import TYPE_CHECKING
 
@@ -130,6 +131,18 @@ def test_what_is_no_frame_is_corrupt(frame: bytes) -> None:
 
     with pytest.raises(CorruptContent, match=f"offloader/{KEY}"):
         settle(StrandsStorageBridge(storage).load(KEY))
+
+
+@pytest.mark.parametrize("damage", [{"saved": "nan"}, {"saved": 1e300}, {"saved": -1.0}, {"size": -5}])
+def test_a_time_or_a_size_that_cannot_be_is_corrupt_and_listed_as_old(damage: dict[str, object]) -> None:
+    storage = Unified()
+    head = json.dumps({"content_type": "text/plain", "metadata": {}, "saved": 1.0, "size": 5, **damage}).encode()
+    storage.write(f"offloader/{KEY}", len(head).to_bytes(2, "big") + head + b"hello")
+    bridge = StrandsStorageBridge(storage)
+
+    with pytest.raises(CorruptContent, match="no frame"):
+        settle(bridge.load(KEY))
+    assert [listed.modified for listed in settle(bridge.entries(""))] == [0.0]
 
 
 def test_more_metadata_than_a_frame_holds_is_refused() -> None:

@@ -22,6 +22,7 @@ def main() -> None:
     """Run the command that the arguments name, and end the process with its exit code."""
     try:
         from coatcheck.cli.app import app  # noqa: PLC0415 - needs the extra
+        from coatcheck.cli.failure import reported  # noqa: PLC0415 - with the commands, which it wraps
     except ImportError as error:
         if (error.name or "").partition(".")[0] != _EXTRA:
             raise
@@ -36,4 +37,4 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every terminal or pipe can write what data holds
     logging.getLogger("coatcheck").addHandler(logging.NullHandler())  # what it warns of, a command says on one line
-    app()
+    reported(app)()  # commands are wrapped one by one; what remains is the help that typer writes itself

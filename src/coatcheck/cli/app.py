@@ -50,7 +50,7 @@ def coatcheck(
     """Run the command that is named."""
 
 
-app.command("put", epilog="Exit codes: 0 stored, 2 not stored.")(put)
+app.command("put", epilog="Exit codes: 0 stored, 2 not stored, or stored and not shown.")(put)
 app.command("get", epilog="Exit codes: 0 answered, 1 no such content, 2 could not run.")(get)
 app.command("cat", epilog="Exit codes: 0 written, 1 no such content, or damaged, 2 could not run.")(cat)
 app.command("show", epilog="Exit codes: 0 shown, 1 no such content, 2 could not run.")(show_content)

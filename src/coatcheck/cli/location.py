@@ -10,6 +10,7 @@ Addresses and credentials come from the environment, as for the other tools of e
 from __future__ import annotations
 
 import re
+import stat
 from typing import TYPE_CHECKING
 
 from coatcheck.cli.failure import CannotRun
@@ -38,7 +39,7 @@ def storage_at(location: str, *, may_be_new: bool = False, refresh_on_read: bool
 
     Raises:
         CannotRun: there is no such storage, it is on another machine or in memory, or its extra is not installed.
-        InvalidRequest: the URL of a bucket names none.
+        InvalidRequest: the path is none that there can be, or the URL of a bucket names none.
 
     """
     scheme = _scheme(location)
@@ -79,16 +80,22 @@ def _path(location: str) -> str:
 def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool) -> Storage:
     from coatcheck.storage.file import FileStorage  # noqa: PLC0415 - not for --help
 
+    storage = FileStorage(path, refresh_on_read=refresh_on_read)
+    if may_be_new:
+        return storage
     try:
-        storage = FileStorage(path, refresh_on_read=refresh_on_read)
-    except RuntimeError as error:  # "~name" of nobody
-        msg = f"{path}: {error}"
-        raise CannotRun(msg) from None
-    if not may_be_new and not storage.root.is_dir():
+        is_folder = stat.S_ISDIR(storage.root.stat().st_mode)
+    except FileNotFoundError:
         msg = (
             f"there is no folder {storage.root}; `coatcheck put` makes it,"
             f" and --storage or {STORAGE_VARIABLE} names another storage"
         )
+        raise CannotRun(msg) from None
+    except OSError as error:
+        msg = f"{storage.root}: {error.strerror}"
+        raise CannotRun(msg) from None
+    if not is_folder:
+        msg = f"{storage.root} is no folder; --storage or {STORAGE_VARIABLE} names another storage"
         raise CannotRun(msg)
     return storage
 

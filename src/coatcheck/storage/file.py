@@ -83,8 +83,11 @@ class FileStorage:
             # An empty text is refused: it would be the current folder.
             self._root = Path(os.fspath(root) or "\0").expanduser().absolute()
             is_path = b"\0" not in os.fsencode(self._root)
-        except (TypeError, ValueError, RuntimeError):  # no text, a lone surrogate, the home of nobody
+        except (TypeError, ValueError):  # no text, a lone surrogate
             is_path = False
+        except RuntimeError as error:  # the home of nobody
+            msg = f"{root}: {error}"
+            raise InvalidRequest(msg) from None
         if not is_path:
             msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
             raise InvalidRequest(msg)
@@ -110,7 +113,7 @@ class FileStorage:
         return self._refresh_on_read
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Save an entry whole or not at all; one that is there already only has its time refreshed.
+        """Save an entry whole or not at all; without ``fsync``, one that is there only has its time refreshed.
 
         Raises:
             StorageError: the key is malformed, another content has it, or the disk refused.
@@ -118,7 +121,8 @@ class FileStorage:
         """
         scope, digest = _split(key)
         with self._failing_as_storage_error(f"save {len(content):,} bytes"):
-            if self._refreshed(scope, digest, content, metadata):
+            # What is there may be of a writer that did not wait for the disk; what is written now is waited for.
+            if not self._fsync and self._refreshed(scope, digest, content, metadata):
                 return
             with self._written(scope, content) as (folder, temporary):
                 self._name(folder, temporary, digest, size=len(content), content_type=content_type, metadata=metadata)
@@ -226,14 +230,12 @@ class FileStorage:
             folder = self._open(_VERSION, scope)
         except FileNotFoundError:
             return False
-        with folder:
-            with folder.locked():
-                name = _content_name(folder, digest, metadata)
-                # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
-                if name is None or folder.read(name) != content:
-                    return False
-                folder.touch(name)
-            self._sync(folder)
+        with folder, folder.locked():
+            name = _content_name(folder, digest, metadata)
+            # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
+            if name is None or folder.read(name) != content:
+                return False
+            folder.touch(name)
         return True
 
     @contextmanager
@@ -406,12 +408,12 @@ def _content_name(folder: Folder, digest: str, metadata: Mapping[str, str]) -> s
 
 def _content_names(folder: Folder, digest: str) -> list[str]:
     """Return the names that the content of an entry has: one; any number where what describes it is damaged."""
-    try:
+    with suppress(CorruptContent):
         description = _describe(folder, digest)
-    except CorruptContent:
-        description = None
-    if description is not None:
-        return [digest + _extension(description["content_type"])]
+        if description is not None:
+            name = digest + _extension(description["content_type"])
+            if folder.status(name) is not None:  # else a damaged type may have led to it
+                return [name]
     return [found.name for found in folder.scan() if _digest_in(found.name) == digest]
 
 

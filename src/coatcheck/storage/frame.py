@@ -23,6 +23,9 @@ __all__ = ("Head", "framed", "read_head", "unframed")
 _LENGTH_BYTES = 2
 _LONGEST_HEAD = 256**_LENGTH_BYTES - 1
 
+_LATEST = 253_402_300_799
+"""The last second of the year 9999: a later one no calendar shows, so the head is damaged."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
@@ -76,11 +79,13 @@ def read_head(frame: bytes, name: str) -> Head:
         found: dict[str, Any] = (
             orjson.loads(head) if head.startswith(b"{") else {"content_type": head.decode(), "metadata": {}}
         )
-        size = found.get("size")
+        saved, size = float(found.get("saved", 0.0)), found.get("size")
+        if not 0 <= saved <= _LATEST or (size is not None and int(size) < 0):
+            raise ValueError(saved, size)  # noqa: TRY301 - as above
         return Head(
             content_type=str(found["content_type"]),
             metadata=dict(found["metadata"]),
-            saved=float(found.get("saved", 0.0)),
+            saved=saved,
             size=None if size is None else int(size),
             start=start,
         )

@@ -154,7 +154,7 @@ class LangGraphStoreBridge:
             self._store.delete(namespace, digest)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``; with a whole key, at the cost of those entries.
+        """Return the entries whose key starts with ``prefix``, damaged ones too; a whole key costs its entries only.
 
         Raises:
             StorageError: the store failed.
@@ -165,7 +165,8 @@ class LangGraphStoreBridge:
             for item in self._items(prefix):
                 key = "/".join((*item.namespace[len(self._namespace) :], item.key))
                 if key.startswith(prefix) and is_storage_key(key):
-                    size = int(item.value.get("size", 0))
+                    size = item.value.get("size")
+                    size = size if isinstance(size, int) and size >= 0 else 0
                     found.append(Listed(key=key, size=size, modified=item.updated_at.timestamp()))
         return found
 

@@ -308,6 +308,19 @@ def test_a_damaged_entry_is_corrupt_content(store: InMemoryStore, entry: Entry, 
     check_holds(bridge, entry, "after what was damaged was saved again")
 
 
+@pytest.mark.parametrize("size", ["abc", None, -1, float("nan")])
+def test_a_damaged_size_hides_no_other_entry_and_goes_with_its_scope(store: InMemoryStore, size: object) -> None:
+    bridge = LangGraphStoreBridge(store)
+    damaged, well = make_entry(b"damaged"), make_entry(b"well")
+    scope, _, digest = damaged.key.partition("/")
+    save(bridge, well)
+    store.put(("coatcheck", "v1", scope), digest, {"size": size}, index=False)
+
+    assert {listed.key: listed.size for listed in bridge.entries("")} == {damaged.key: 0, well.key: 4}
+    assert Offloader(bridge).delete_scope("contract") == 2
+    assert bridge.entries("") == []
+
+
 def test_a_store_that_fails_is_a_storage_error_with_its_cause(tmp_path: Path, entry: Entry) -> None:
     with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")) as store:
         store.setup()
