@@ -286,7 +286,9 @@ def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Es
                 break
         else:
             return Estimate(total, exact=True)
-    return Estimate(_two_digits(promised or _extrapolate(text, counter)), exact=False)
+        # The windows may have met what is easy to count; no estimate is less than what was counted.
+        promised = max(promised or _extrapolate(text, counter), total)
+    return Estimate(_two_digits(promised), exact=False)
 
 
 def windows(text: str, *, size: int = WINDOW_CHARACTERS) -> Iterator[str]:
