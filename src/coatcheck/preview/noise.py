@@ -60,9 +60,9 @@ def preview_noise(content: Previewed, budget: int, counter: TokenCounter) -> str
 def _is_digits(text: str) -> bool:
     """Return whether all that follows the head of a data URL is digits: what stands amid noise would be lost."""
     start = text.find(_BEGINS_DATA, 0, _SAMPLE) + len(_BEGINS_DATA) if text.startswith("data:") else 0
+    end = len(text.rstrip())
     return text.isascii() and not any(
-        text[at : at + _STEP].encode("ascii").translate(None, _DIGITS).strip()
-        for at in range(start, len(text), _STEP)
+        text[at : min(at + _STEP, end)].encode("ascii").translate(None, _DIGITS) for at in range(start, end, _STEP)
     )
 
 

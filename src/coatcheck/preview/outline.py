@@ -37,6 +37,9 @@ _SHORT_TEXT = 24
 _TOKENS_OF_A_MEMBER = 4
 _LEAST_RECORDS = 2
 _ROUNDS = 3
+_SPARED = 8
+"""Of the room for a record that did not fit, the least part taken away: what it holds may be as large as that."""
+
 _DEEPEST = 20
 
 _REVISED = 8
@@ -161,7 +164,7 @@ def _items(value: list[JsonValue], budget: int, counter: TokenCounter, *, depth:
             cost = counter.count(line) + 1
             if cost <= left:
                 break
-            room -= cost - left  # indents and joints cost, too
+            room -= max(cost - left, room // _SPARED)  # indents and joints cost, too
         if cost > left:
             break
         lines[position] = line

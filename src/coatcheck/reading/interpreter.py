@@ -170,7 +170,7 @@ class _Functions(Functions):
 
     def _create_key_func(self, expref: Any, allowed_types: Any, function_name: Any) -> Any:  # noqa: ANN401
         """Return what ``sort_by``, ``max_by`` and ``min_by`` order an item by; each key is paid when it is made."""
-        key_of = super()._create_key_func(expref, allowed_types, function_name)
+        key_of = super()._create_key_func(expref, allowed_types, function_name)  # type: ignore[misc]  # not in the stubs
 
         def key(item: object) -> object:
             made = key_of(item)
