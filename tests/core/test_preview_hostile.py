@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
+from typing import TYPE_CHECKING
 
 import pytest
 
 from coatcheck import InMemoryStorage, Offloader, TextBlock, TiktokenCounter, TokenCounter
 from coatcheck.preview import Previewed, preview
 from coatcheck.preview.html import looks_like_html
+from coatcheck.preview.json import fit_outline
 from coatcheck.preview.matches import preview_matches
 from coatcheck.preview.noise import looks_like_noise
+from coatcheck.preview.notation import named
 from coatcheck.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from coatcheck.blocks import JsonValue
 
 TIKTOKEN = TiktokenCounter()
 
@@ -53,10 +60,21 @@ def test_text_between_noise_is_not_taken_for_noise(digits: str) -> None:
 
 
 def test_a_list_is_of_objects_only_where_all_are() -> None:
-    records: list[object] = [{"a": number} for number in range(300)]
+    records: list[JsonValue] = [{"a": number} for number in range(300)]
 
     assert _shown(json.dumps(records)).startswith("list of 300 objects")
     assert _shown(json.dumps([*records, 1, *records])).startswith("list of 601 items")
+    assert named([*records, 1]) == "[301 items]"
+
+
+def test_no_cell_is_made_of_a_record_with_more_columns_than_a_table_has() -> None:
+    tracemalloc.start()
+    shown = fit_outline([[0] * 20_000] * 50, 500, TIKTOKEN)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (shown or "").startswith("list of 50 lists")
+    assert peak < 20_000_000
 
 
 def test_lines_of_json_lines_are_not_counted_as_records() -> None:
