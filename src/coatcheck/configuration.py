@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from coatcheck.errors import InvalidRequest
 from coatcheck.plan import MINIMUM_BUDGET, Limits
 from coatcheck.policy import OverTokens, Policies, require_flag, require_positive
-from coatcheck.tokens import TiktokenCounter, TokenCounter
+from coatcheck.tokens import TiktokenCounter, TokenCounter, for_any_text
 
 if TYPE_CHECKING:
     from coatcheck.policy import Policy
@@ -95,7 +95,7 @@ def configure(
         msg = f"policies must map tool names, tuples of names or '*' to policies, not {policies!r}"
         raise InvalidRequest(msg)
     return Configuration(
-        counter=TiktokenCounter() if token_counter is None else token_counter,
+        counter=TiktokenCounter() if token_counter is None else for_any_text(token_counter),
         policies=Policies({} if policies is None else dict(policies), OverTokens(threshold)),
         limits=Limits(
             preview_tokens=DEFAULT_PREVIEW_TOKENS if preview_tokens is None else preview_tokens,

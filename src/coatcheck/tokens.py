@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import tiktoken
 
-__all__ = ("ByteCounter", "Estimate", "TiktokenCounter", "TokenCounter", "estimate_tokens")
+__all__ = ("ByteCounter", "Estimate", "TiktokenCounter", "TokenCounter", "estimate_tokens", "for_any_text")
 
 WINDOW_CHARACTERS = 16_384
 """What a tokenizer is fed at once: at most 64 KB of UTF-8. A million blanks in one piece end tiktoken's Rust code in a
@@ -260,6 +260,38 @@ class TiktokenCounter(TokenCounter):
         return self._vocabulary or load_vocabulary(self._name)
 
 
+def for_any_text(counter: TokenCounter) -> TokenCounter:
+    """Return a counter that takes whatever a tool returned.
+
+    Tokenizers refuse lone surrogates or count them in their own ways: a host's counter sees what the model would.
+    """
+    return counter if type(counter) in {ByteCounter, TiktokenCounter} else _ForAnyText(counter)
+
+
+class _ForAnyText(TokenCounter):
+    """A host's counter behind one that makes each text valid Unicode first; its length stays the same."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self.bytewise = counter.bytewise
+
+    @property
+    def longest_token(self) -> int | None:
+        return self._counter.longest_token
+
+    def count(self, text: str) -> int:
+        return self._counter.count(to_valid_unicode(text))
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        return self._counter.exceeds(to_valid_unicode(text), limit)
+
+    def head(self, text: str, limit: int) -> str:
+        return text[: len(self._counter.head(to_valid_unicode(text), limit))]
+
+    def tail(self, text: str, limit: int) -> str:
+        return text[len(text) - len(self._counter.tail(to_valid_unicode(text), limit)) :]
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A number of tokens, and whether it was counted or extrapolated."""
@@ -286,7 +318,9 @@ def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Es
                 break
         else:
             return Estimate(total, exact=True)
-    return Estimate(_two_digits(promised or _extrapolate(text, counter)), exact=False)
+        # The windows may have met what is easy to count; no estimate is less than what was counted.
+        promised = max(promised or _extrapolate(text, counter), total)
+    return Estimate(_two_digits(promised), exact=False)
 
 
 def windows(text: str, *, size: int = WINDOW_CHARACTERS) -> Iterator[str]:

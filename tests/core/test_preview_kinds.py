@@ -122,7 +122,7 @@ def test_records_of_json_lines_are_whole(budget: int) -> None:
     records = [json.loads(line) for line in _made("JSON Lines").splitlines()]
     expected = {f"{one['id']}|{one['customer']}|{json.dumps(one['paid'])}|{one['total']}" for one in records}
 
-    assert shown[0] == "JSON Lines of 2,000 objects, one a line: id|customer|paid|total"
+    assert shown[0] == "JSON Lines of 2,000 lines, one a line: id|customer|paid|total"
     assert set(_rows_after_the_header(shown)) <= expected
     assert "1999|customer 1999|false|499.75" in shown
 

@@ -150,4 +150,4 @@ def test_lines_that_hold_a_list_each_are_not_one_large_list() -> None:
     text = "".join(f"{json.dumps(['x' * 2_000, 'y' * 2_000, number])}\n" for number in range(300))
     shown = preview(_content(text[:-1]), TIKTOKEN, budget=300)
 
-    assert shown.startswith("JSON Lines of 300 lists")
+    assert shown.startswith("JSON Lines of 300 lines")

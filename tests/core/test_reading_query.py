@@ -286,6 +286,10 @@ def test_hostile_queries_end_within_their_budget(query: str, content: str) -> No
         pytest.param("keys(@)", dict.fromkeys(map(str, range(120))), id="functions look at their arguments"),
         pytest.param("starts_with(@, 'a')", "x" * 7_000, id="functions look at long texts"),
         pytest.param("join(@[0], @[1:])", ["x" * 700, *[""] * 20], id="joining repeats the separator"),
+        pytest.param("sort(@)", ["x" * 6_000, "y" * 6_000], id="sorting compares long texts"),
+        pytest.param("max(@)", ["x" * 6_000, "y" * 6_000], id="the largest is found by comparing"),
+        pytest.param("sort_by(@, &@)", ["x" * 6_000, "y" * 6_000], id="keys are compared"),
+        pytest.param("[?a < b]", [{"a": "x" * 7_000, "b": "x" * 7_001}], id="texts are ordered"),
     ],
 )
 def test_what_a_step_builds_or_walks_through_is_charged(

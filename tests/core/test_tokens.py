@@ -145,7 +145,7 @@ def test_an_estimate_beyond_its_limit_has_two_digits_and_is_near() -> None:
     assert estimate.tokens == pytest.approx(TIKTOKEN.count(text), rel=0.1)
 
 
-def test_an_estimate_of_a_huge_text_looks_at_three_windows_only() -> None:
+def test_an_estimate_of_a_huge_text_looks_at_small_windows_only() -> None:
     looked_at = 0
 
     class Counting(ByteCounter):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from coatcheck.preview.source import LONGEST_LINE
+from coatcheck.preview.source import shortened
 
 if TYPE_CHECKING:
     from coatcheck.preview.source import Previewed
@@ -22,8 +22,11 @@ _MOST_CHARACTERS = 4_000_000
 """A larger page is shown as text: parsing this much takes some 0.1 s."""
 
 _OPENING = re.compile(
-    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
 )
+"""A comment holds no end of one: else a row of comments could be read in twice as many ways with each, and all are
+tried where no page follows."""
+
 _TAG = re.compile(r"\s*<[!?a-zA-Z]")
 _NESTING = re.compile(
     r"<(/?)(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr|p|li|d[dt]|t[rdh]|option)\b)[a-z]",
@@ -64,8 +67,7 @@ def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str 
         for position in positions:
             if position in chosen:
                 break
-            line = lines[position]
-            line = line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… ({len(line):,} characters)"
+            line = shortened(lines[position])
             cost = counter.count(line) + 1
             if cost > left - spared:
                 break

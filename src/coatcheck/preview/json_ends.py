@@ -8,6 +8,7 @@ Where an object may have a second list, the records at its end may be that one's
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -38,7 +39,6 @@ _ANOTHER_MEMBER = re.compile(r'\][ \t\r\n]*,[ \t\r\n]*"')
 """Stands where a list ends and another member follows: outside the list, inside a record or in a text."""
 
 _BLANK = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,17 @@ class _Ends:
 
 class _NotRead(Exception):
     """The text ends here, or goes on in another way."""
+
+
+def _finite(written: str) -> float:
+    """Return a number; raises ``ValueError`` for one such as 1e400, which would be shown as infinity."""
+    number = float(written)
+    if math.isinf(number):
+        raise ValueError
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite)
 
 
 def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) -> str | None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from coatcheck.preview.notation import count_of
 from coatcheck.preview.source import lines_of, sample_of
-from coatcheck.preview.table import Records, ends, records_of, table
+from coatcheck.preview.table import Records, ends, table
 
 if TYPE_CHECKING:
     from coatcheck.blocks import JsonValue
@@ -30,17 +31,17 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
     """Return records of both ends within ``budget`` tokens, or None if they have nothing in common or none fits."""
     lines = lines_of(content)
     items: dict[int, JsonValue] = {}
-    for position in ends(content.lines):
-        line = lines.get(position + 1, "")
+    wanted = set(ends(content.lines))
+    for number, line in lines.items():
         value = _parsed(line)
         if value is None and line.strip():
             return None
-        if value is not None:
-            items[position] = value
+        if value is not None and number - 1 in wanted:
+            items[number - 1] = value
     room = budget
     for _ in range(4):
         records = Records(
-            what=f"JSON Lines of {records_of(list(items.values()), content.lines)}",
+            what=f"JSON Lines of {count_of(content.lines, 'line')}",  # some may be blank, or not looked at
             items=items,
             total=content.lines,
             gap=partial(_gap, content.lines),

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from coatcheck.preview.notation import count_of
-from coatcheck.preview.source import LONGEST_LINE, gap_of_lines, lines_of, plain, sample_of
+from coatcheck.preview.source import gap_of_lines, lines_of, plain, sample_of, shortened
 
 if TYPE_CHECKING:
     from coatcheck.preview.source import Previewed
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ("looks_like_matches", "preview_matches")
 
-_MATCH = re.compile(r"((?:[A-Za-z]:[\\/])?[^\s:][^:\n]*[./\\][^:\n]*):(\d+):(.*)", re.DOTALL)
+_MATCH = re.compile(r"((?:[A-Za-z]:[\\/])?[^\s:](?=[^:\n]*[./\\])[^:\n]*):(\d+):(.*)", re.DOTALL)
+"""A path holds a dot or a slash: looked for ahead, so that a long line without a colon is read in linear time."""
+
 _LEAST_LINES = 5
 _HEADING_TOKENS = 48
 
@@ -33,7 +35,7 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
         found = _MATCH.fullmatch(plain(line)) if number == last + 1 else None
         if found is None:
             break
-        files.setdefault(found[1], []).append(f"  {found[2]}:{found[3][:LONGEST_LINE]}")
+        files.setdefault(found[1], []).append(f"  {found[2]}:{shortened(found[3])}")
         last = number
     rest = [gap_of_lines(last + 1, content.lines, content.lines)] if last < content.lines else []
     left = budget - counter.count("\n".join(rest)) - _HEADING_TOKENS

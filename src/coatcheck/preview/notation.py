@@ -57,7 +57,7 @@ def named(value: dict[str, JsonValue] | list[JsonValue]) -> str:
     """Return a container by its size: ``[12 objects]``, ``{3 keys}``."""
     if isinstance(value, dict):
         return "{" + count_of(len(value), "key") + "}"
-    noun = "object" if value and all(isinstance(item, dict) for item in value[:100]) else "item"
+    noun = "object" if set(map(type, value)) == {dict} else "item"
     return f"[{count_of(len(value), noun)}]"
 
 

@@ -37,6 +37,9 @@ _SHORT_TEXT = 24
 _TOKENS_OF_A_MEMBER = 4
 _LEAST_RECORDS = 2
 _ROUNDS = 3
+_SPARED = 8
+"""Of the room for a record that did not fit, the least part taken away: what it holds may be as large as that."""
+
 _DEEPEST = 20
 
 _REVISED = 8
@@ -69,7 +72,7 @@ def what_is(value: JsonValue) -> str:
         return f"object with {count_of(len(value), 'key')}"
     if not isinstance(value, list):
         return "text" if isinstance(value, str) else "value"
-    return f"list of {records_of([*value[:100], *value[-100:]], len(value))}"
+    return f"list of {records_of(value, len(value))}"
 
 
 def _beginning(
@@ -153,12 +156,15 @@ def _items(value: list[JsonValue], budget: int, counter: TokenCounter, *, depth:
     lines: dict[int, str] = {}
     for position in ends(len(value)):
         # The first of large records is shown as far as it fits, so that its fields are known; the others whole only.
-        line = (
-            brief(value[position], _LONGEST_LINE)
-            if lines
-            else "\n  ".join(outline(value[position], left, counter, depth=depth + 1))
-        )
-        cost = counter.count(line) + 1
+        line, cost = brief(value[position], _LONGEST_LINE), 0
+        room = left
+        for _ in range(1 if lines else _ROUNDS):
+            if not lines:
+                line = "\n  ".join(outline(value[position], room, counter, depth=depth + 1))
+            cost = counter.count(line) + 1
+            if cost <= left:
+                break
+            room -= max(cost - left, room // _SPARED)  # indents and joints cost, too
         if cost > left:
             break
         lines[position] = line

@@ -103,8 +103,10 @@ class _Parser:
         while self._piece != closing or self._kind != "mark":
             item = self._value(depth)
             if self._kind == "mark" and self._piece == ":" and closing == "}":
+                if not isinstance(item, str) or item in named:
+                    raise ValueError  # no name of JSON's, or one that looks like another: 1 beside '1'
                 self._advance()
-                named[str(item)] = self._value(depth)
+                named[item] = self._value(depth)
             else:
                 items.append(item)
             if self._kind == "mark" and self._piece == ",":

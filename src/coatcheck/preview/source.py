@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from coatcheck.tokens import TokenCounter
 
-__all__ = ("Previewed", "gap_of_lines", "join_lines", "lines_of", "parts_of", "pick", "plain", "sample_of")
+__all__ = ("Previewed", "gap_of_lines", "join_lines", "lines_of", "parts_of", "pick", "plain", "sample_of", "shortened")
 
 _LOOKED_AT_WHOLE = 256 * 1024
 """Characters of a content that is looked at from end to end; of a longer one, a part from each end."""
@@ -89,6 +89,11 @@ def plain(line: str) -> str:
     return line.rpartition("\r")[2] if "\r" in line else line
 
 
+def shortened(line: str) -> str:
+    """Return a line as it is, or of a very long one its head, and its length."""
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… ({len(line):,} characters)"
+
+
 def gap_of_lines(first: int, last: int, total: int) -> str:
     """Say which lines are not shown."""
     return f"[… lines {first:,}-{last:,} of {total:,} not shown …]"
@@ -119,9 +124,7 @@ def pick(
     for number in wanted:
         if number in chosen:
             continue
-        text = line(number)
-        if len(text) > LONGEST_LINE:
-            text = f"{text[:LONGEST_LINE]}… ({len(text):,} characters)"
+        text = shortened(line(number))
         apart = (number - 1 not in known) + (number + 1 not in known) - 1
         cost = counter.count(text) + 1 + gap * apart
         if cost > left:

@@ -86,12 +86,11 @@ def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | N
     return best
 
 
-def records_of(sample: Sequence[JsonValue], total: int) -> str:
-    """Return ``2,000 objects``, ``2,000 lists`` or ``2,000 items``, by what the sample holds."""
-    for kind, noun in ((dict, "object"), (list, "list")):
-        if sample and all(isinstance(item, kind) for item in sample):
-            return count_of(total, noun)
-    return count_of(total, "item")
+def records_of(items: Sequence[JsonValue], total: int) -> str:
+    """Return ``2,000 objects``, ``2,000 lists`` or ``2,000 items``, by what all of ``items`` are."""
+    kinds = set(map(type, items))
+    noun = "object" if kinds == {dict} else "list" if kinds == {list} else "item"
+    return count_of(total, noun)
 
 
 def ends(total: int) -> Iterator[int]:
@@ -238,6 +237,9 @@ def _objects(item: JsonValue) -> list[Record]:
         return [item]
     if not isinstance(item, list):
         return []
+    head = item[: _MOST_COLUMNS + 1]
+    if len(head) > _MOST_COLUMNS and not any(isinstance(one, (dict, list)) for one in head):
+        return []  # more columns than a table has: not worth making a cell of each of a million
     if not any(isinstance(one, (dict, list)) for one in item):
         return [{_cell(index): one for index, one in enumerate(item)}]
     objects = [one for one in item if isinstance(one, dict)]

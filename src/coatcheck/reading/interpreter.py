@@ -34,6 +34,11 @@ MAX_RESULT_UNITS = 2_000_000
 _CHARACTERS_PER_UNIT = 64
 """Text is copied and compared some hundred times as fast as it is interpreted."""
 
+_CHARACTERS_ORDERED_PER_UNIT = 1_024
+_MOST_ORDERINGS = 20
+"""How often sorting compares each text in a list as long as the budget allows. Two are compared to where they differ,
+which takes as long as a step only where they share a thousand characters."""
+
 _END = object()
 _STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""", re.DOTALL)
 
@@ -157,7 +162,26 @@ class _Functions(Functions):
                 self._meter.charge_walk(argument)
         elif function_name == "join":
             self._charge_join(resolved_args)
+        elif function_name in {"sort", "max", "min"}:
+            for items in resolved_args:
+                for item in items if isinstance(items, list) else ():
+                    self._charge_ordering(item)
         return super().call_function(function_name, resolved_args)
+
+    def _create_key_func(self, expref: Any, allowed_types: Any, function_name: Any) -> Any:  # noqa: ANN401
+        """Return what ``sort_by``, ``max_by`` and ``min_by`` order an item by; each key is paid when it is made."""
+        key_of = super()._create_key_func(expref, allowed_types, function_name)  # type: ignore[misc]  # not in the stubs
+
+        def key(item: object) -> object:
+            made = key_of(item)
+            self._charge_ordering(made)
+            return made
+
+        return key
+
+    def _charge_ordering(self, item: object) -> None:
+        if isinstance(item, str):
+            self._meter.charge(len(item) // _CHARACTERS_ORDERED_PER_UNIT * _MOST_ORDERINGS)
 
     def _charge_join(self, arguments: list[object]) -> None:
         """Charge the text that comes of it: arguments that share one long string hide how long that is."""
@@ -181,8 +205,8 @@ class _Interpreter(TreeInterpreter):
     def visit_comparator(self, node: Any, value: Any) -> Any:  # noqa: ANN401
         left, right = (self.visit(child, value) for child in node["children"])
         compare = self.COMPARATOR_FUNC[node["value"]]
+        self._charge_comparison(left, right)
         if node["value"] in {"eq", "ne"}:
-            self._charge_comparison(left, right)
             return compare(left, right)
         # For a number and a text, the library raises where the language says null.
         return compare(left, right) if _kind(left) == _kind(right) != "other" else None

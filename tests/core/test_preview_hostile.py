@@ -1,0 +1,124 @@
+"""Content made to stall a preview, or to make it say what is not so."""
+
+from __future__ import annotations
+
+import json
+import re
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import InMemoryStorage, Offloader, TextBlock, TiktokenCounter, TokenCounter
+from coatcheck.preview import Previewed, preview
+from coatcheck.preview.html import looks_like_html
+from coatcheck.preview.json import fit_outline
+from coatcheck.preview.matches import preview_matches
+from coatcheck.preview.noise import looks_like_noise
+from coatcheck.preview.notation import named
+from coatcheck.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from coatcheck.blocks import JsonValue
+
+TIKTOKEN = TiktokenCounter()
+
+
+def _content(text: str) -> Previewed:
+    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
+
+
+def _shown(text: str, budget: int = 500) -> str:
+    return preview(_content(text), TIKTOKEN, budget=budget)
+
+
+def test_comments_without_a_page_are_read_in_one_way_only() -> None:
+    comments = "<!---->" * 500
+
+    assert not looks_like_html(_content(comments + "no page\n" * 900))
+    assert looks_like_html(_content(comments + "<html><body>a page"))
+
+
+def test_a_long_line_among_matches_is_read_in_linear_time() -> None:
+    matches = "".join(f"src/part_{number}.py:{number}:some text\n" for number in range(400))
+
+    assert (preview_matches(_content(matches + "." * 200_000), 500, TIKTOKEN) or "").endswith(
+        "[… lines 401-401 of 401 not shown …]"
+    )
+
+
+def test_a_match_that_is_cut_says_so() -> None:
+    shown = _shown("".join(f"src/part_{number}.py:{number}:{'long ' * 200}\n" for number in range(20)), 1_000)
+
+    assert re.search(r"\n  0:(?:long ){120}… \(1,000 characters\)\n", shown)
+
+
+@pytest.mark.parametrize("digits", ["Zm9vYmFyQmF6MTIz" * 256, "0123456789abcdef" * 256])
+def test_text_between_noise_is_not_taken_for_noise(digits: str) -> None:
+    assert looks_like_noise(_content(f"{digits * 3} \n"))
+    assert not looks_like_noise(_content(f"{digits} the key is under the mat {digits}"))
+
+
+def test_a_list_is_of_objects_only_where_all_are() -> None:
+    records: list[JsonValue] = [{"a": number} for number in range(300)]
+
+    assert _shown(json.dumps(records)).startswith("list of 300 objects")
+    assert _shown(json.dumps([*records, 1, *records])).startswith("list of 601 items")
+    assert named([*records, 1]) == "[301 items]"
+
+
+def test_no_cell_is_made_of_a_record_with_more_columns_than_a_table_has() -> None:
+    tracemalloc.start()
+    shown = fit_outline([[0] * 20_000] * 50, 500, TIKTOKEN)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (shown or "").startswith("list of 50 lists")
+    assert peak < 20_000_000
+
+
+def test_lines_of_json_lines_are_not_counted_as_records() -> None:
+    lines = [json.dumps({"id": number, "name": f"name {number}"}) for number in range(900)]
+
+    assert _shown("\n".join((*lines, "", *lines))).startswith("JSON Lines of 1,801 lines, one a line: id|name")
+    assert not _shown("\n".join((*lines, *["no record"] * 900, *lines))).startswith("JSON Lines")
+
+
+def test_keys_of_python_are_shown_as_they_are_or_not_at_all() -> None:
+    assert "\n0: a\nk0: b" in _shown("{" + ", ".join(f"{number}: 'a', 'k{number}': 'b'" for number in range(900)) + "}")
+    assert _shown("{" + ", ".join(f"{n}: 'a', '{n}': 'b'" for n in range(900)) + "}").startswith("{0: 'a', '0': 'b'")
+    assert _shown("{" + ", ".join(f"({n}, 2): 'a'" for n in range(900)) + "}").startswith("{(0, 2): 'a'")
+
+
+def test_a_number_that_is_too_large_is_not_shown_as_infinity() -> None:
+    assert "Infinity" not in _shown("[" + ",\n".join(f'{{"id": {n}, "v": 1e400}}' for n in range(60_000)) + "]")
+
+
+@pytest.mark.parametrize(
+    "records", [[[0] * 9_000] * 400, [["x" * 400] * 50] * 50, [dict.fromkeys(map(str, range(1_000)), 1)] * 400]
+)
+def test_the_first_of_large_records_is_shown_in_part(records: list[object]) -> None:
+    assert TIKTOKEN.count(_shown(json.dumps(records), 1_000)) > 500
+
+
+def test_an_estimate_is_no_less_than_what_was_counted() -> None:
+    size = 400_000
+    text = list("\N{SNOWMAN}" * size)
+    for number in range(8):
+        start = (size - 512) * number // 7
+        text[start : start + 512] = " " * 512
+
+    assert estimate_tokens("".join(text), TIKTOKEN, exact_up_to=10_000).tokens >= 10_000
+
+
+def test_a_counter_never_sees_a_lone_surrogate() -> None:
+    class Strict(TokenCounter):
+        def count(self, text: str) -> int:
+            return len(text.encode()) // 4
+
+    offloader = Offloader(InMemoryStorage(), token_counter=Strict())
+    text = "a \ud800 line\n" * 9_000
+    outcome = offloader.offload([TextBlock(text), TextBlock(text)], tool_name="read", scope="s")
+
+    assert len(outcome.references) == 2
+    assert "\ufffd" in offloader.retrieve(str(outcome.references[0]), scope="s", line_range="1").text
