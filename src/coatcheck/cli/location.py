@@ -79,11 +79,7 @@ def _path(location: str) -> str:
 def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool) -> Storage:
     from coatcheck.storage.file import FileStorage  # noqa: PLC0415 - not for --help
 
-    try:
-        storage = FileStorage(path, refresh_on_read=refresh_on_read)
-    except RuntimeError as error:  # "~name" of nobody
-        msg = f"{path}: {error}"
-        raise CannotRun(msg) from None
+    storage = FileStorage(path, refresh_on_read=refresh_on_read)
     if not may_be_new and not storage.root.is_dir():
         msg = (
             f"there is no folder {storage.root}; `coatcheck put` makes it,"

@@ -83,7 +83,10 @@ class FileStorage:
             # An empty text is refused: it would be the current folder.
             self._root = Path(os.fspath(root) or "\0").expanduser().absolute()
             is_path = b"\0" not in os.fsencode(self._root)
-        except (TypeError, ValueError, RuntimeError):  # no text, a lone surrogate, the home of nobody
+        except RuntimeError as error:  # the home of nobody
+            msg = f"FileStorage cannot find the folder {root!r}: {error}"
+            raise InvalidRequest(msg) from None
+        except (TypeError, ValueError):  # no text, a lone surrogate
             is_path = False
         if not is_path:
             msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
