@@ -8,6 +8,7 @@ before they moved to a repository of their own, where the one name used here, ``
 from __future__ import annotations
 
 import time
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,8 +53,9 @@ class OpenTelemetry:
             msg = 'OpenTelemetry needs opentelemetry-api. Install it with: pip install "coatcheck[otel]"'
             raise ImportError(msg) from error
         self._failed = trace.Status(trace.StatusCode.ERROR)
-        self._tracer = trace.get_tracer("coatcheck", tracer_provider=tracer_provider)
-        meter = metrics.get_meter("coatcheck", meter_provider=meter_provider)
+        ours = version("coatcheck")
+        self._tracer = trace.get_tracer("coatcheck", ours, tracer_provider=tracer_provider)
+        meter = metrics.get_meter("coatcheck", ours, meter_provider=meter_provider)
         self._results = meter.create_counter("coatcheck.results", "{result}", "Tool results seen.")
         self._stored = meter.create_counter("coatcheck.stored.size", "By", "Bytes of the results that were offloaded.")
         self._savings = meter.create_counter(

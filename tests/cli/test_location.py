@@ -100,7 +100,7 @@ def test_a_folder_that_cannot_be_looked_for_is_no_trouble_of_the_output(tmp_path
             'gs://bucket/folder: this is for fsspec. Install it with: pip install "coatcheck[fsspec]"',
         ),
         ("file://folder/of/mine", "file://folder/of/mine names a folder on the machine 'folder'; give a path"),
-        ("~no-such-user/folder", "~no-such-user/folder: Could not determine home directory"),
+        ("~no-such-user/folder", "FileStorage cannot find the folder '~no-such-user/folder': Could not determine home"),
     ],
 )
 def test_what_names_no_storage_is_said(location: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,6 +162,7 @@ def test_a_log_of_requests_is_paid_for_once(tmp_path: Path) -> None:
 
 def test_a_transcript_that_is_named_twice_is_paid_for_once(big: Path) -> None:
     assert facts(big, big.parent / "." / big.name) == facts(big)
+    assert facts(big, big.parent) == facts(big.parent, big) == facts(big)
 
 
 def test_no_page_takes_the_place_of_a_message_of_a_session(tmp_path: Path) -> None:
@@ -172,6 +173,15 @@ def test_no_page_takes_the_place_of_a_message_of_a_session(tmp_path: Path) -> No
     assert run("replay", tmp_path / "sessions", "--html", message).exit_code == 2
     assert message.read_bytes() == before
     assert run("replay", tmp_path / "sessions", "--html", tmp_path / "sessions" / "page.html").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_no_page_takes_the_place_of_a_transcript_in_a_folder(name: str, big: Path) -> None:
+    transcript = big.rename(big.parent / name)
+    before = transcript.read_bytes()
+
+    assert run("replay", transcript.parent, "--html", transcript).exit_code == 2
+    assert transcript.read_bytes() == before
 
 
 def test_results_that_are_offloaded_already_are_counted(tmp_path: Path) -> None:

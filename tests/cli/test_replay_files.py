@@ -134,12 +134,35 @@ def test_what_cannot_be_read_is_said_with_its_place_and_what_is_accepted(
     assert str(raised.value).endswith(ACCEPTED)
 
 
+def test_a_folder_without_sessions_gives_its_transcripts_by_name_and_leaves_other_files(tmp_path: Path) -> None:
+    for name in "hgfedcb":  # no folder lists so many by name of itself
+        saved(tmp_path / f"{name}.json", OTHER)
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps(ONE)}\n{json.dumps(OTHER)}\n")
+    (tmp_path / "notes.txt").write_text("not a transcript")
+    (tmp_path / "folder.json").mkdir()
+
+    found = read_conversations(tmp_path)
+
+    others = [f"{name}.json" for name in "bcdefgh"]
+    assert [each.name for each in found] == ["a.jsonl, line 1", "a.jsonl, line 2", *others]
+    assert [each.source for each in found] == [str(tmp_path / name) for name in ("a.jsonl", "a.jsonl", *others)]
+
+
+def test_a_transcript_in_a_folder_that_cannot_be_read_is_said_with_its_own_name(tmp_path: Path) -> None:
+    saved(tmp_path / "a.json", ONE)
+    (tmp_path / "b.json").write_text("{")
+
+    with pytest.raises(CannotRun, match=r"b\.json is neither JSON nor JSON Lines"):
+        read_conversations(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("files", "said"),
     [
         ({}, "holds no Strands session"),
         ({"messages/message_x.json": ""}, "holds no Strands session"),
         ({"other/message_0.json": "{}"}, "holds no Strands session"),
+        ({"notes/a.txt": "x"}, "no file that ends in .json or .jsonl: name another folder"),
         ({"a/messages/message_0.json": "{"}, "message_0.json is not JSON"),
         ({"a/messages/message_0.json": "7"}, "message 1 is null"),
         ({"a/messages/message_0.json": '{"message": {"role": "alien"}}'}, "message 1 has"),

@@ -29,7 +29,9 @@ from coatcheck import (
 from tests.core.storages import FailingStorage
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.metrics.export import Metric
+    from collections.abc import Sequence
+
+    from opentelemetry.sdk.metrics.export import Metric, ScopeMetrics
 
     from coatcheck.events import Listener
 
@@ -70,10 +72,20 @@ class Telemetry:
     @property
     def metrics(self) -> dict[str, Metric]:
         """All metrics by name."""
+        return {metric.name: metric for each in self._scope_metrics for metric in each.metrics}
+
+    @property
+    def versions(self) -> set[str | None]:
+        """The versions of what made our spans and all metrics."""
+        scopes = [*(span.instrumentation_scope for span in self.spans), *(each.scope for each in self._scope_metrics)]
+        return {scope.version if scope else None for scope in scopes}
+
+    @property
+    def _scope_metrics(self) -> Sequence[ScopeMetrics]:
         data = self._reader.get_metrics_data()
         assert data is not None
         [resource] = data.resource_metrics
-        return {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
+        return resource.scope_metrics
 
     def total(self, name: str, **attributes: str) -> float:
         """Return the sum of a counter over all points with these attributes; their dots are written as ``__``."""

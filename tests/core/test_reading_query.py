@@ -197,6 +197,8 @@ def test_a_query_that_fails_says_why(query: str, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message) as caught:
         stored('{"a": [1, 2], "n": NaN}').ask(query=query)
 
+    assert str(caught.value).splitlines() == [str(caught.value)]
+    assert "^" not in str(caught.value)
     str(caught.value).encode("utf-8")
 
 

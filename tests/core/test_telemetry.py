@@ -10,6 +10,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.metrics.export import HistogramDataPoint
 
+import coatcheck
 from coatcheck import Event, FileStorage, InMemoryStorage, Offloaded, Offloader, OpenTelemetry, ToolResult
 from tests.core.storages import AsyncDictStorage
 from tests.core.telemetry import BIG, Telemetry, run_through_everything
@@ -44,6 +45,14 @@ def test_the_metrics_say_what_stats_says(telemetry: Telemetry) -> None:
     assert telemetry.total("coatcheck.retrievals", coatcheck__outcome="missed") == summed("missed") == 1
     assert telemetry.total("coatcheck.retrievals", coatcheck__outcome="expired") == summed("expired") == 1
     assert telemetry.total("coatcheck.failures") == summed("failed") == 3
+
+
+def test_spans_and_metrics_name_the_version_that_made_them(telemetry: Telemetry) -> None:
+    run_through_everything(telemetry.listener)
+
+    assert telemetry.spans
+    assert telemetry.metrics
+    assert telemetry.versions == {coatcheck.__version__}
 
 
 def test_results_are_told_apart_by_tool_outcome_and_reason(telemetry: Telemetry) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import coatcheck
+import coatcheck.storage
 import coatcheck.testing
 from coatcheck.cli.app import app
 
@@ -63,7 +64,9 @@ def test_a_style_and_a_picture_load_nothing_from_elsewhere(path: Path) -> None:
     assert IN_STYLES.search(path.read_text(encoding="utf-8")) is None
 
 
-@pytest.mark.parametrize("package", [coatcheck, coatcheck.testing], ids=lambda package: package.__name__)
+@pytest.mark.parametrize(
+    "package", [coatcheck, coatcheck.storage, coatcheck.testing], ids=lambda package: package.__name__
+)
 def test_every_public_name_is_in_the_reference(package: object) -> None:
     anchors = {anchor.rpartition(".")[2] for page in SITE.glob("api/*.html") for anchor in read(page).anchors}
     names = getattr(package, "__all__")  # noqa: B009 - the packages have it, their type does not

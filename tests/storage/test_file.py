@@ -200,10 +200,17 @@ def test_a_root_given_as_text_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert repr(storage) == f"FileStorage({str(tmp_path / 'artifacts')!r})"
 
 
-@pytest.mark.parametrize("root", ["", "a\0b", "a\ud800b", "~a user that nobody is/x", b"artifacts", None, 5])
+@pytest.mark.parametrize("root", ["", "a\0b", "a\ud800b", b"artifacts", None, 5])
 def test_a_root_that_is_no_path_is_refused(root: Any) -> None:  # noqa: ANN401 - whatever a user passes
     with pytest.raises(InvalidRequest, match=r"needs a folder|home directory"):
         FileStorage(root)
+
+
+def test_a_root_in_the_home_of_nobody_is_refused_with_the_reason() -> None:
+    with pytest.raises(
+        InvalidRequest, match="cannot find the folder '~a user that nobody is/x': Could not determine home"
+    ):
+        FileStorage("~a user that nobody is/x")
 
 
 # What attackers plant and ask for.

@@ -7,7 +7,7 @@ looks are in ``replay_screen`` and ``replay_page``; all are loaded when it runs,
 from __future__ import annotations
 
 import math
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +19,7 @@ from coatcheck.cli.printing import open_console, printable, progress, show_json
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from coatcheck.cli.replay_conversation import Conversation
     from coatcheck.cli.replay_report import Assumptions, ReplayReport
 
 __all__ = ("replay",)
@@ -71,8 +72,8 @@ def replay(
 ) -> None:
     """See what offloading would save on conversations that you recorded.
 
-    Also on folders of Strands sessions. No recording tells what a model would have
-    read back, so one long answer for each offloaded result is assumed.
+    Also on folders of such files, and of Strands sessions. No recording tells what a
+    model would have read back: one long answer for each offloaded result is assumed.
     """
     from coatcheck.cli.replay_measure import definition_tokens  # noqa: PLC0415 - not for --help
     from coatcheck.cli.replay_page import page  # noqa: PLC0415
@@ -108,8 +109,10 @@ def replay(
 
 def _would_replace(page: Path, transcripts: list[Path]) -> bool:
     """Return whether the page, as an absolute path, would take the place of something that is replayed."""
+    from coatcheck.cli.replay_files import SUFFIXES  # noqa: PLC0415 - not for --help
+
     given = {path.resolve() for path in transcripts}
-    return page in given or (page.suffix == ".json" and not given.isdisjoint(page.parents))
+    return page in given or (page.suffix in SUFFIXES and not given.isdisjoint(page.parents))
 
 
 def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
@@ -125,8 +128,12 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
 
     counter = TiktokenCounter()
-    paths = {path.resolve(): path for path in transcripts}.values()  # one that is named twice was paid for once
-    found = [conversation for path in paths for conversation in read_conversations(path)]
+    found: list[Conversation] = []
+    known: set[Path] = set()
+    for path in transcripts:  # what is named twice, by itself and by its folder too, was paid for once
+        new = [each for each in read_conversations(path) if Path(each.source).resolve() not in known]
+        known.update(Path(each.source).resolve() for each in new)
+        found += new
     conversations = without_beginnings(found)
     reports = []
     with progress("Replaying", len(conversations)) as advance:

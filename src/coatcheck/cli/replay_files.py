@@ -1,4 +1,4 @@
-"""From the paths that a user names to conversations: JSON, JSON Lines, and the folders of Strands' sessions.
+"""From the paths that a user names to conversations: JSON, JSON Lines, folders of such files, and of Strands' sessions.
 
 Only finding the lists of messages belongs here, and saying where one cannot be found. What a message means is in
 ``replay_formats``.
@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 
     from coatcheck.cli.replay_conversation import Part
 
-__all__ = ("ACCEPTED", "read_conversations", "without_beginnings")
+__all__ = ("ACCEPTED", "SUFFIXES", "read_conversations", "without_beginnings")
 
 ACCEPTED = (
-    f"{', '.join(FORMATS)} as JSON or JSON Lines (a conversation or a message a line), and Strands session folders"
+    f"{', '.join(FORMATS)} as JSON or JSON Lines (a conversation or a message a line), folders of such files, and"
+    " Strands session folders"
 )
 """What can be read, for people."""
+
+SUFFIXES = frozenset({".json", ".jsonl"})
+"""The names of the files that are read where a folder is named."""
 
 _SESSION_MESSAGE = re.compile(r"message_(\d+)\.json")
 
@@ -68,21 +72,28 @@ def without_beginnings(conversations: Sequence[Conversation]) -> list[Conversati
 
 
 def _of_folder(folder: Path) -> list[Conversation]:
-    """Read every agent of every Strands session below a folder; each has a folder ``messages``."""
+    """Read every agent of every Strands session below a folder; where there is none, the transcripts in the folder."""
     files: dict[Path, list[tuple[int, Path]]] = {}
     for path in folder.rglob("message_*.json"):
         if (number := _SESSION_MESSAGE.fullmatch(path.name)) and path.parent.name == "messages":
             files.setdefault(path.parent.parent, []).append((int(number[1]), path))
     if not files:
-        msg = (
-            f"{folder} holds no Strands session (agents/agent_ID/messages/message_0.json): name a session's folder, or"
-            f" the files. Accepted: {ACCEPTED}"
-        )
-        raise CannotRun(msg)
+        return _of_transcripts(folder)
     return [
         _conversation([_session_message(path) for _, path in sorted(numbered)], agent, name=_agent_name(agent))
         for agent, numbered in sorted(files.items())
     ]
+
+
+def _of_transcripts(folder: Path) -> list[Conversation]:
+    transcripts = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+    if not transcripts:
+        msg = (
+            f"{folder} holds no Strands session (agents/agent_ID/messages/message_0.json) and no file that ends in"
+            f" {' or '.join(sorted(SUFFIXES))}: name another folder, or the files. Accepted: {ACCEPTED}"
+        )
+        raise CannotRun(msg)
+    return [conversation for path in transcripts for conversation in read_conversations(path)]
 
 
 def _agent_name(agent: Path) -> str:

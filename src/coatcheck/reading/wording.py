@@ -255,5 +255,9 @@ def too_deep() -> str:
 
 
 def invalid_query(reason: str) -> str:
-    """Refuse a query with the engine's message."""
-    return f"invalid query: {reason}. {LITERALS}, and a path does not begin with $"
+    """Refuse a query with the engine's message.
+
+    Without its last line, a caret: it needs a line of its own below the expression, and what it points at is named.
+    """
+    named = " ".join(line for line in reason.splitlines() if line.strip() != "^")
+    return f"invalid query: {named}. {LITERALS}, and a path does not begin with $"

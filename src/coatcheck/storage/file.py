@@ -86,7 +86,7 @@ class FileStorage:
         except (TypeError, ValueError):  # no text, a lone surrogate
             is_path = False
         except RuntimeError as error:  # the home of nobody
-            msg = f"{root}: {error}"
+            msg = f"FileStorage cannot find the folder {root!r}: {error}"
             raise InvalidRequest(msg) from None
         if not is_path:
             msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
