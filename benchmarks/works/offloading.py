@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from benchmarks.bench import MEGABYTE, named
@@ -17,8 +18,8 @@ WORK = "offload"
 MEMORY = "memory of offloading"
 LEFT = "tokens left"
 
-TOO_SLOW_SECONDS = 1.0
-"""Ten times that would be ten seconds: a system that took longer is not asked for the next size."""
+TOO_SLOW_SECONDS = 5.0
+"""A system that the next size would take longer is not asked for it."""
 
 LEAST_BYTES_WATCHED = 10 * MEGABYTE
 """Less is gone before it can be seen."""
@@ -28,11 +29,12 @@ def measure(bench: Bench) -> None:
     """Measure all, on every kind of text, from the smallest size up."""
     for kind in bench.scale.kinds:
         slow: dict[str, str] = {}
-        for size in bench.scale.sizes:
-            _measure_text(bench, kind, size, slow)
+        for size, following in zip_longest(bench.scale.sizes, bench.scale.sizes[1:], fillvalue=0):
+            _measure_text(bench, kind, size, slow, times=following / size)
 
 
-def _measure_text(bench: Bench, kind: str, size: int, slow: dict[str, str]) -> None:
+def _measure_text(bench: Bench, kind: str, size: int, slow: dict[str, str], *, times: float) -> None:
+    """Measure one text; note which systems are too slow for the following one, which is so many times as large."""
     case = f"{kind}, {named(size)}"
     left: dict[str, str] = {}
 
@@ -53,8 +55,8 @@ def _measure_text(bench: Bench, kind: str, size: int, slow: dict[str, str]) -> N
         median = bench.results.median(WORK, case, name)
         if median is None:
             slow[name] = bench.results.missing[WORK, case, name]
-        elif median > TOO_SLOW_SECONDS:
-            slow[name] = f"not asked: {named(size)} took {median:.0f} s"
+        elif median * times > TOO_SLOW_SECONDS:
+            slow[name] = f"not asked: {named(size)} took {median:.1f} s"
         if median is not None and left[name]:
             bench.results.add(LEFT, case, name, [TiktokenCounter().count(left[name])])
     if size >= LEAST_BYTES_WATCHED:
