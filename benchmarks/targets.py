@@ -22,8 +22,8 @@ __all__ = ("Outcome", "outcomes")
 NOISE = 1.05
 """Two runs of the very same code differ by as much: so much more counts as no more."""
 
-MILLISECOND = 1e-3
-MICROSECOND = 1e-6
+_SCALES = {"µs": 1e-6, "ms": 1e-3, "MB": MEGABYTE}
+"""Of the units that are no ratios, in what is measured: seconds and bytes."""
 
 _OURS_IN = {name: one.rival for name, one in SYSTEMS.items() if one.rival}
 _BIG = (named(10 * MEGABYTE), named(100 * MEGABYTE))
@@ -54,7 +54,6 @@ class _Target:
     limit: float
     values: Callable[[Results], Values]
     unit: str = "times"
-    scale: float = 1.0  # of the unit, in what is measured
 
 
 def outcomes(results: Results) -> Iterator[Outcome]:
@@ -64,7 +63,11 @@ def outcomes(results: Results) -> Iterator[Outcome]:
         if values:
             case, worst = max(values.items(), key=lambda value: value[1])
             yield Outcome(
-                target=target.words, limit=target.limit, unit=target.unit, worst=worst / target.scale, case=case
+                target=target.words,
+                limit=target.limit,
+                unit=target.unit,
+                worst=worst / _SCALES.get(target.unit, 1.0),
+                case=case,
             )
 
 
@@ -174,7 +177,7 @@ def _starting(values: Values, case: str) -> Values:
 
 
 _TARGETS = (
-    _Target(words="A 1 KB result that stays", limit=5.0, unit="µs", scale=MICROSECOND, values=_passing),
+    _Target(words="A 1 KB result that stays", limit=5.0, unit="µs", values=_passing),
     _Target(
         words="The same in an adapter, beside the framework's own offloader", limit=NOISE, values=_passing_in_frameworks
     ),
@@ -195,47 +198,34 @@ _TARGETS = (
         words="64 agents, 99th percentile of the loop's waits",
         limit=10.0,
         unit="ms",
-        scale=MILLISECOND,
         values=_agents(many_agents.PERCENTILE),
     ),
-    _Target(
-        words="64 agents, the longest wait",
-        limit=50.0,
-        unit="ms",
-        scale=MILLISECOND,
-        values=_agents(many_agents.LONGEST),
-    ),
+    _Target(words="64 agents, the longest wait", limit=50.0, unit="ms", values=_agents(many_agents.LONGEST)),
     _Target(words="Finding a literal in 100 MB, beside ripgrep", limit=3.0, values=_reading(reading_back.LITERAL)),
     _Target(
         words="Finding a character class in 100 MB, beside ripgrep",
         limit=10.0,
         values=_reading(reading_back.CHARACTER_CLASS),
     ),
-    _Target(words="Reading 20 lines", limit=5.0, unit="ms", scale=MILLISECOND, values=_reading_lines),
+    _Target(words="Reading 20 lines", limit=5.0, unit="ms", values=_reading_lines),
     _Target(words="Reading 20 lines of 100 MB, beside 10 MB", limit=1.5, values=_reading_more),
-    _Target(words="Memory of finding and reading", limit=32.0, unit="MB", scale=MEGABYTE, values=_reading_memory),
+    _Target(words="Memory of finding and reading", limit=32.0, unit="MB", values=_reading_memory),
     _Target(words="Storing into a full storage, beside a nearly empty one", limit=1.2, values=_storing_more),
     _Target(words="64 agents on S3, beside bare puts", limit=1.3, values=_bucket_beside_least),
-    _Target(words="64 agents on S3, the longest wait", limit=50.0, unit="ms", scale=MILLISECOND, values=_bucket_wait),
+    _Target(words="64 agents on S3, the longest wait", limit=50.0, unit="ms", values=_bucket_wait),
     _Target(
         words="`import coatcheck`, which loads no name before it is used",
         limit=40.0,
         unit="ms",
-        scale=MILLISECOND,
         values=_importing(importing.ALONE),
     ),
     _Target(
         words="`from coatcheck import FileStorage, Offloader`",
         limit=40.0,
         unit="ms",
-        scale=MILLISECOND,
         values=_importing(importing.ADDED),
     ),
     _Target(
-        words="What importing an adapter adds to its framework",
-        limit=30.0,
-        unit="ms",
-        scale=MILLISECOND,
-        values=_importing_in_frameworks,
+        words="What importing an adapter adds to its framework", limit=30.0, unit="ms", values=_importing_in_frameworks
     ),
 )

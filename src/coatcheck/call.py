@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from coatcheck.policy import Policy
     from coatcheck.storage.protocol import MaybeAwaitable
 
-__all__ = ("Call",)
+__all__ = ("Call", "milliseconds_since")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,4 +37,9 @@ class Call:
     @property
     def milliseconds(self) -> float:
         """Time since the call began."""
-        return (time.perf_counter() - self.started) * 1e3
+        return milliseconds_since(self.started)
+
+
+def milliseconds_since(started: float) -> float:
+    """Return how long ago ``time.perf_counter()`` gave ``started``."""
+    return (time.perf_counter() - started) * 1e3

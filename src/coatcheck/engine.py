@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.call import milliseconds_since
 from coatcheck.cleanup import SweepLimits, delete_scope, sweep
 from coatcheck.contents import Contents, Found
 from coatcheck.errors import (
@@ -48,7 +49,7 @@ from coatcheck.reading import (
 from coatcheck.references import canonical_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from coatcheck.call import Call
     from coatcheck.configuration import Configuration
@@ -321,9 +322,9 @@ class Engine:
     # Reading back.
 
     def retrieve(
-        self, reference: str, scope: str, *, selectors: Mapping[str, object], native_media: bool, retrieval_tool: str
+        self, reference: str, scope: str, *, native_media: bool, retrieval_tool: str, **selectors: object
     ) -> Steps[Retrieved]:
-        """Answer what a model asks for, within the budget, and record how that ended."""
+        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
         request = parse_request(**selectors)
         budget = self._configuration.retrieval_tokens
         started = time.perf_counter()
@@ -332,7 +333,7 @@ class Engine:
                 reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
             )
         except CoatcheckError as error:
-            self._not_retrieved(error, reference, scope, milliseconds=_milliseconds_since(started))
+            self._not_retrieved(error, reference, scope, milliseconds=milliseconds_since(started))
             if isinstance(error, InvalidRequest) and self._counter.exceeds(str(error), budget):
                 raise InvalidRequest(self._counter.head(str(error), budget)) from error
             raise
@@ -343,7 +344,7 @@ class Engine:
         self._recorder.count(retrieved=1)
         if self._recorder.listening:
             tokens = self._counter.count(answered.text)
-            took = _milliseconds_since(started)
+            took = milliseconds_since(started)
             self._recorder.emit(
                 Event(
                     kind="retrieved",
@@ -464,10 +465,6 @@ class Engine:
             error_type=_class_of(error),
         )
         self._recorder.failure(event, error)
-
-
-def _milliseconds_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1e3
 
 
 def _readable(block: MediaBlock) -> Previewed | None:

@@ -303,17 +303,17 @@ class Offloader:
             StorageError: the storage failed.
 
         """
-        selectors = {
-            "pattern": pattern,
-            "line_range": line_range,
-            "context_lines": context_lines,
-            "query": query,
-            "offset": offset,
-        }
-        chosen = self._scope(scope, identity)
         return run(
             self._engine.retrieve(
-                _id(reference), chosen, selectors=selectors, native_media=native_media, retrieval_tool=retrieval_tool
+                _id(reference),
+                self._scope(scope, identity),
+                native_media=native_media,
+                retrieval_tool=retrieval_tool,
+                pattern=pattern,
+                line_range=line_range,
+                context_lines=context_lines,
+                query=query,
+                offset=offset,
             )
         )
 
@@ -332,17 +332,17 @@ class Offloader:
         retrieval_tool: str = RETRIEVAL_TOOL,
     ) -> Retrieved:
         """Do what ``retrieve`` does, without blocking the event loop."""
-        selectors = {
-            "pattern": pattern,
-            "line_range": line_range,
-            "context_lines": context_lines,
-            "query": query,
-            "offset": offset,
-        }
-        chosen = self._scope(scope, identity)
         return await arun(
             self._engine.retrieve(
-                _id(reference), chosen, selectors=selectors, native_media=native_media, retrieval_tool=retrieval_tool
+                _id(reference),
+                self._scope(scope, identity),
+                native_media=native_media,
+                retrieval_tool=retrieval_tool,
+                pattern=pattern,
+                line_range=line_range,
+                context_lines=context_lines,
+                query=query,
+                offset=offset,
             )
         )
 

@@ -88,8 +88,9 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
         return f"characters {start:,}-{end - 1:,} of {len(text):,}"
 
     noun = "objects" if all(isinstance(item[2], dict) for item in items) else "items"
-    about = f"about {_estimate(ends):,} {noun}, estimated from {len(items):,} at its ends"
-    what = f"list of {about if is_one_list else noun}"
+    what = f"list of {noun}"
+    if is_one_list:
+        what = f"list of about {_estimate(ends):,} {noun}, estimated from {len(items):,} at its ends"
     values = {position: item[2] for position, item in known.items()}
     records = Records(what=what, items=values, total=total, gap=gap)
     head = [f"object with {len(text):,} characters", *_members(ends.before)] if ends.name is not None else []

@@ -156,17 +156,25 @@ def _items(value: list[JsonValue], budget: int, counter: TokenCounter, *, depth:
     lines: dict[int, str] = {}
     for position in ends(len(value)):
         # The first of large records is shown as far as it fits, so that its fields are known; the others whole only.
-        line, cost = brief(value[position], _LONGEST_LINE), 0
-        room = left
-        for _ in range(1 if lines else _ROUNDS):
-            if not lines:
-                line = "\n  ".join(outline(value[position], room, counter, depth=depth + 1))
+        if lines:
+            line = brief(value[position], _LONGEST_LINE)
             cost = counter.count(line) + 1
-            if cost <= left:
-                break
-            room -= max(cost - left, room // _SPARED)  # indents and joints cost, too
+        else:
+            line, cost = _first_item(value[position], left, counter, depth=depth + 1)
         if cost > left:
             break
         lines[position] = line
         left -= cost
     return [f"{what}:", *with_gaps(lines, len(value), gap_of_list)]
+
+
+def _first_item(value: JsonValue, budget: int, counter: TokenCounter, *, depth: int) -> tuple[str, int]:
+    """Return the outline of an item, in ever less room until it fits ``budget``, and what it costs as a line."""
+    line, cost, room = "", 0, budget
+    for _ in range(_ROUNDS):
+        line = "\n  ".join(outline(value, room, counter, depth=depth))
+        cost = counter.count(line) + 1
+        if cost <= budget:
+            break
+        room -= max(cost - budget, room // _SPARED)  # indents and joints cost, too
+    return line, cost
