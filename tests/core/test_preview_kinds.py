@@ -205,7 +205,7 @@ def test_noise_is_named_and_not_spelled_out() -> None:
 
 
 def test_a_page_is_shown_as_its_title_and_text_without_scripts() -> None:
-    pytest.importorskip("selectolax")
+    pytest.importorskip("selectolax", reason="the extra html brings it")
     shown = _shown("page", 200)
 
     assert shown[1:5] == ["Things", "Part 0", "All about thing 0.", "Part 1"]

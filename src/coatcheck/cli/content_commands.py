@@ -34,9 +34,6 @@ __all__ = ("cat", "get", "put", "show_content")
 _DEFAULT_TOKENS = 2_500
 """Of one answer; as much as a model gets."""
 
-_PREVIEW_TOKENS = 1_000
-"""Of what ``put`` shows, as much as a model sees; what has no more is shown whole."""
-
 _OPTIONS = {
     "line_range.start": "the first of --lines",
     "line_range.end": "the last",
@@ -70,7 +67,8 @@ def put(
 
     Small input is stored, too, and shown whole. Text is stored as text/plain.
     """
-    from coatcheck.offloader import Offloader  # noqa: PLC0415 - the library is loaded when it is used
+    from coatcheck.configuration import DEFAULT_PREVIEW_TOKENS  # noqa: PLC0415 - the library is loaded when it is used
+    from coatcheck.offloader import Offloader  # noqa: PLC0415
     from coatcheck.outcomes import Offloaded  # noqa: PLC0415
     from coatcheck.policy import Always  # noqa: PLC0415
     from coatcheck.reading import is_text  # noqa: PLC0415
@@ -81,7 +79,7 @@ def put(
     kept = storage_at(storage, may_be_new=True)
     block = _block(_standard_input(), content_type)
     events: list[Event] = []
-    offloader = Offloader(kept, preview_tokens=_PREVIEW_TOKENS, on_event=events.append)
+    offloader = Offloader(kept, preview_tokens=DEFAULT_PREVIEW_TOKENS, on_event=events.append)
     outcome = offloader.offload([block], tool_name=name, scope=scope, policy=Always())
     if not isinstance(outcome, Offloaded):
         # The first event says why; a failing storage is followed by what the result then comes to.
@@ -90,7 +88,7 @@ def put(
         msg = f"nothing was stored: {reason}"
         raise CannotRun(msg)
     (reference,) = outcome.references
-    shown, is_whole = _shown(block, outcome)
+    shown, is_whole = _shown(block, outcome, most=DEFAULT_PREVIEW_TOKENS)
     facts = {"reference": reference.id, "content_type": reference.content_type, "bytes": reference.size}
     if as_json:
         show_json({**facts, "whole": is_whole, "shown": shown})
@@ -241,14 +239,14 @@ def _with_options(message: str) -> str:
     return _ARGUMENT.sub(lambda found: _OPTIONS.get(found[0], found[0]), message)
 
 
-def _shown(block: Block, outcome: Offloaded) -> tuple[str, bool]:
-    """Return what is shown of input that was stored, and whether that is all of it."""
+def _shown(block: Block, outcome: Offloaded, *, most: int) -> tuple[str, bool]:
+    """Return what is shown of input that was stored, whole up to ``most`` tokens, and whether that is all of it."""
     from coatcheck.blocks import TextBlock  # noqa: PLC0415 - see put
     from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
 
     if not isinstance(block, TextBlock):
         return "", False
-    if not TiktokenCounter().exceeds(block.text, _PREVIEW_TOKENS):
+    if not TiktokenCounter().exceeds(block.text, most):
         return block.text.removesuffix("\n"), True
     (placeholder,) = (each.text for each in outcome.blocks if isinstance(each, TextBlock))
     return placeholder.partition("\n\n")[2], False  # behind the notice, which is for models

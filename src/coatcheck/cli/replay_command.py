@@ -131,9 +131,10 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     found: list[Conversation] = []
     known: set[Path] = set()
     for path in transcripts:  # what is named twice, by itself and by its folder too, was paid for once
-        new = [each for each in read_conversations(path) if Path(each.source).resolve() not in known]
-        known.update(Path(each.source).resolve() for each in new)
-        found += new
+        read = read_conversations(path)
+        sources = {source: Path(source).resolve() for source in {each.source for each in read}}
+        found += [each for each in read if sources[each.source] not in known]
+        known.update(sources.values())
     conversations = without_beginnings(found)
     reports = []
     with progress("Replaying", len(conversations)) as advance:
