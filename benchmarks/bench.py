@@ -58,7 +58,7 @@ class Scale:
 
 
 FULL = Scale(
-    rounds=9,
+    rounds=15,
     enough_seconds=2.0,
     enough_rounds=1,
     memory_rounds=3,

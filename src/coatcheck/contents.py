@@ -125,6 +125,8 @@ class Contents:
         """
         digest = _Digest(content_type, data)
         if self._storage.names_references:
+            if describe is not None:
+                describe()  # nothing of it is stored, but it takes as long as hashing does
             return (yield from self._save_named(data, content_type, digest, scope=scope, tool_name=tool_name))
 
         def name() -> tuple[str, Mapping[str, str]]:

@@ -1,4 +1,4 @@
-"""Small storages that the tests of the core share: a dict, an async one, and one that fails when told to."""
+"""Small storages that the tests of the core share: a dict, an async one, one that fails, one that names references."""
 
 from __future__ import annotations
 
@@ -75,3 +75,21 @@ class FailingStorage(DictStorage):
             self.failures += 1
             raise OSError(errno.EIO, "Input/output error", "/a/secret/path")
         return super().load(key)
+
+
+class Shelves:
+    """A storage that puts its own words around the name that it is asked to use."""
+
+    def __init__(self, shape: str = "shelf://7/{}.bin") -> None:
+        self.shape = shape
+        self.kept: dict[str, Stored] = {}
+        self.names: list[str] = []
+
+    def save_named(self, name: str, content: bytes, *, content_type: str) -> str:
+        self.names.append(name)
+        reference = self.shape.format(name)
+        self.kept[reference] = Stored(content=content, content_type=content_type, metadata={}, size=len(content))
+        return reference
+
+    def load(self, key: str) -> Stored | None:
+        return self.kept.get(key)

@@ -28,10 +28,10 @@ from coatcheck import (
     execution,
 )
 from coatcheck.references import content_digest
-from tests.core.storages import AsyncDictStorage, DictStorage
+from tests.core.storages import AsyncDictStorage, DictStorage, Shelves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from coatcheck import Outcome, ToolResult
 
@@ -197,7 +197,7 @@ async def test_large_content_is_hashed_on_threads_that_wait_for_nothing(monkeypa
     hashed: dict[int, str] = {}
 
     def noting(content_type: str, data: bytes) -> str:
-        hashed[len(data)] = threading.current_thread().name.rpartition("_")[0]
+        hashed[len(data)] = threading.current_thread().name.partition("_")[0]
         return content_digest(content_type, data)
 
     monkeypatch.setattr(contents, "content_digest", noting)
@@ -207,6 +207,42 @@ async def test_large_content_is_hashed_on_threads_that_wait_for_nothing(monkeypa
     assert all(isinstance(outcome, Offloaded) for outcome in outcomes)
     assert hashed[len(LARGE.text)] == "coatcheck-hash"
     assert hashed[len(BIG.text)] == "coatcheck-local"
+
+
+@pytest.mark.parametrize(
+    "make", [FileStorage, lambda _: DictStorage(), lambda _: Shelves()], ids=["file", "dict", "named"]
+)
+def test_a_large_result_is_previewed_while_it_is_hashed(
+    make: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    previewed = threading.Event()
+
+    class Noting(ByteCounter):
+        def head(self, text: str, limit: int) -> str:
+            previewed.set()
+            return super().head(text, limit)
+
+    def waiting(content_type: str, data: bytes) -> str:
+        assert previewed.wait(PATIENCE), "the preview waits for the digest"
+        return content_digest(content_type, data)
+
+    monkeypatch.setattr(contents, "content_digest", waiting)
+    outcome = _offloader(make(tmp_path), token_counter=Noting()).offload([LARGE], tool_name="t")
+
+    assert isinstance(outcome, Offloaded)
+
+
+def test_a_large_result_is_stored_where_the_system_has_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        msg = "can't start new thread"
+        raise RuntimeError(msg)
+
+    storage = DictStorage()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    outcome = _offloader(storage).offload([LARGE], tool_name="t")
+
+    assert isinstance(outcome, Offloaded)
+    assert LARGE.text.encode() in [entry.content for entry in storage.kept.values()]
 
 
 def test_two_results_are_prepared_at_once() -> None:
@@ -320,7 +356,7 @@ def test_a_forked_child_offloads_although_its_parents_threads_are_gone(shell: st
         f"""
         import asyncio, os, signal
         from coatcheck import ByteCounter, FileStorage, InMemoryStorage, Offloader, TextBlock
-        from tests.core.storages import AsyncDictStorage, DictStorage
+        from tests.core.storages import AsyncDictStorage, DictStorage, Shelves
 
         def work() -> None:
             for storage in (InMemoryStorage(), DictStorage(), AsyncDictStorage()):  # local, network and async

@@ -20,31 +20,14 @@ from coatcheck import (
     Truncated,
 )
 from coatcheck.references import storage_name
+from tests.core.storages import Shelves
 
 BIG = TextBlock("".join(f"line {number}\n" for number in range(5_000)))
 ALICE, BOB = "alice", "bob"
 
 
-class Shelves:
-    """A storage that puts its own words around the name that it is asked to use."""
-
-    def __init__(self, shape: str = "shelf://7/{}.bin") -> None:
-        self.shape = shape
-        self.kept: dict[str, Stored] = {}
-        self.names: list[str] = []
-
-    def save_named(self, name: str, content: bytes, *, content_type: str) -> str:
-        self.names.append(name)
-        reference = self.shape.format(name)
-        self.kept[reference] = Stored(content=content, content_type=content_type, metadata={}, size=len(content))
-        return reference
-
-    def load(self, key: str) -> Stored | None:
-        return self.kept.get(key)
-
-
 class AsyncShelves:
-    """The same, async."""
+    """``Shelves``, async."""
 
     def __init__(self) -> None:
         self.shelves = Shelves()

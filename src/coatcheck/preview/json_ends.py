@@ -38,7 +38,8 @@ _MOST_SEARCHED = 30_000_000
 _ANOTHER_MEMBER = re.compile(r'\][ \t\r\n]*,[ \t\r\n]*"')
 """Stands where a list ends and another member follows: outside the list, inside a record or in a text."""
 
-_BLANK = re.compile(r"[ \t\r\n]*")
+_BLANKS = " \t\r\n"
+_BLANK = re.compile(f"[{_BLANKS}]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,5 +227,7 @@ def _value(window: str, at: int) -> tuple[JsonValue, int]:
 
 
 def _skip(window: str, at: int) -> int:
+    if window[at : at + 1] not in _BLANKS:
+        return at  # nearly always, and a tenth of the time that a match takes
     found = _BLANK.match(window, at)
     return found.end() if found else at

@@ -38,6 +38,8 @@ def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: s
     Where the lines are ``numbered``, the number that stands before a line stands before the names in it. Where lines
     are hardly more than names, such as paths, nothing: more lines say the same.
     """
+    if budget <= 0:
+        return ""
     found: list[str] = []
     known: set[str] = set()
     number: str | None = None
@@ -61,7 +63,7 @@ def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: s
     names = " ".join(found)
     if len(names) > (last - start) * _DENSE:
         return ""
-    kept = counter.head(names, max(0, budget))
+    kept = counter.head(names, budget)
     kept = kept if kept == names else kept.rpartition(" ")[0]
     before, _, last_shown = kept.rpartition(" ")
     return before if last_shown.isdecimal() else kept  # a number of a line whose names no longer fit

@@ -50,7 +50,7 @@ def scalar(value: JsonValue, longest: int) -> str:
         if len(value) > longest:
             return f"{json.dumps(value[:longest], ensure_ascii=False)}… ({len(value):,} characters)"
         return value if isinstance(value, Verbatim) or _BARE.fullmatch(value) else json.dumps(value, ensure_ascii=False)
-    return json.dumps(value, ensure_ascii=False)
+    return str(value) if type(value) is int else json.dumps(value, ensure_ascii=False)
 
 
 def named(value: dict[str, JsonValue] | list[JsonValue]) -> str:

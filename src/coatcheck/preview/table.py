@@ -143,11 +143,12 @@ class _Rows:
     @classmethod
     def of(cls, records: Records) -> _Rows | None:
         positions = [position for position in ends(records.total) if position in records.items]
+        names_of = _Names()
         for deepest in (_DEEPEST, 0):
             cells: dict[int, list[Record]] = {}
             columns: dict[str, int] = {}
             for position in positions:
-                flat = [_flat(one, deepest) for one in _objects(records.items[position])]
+                flat = [_flat(one, deepest, names_of) for one in _objects(records.items[position])]
                 if not flat:
                     return None
                 cells[position] = flat
@@ -250,15 +251,22 @@ def _cell(index: int) -> str:
     return Verbatim(f"[{index}]")
 
 
-def _flat(record: Record, deepest: int) -> Record:
+class _Names(dict[str, str]):
+    """The column of each field name: made once, since all records of a table have much the same ones."""
+
+    def __missing__(self, key: str) -> str:
+        self[key] = name = key_of(key)
+        return name
+
+
+def _flat(record: Record, deepest: int, names: _Names) -> Record:
     """Return the record with nested objects as columns: ``price.amount``."""
     flat: Record = {}
     left = [("", record, deepest)]
-    while left:
-        prefix, one, depth = left.pop(0)
+    for prefix, one, depth in left:
         for key, child in one.items():
-            name = f"{prefix}{key if isinstance(key, Verbatim) else key_of(key)}"
-            if isinstance(child, dict) and child and depth:
+            name = f"{prefix}{key if isinstance(key, Verbatim) else names[key]}"
+            if depth and child and isinstance(child, dict):
                 left.append((f"{name}.", child, depth - 1))
             else:
                 flat[name] = child
