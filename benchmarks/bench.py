@@ -58,7 +58,7 @@ class Scale:
 
 
 FULL = Scale(
-    rounds=15,
+    rounds=11,
     enough_seconds=2.0,
     enough_rounds=1,
     memory_rounds=3,

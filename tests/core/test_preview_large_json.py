@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coatcheck import ByteCounter, TiktokenCounter
 from coatcheck.preview import Previewed, preview
-from coatcheck.preview.json_ends import _NotRead, _read
+from coatcheck.preview.json_ends import _ends_of
 from tests.core.strategies import json_values
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def test_how_many_records_a_large_list_holds_is_estimated_from_how_long_those_at
 
     assert header is not None
     assert header[1] == "about 6,900 objects"  # of 6,912
-    ends = _read(text)
+    ends = _ends_of(text)
+    assert ends is not None
     assert int(header[2]) == len(ends.first) + len(ends.last)
 
 
@@ -111,9 +112,8 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
     items: list[JsonValue] = [{"n": number, "v": value, "s": [*strings, {"k": strings[0]}]} for number in range(3_000)]
     text = json.dumps({"list": items, "end": strings} if name else items, ensure_ascii=False)
     assume(len(text) > 70_000)
-    try:
-        ends = _read(text)
-    except _NotRead:
+    ends = _ends_of(text)
+    if ends is None:
         return  # shown in another way
 
     # As text, because NaN is not equal to itself.
@@ -125,8 +125,16 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
 
 
 def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
-    with pytest.raises(_NotRead):
-        _read(json.dumps({"orders": RECORDS})[:-1] + "]")
+    assert _ends_of(json.dumps({"orders": RECORDS})[:-1] + "]") is None
+
+
+def test_records_too_long_for_the_smaller_window_are_found_in_the_larger_one() -> None:
+    records = [{"n": number, "note": "x" * 6_000} for number in range(200)]
+    text = json.dumps(records)
+    ends = _ends_of(text)
+
+    assert ends is not None
+    assert [len(items) for items in (ends.first, ends.last)] == [2, 2]
 
 
 def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() -> None:
