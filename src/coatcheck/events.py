@@ -196,10 +196,12 @@ def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
     """Log at WARNING that something failed: ``message``, the error and where it was raised.
 
     For adapters, in place of ``exc_info``, which prints the words of other people's exceptions, and those may quote the
-    content. Of an error that is none of ours this has the class, and the system's own words where it has a number.
+    content. Of an error that is none of ours this has the class, and the system's own words where it has a number. An
+    ``InvalidRequest`` says itself who must do what: where it was raised is left out.
     """
     said = str(error) if isinstance(error, CoatcheckError) else named(error)
-    log.warning("%s", f"{message}: {said}\n{_raised_at(error)}".rstrip())
+    where = "" if isinstance(error, InvalidRequest) else _raised_at(error)
+    log.warning("%s", f"{message}: {said}\n{where}".rstrip())
 
 
 def _raised_at(error: Exception) -> str:

@@ -197,7 +197,10 @@ def test_an_adapter_logs_the_class_of_a_foreign_error_and_where_it_was_raised(ca
 
 
 def test_an_adapter_logs_what_our_own_errors_say_since_they_tell_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
-    log_failure(logging.getLogger("coatcheck_ours"), "it stays", error=InvalidRequest("no scope: pass scope=..."))
+    try:
+        _misuse()
+    except InvalidRequest as error:
+        log_failure(logging.getLogger("coatcheck_ours"), "it stays", error=error)
 
     assert caplog.messages == ["it stays: no scope: pass scope=..."]
 
@@ -209,6 +212,11 @@ def test_no_event_holds_content() -> None:
     told = [event for event in events if event.kind != "missed"]  # that one quotes what the model asked for
     assert len(told) == 11
     assert WORDS not in repr(told)
+
+
+def _misuse() -> None:
+    msg = "no scope: pass scope=..."
+    raise InvalidRequest(msg)
 
 
 def _quote() -> None:
