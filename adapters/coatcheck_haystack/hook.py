@@ -21,7 +21,11 @@ from coatcheck_haystack.step import New, Step, new_results
 from coatcheck_haystack.strategies import NEVER, Strategies, policy_for, require_strategies
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from haystack.components.agents.state import State
+
+    from coatcheck import Outcome
 
 __all__ = ("ToolResultOffloadHook",)
 
@@ -31,6 +35,10 @@ FAILED = "coatcheck could not offload a tool result; it stays in the conversatio
 TAKEN = (
     "The name %r is taken by another tool, so the agent cannot read offloaded content back. Rename that tool, or give"
     " the agent RetrievalTool(hook, name=...)"
+)
+ABSENT = (
+    "A tool result left the conversation, and the agent has no tool to read it back with. Give it RetrievalTool(hook),"
+    " beside its other tools"
 )
 PREVIEW_CHARS = 200
 """As Haystack's own hook."""
@@ -111,7 +119,7 @@ class ToolResultOffloadHook:
         try:
             step = self._step(state)
             if step is not None:
-                step.put_back(step.offloader.offload_step(step.results(), **step.details))
+                self._put_back(step, step.offloader.offload_step(step.results(), **step.details))
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
             log_failure(logger, FAILED, error=error)
 
@@ -121,7 +129,7 @@ class ToolResultOffloadHook:
             step = self._step(state)
             if step is not None:
                 results = await asyncio.to_thread(step.results) if step.is_heavy else step.results()
-                step.put_back(await step.offloader.aoffload_step(results, **step.details))
+                self._put_back(step, await step.offloader.aoffload_step(results, **step.details))
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
             log_failure(logger, FAILED, error=error)
 
@@ -147,6 +155,16 @@ class ToolResultOffloadHook:
             arguments["offload_strategies"] = strategies_from_dict(arguments["offload_strategies"])
         return default_from_dict(cls, {**data, "init_parameters": arguments})
 
+    def _put_back(self, step: Step, outcomes: Sequence[Outcome]) -> None:
+        if step.put_back(outcomes) and step.details["retrieval_tool"] is None and tools_of(step.state):
+            self._warn(ABSENT)
+
+    def _warn(self, message: str, *details: object) -> None:
+        """Say once what keeps the model from reading back."""
+        if not self._warned:
+            self._warned = True
+            logger.warning(message, *details)
+
     def _step(self, state: State) -> Step | None:
         """Return what the core shall decide about; None if nothing can leave."""
         new: list[New] = []
@@ -159,9 +177,8 @@ class ToolResultOffloadHook:
             return None
         tools = tools_of(state)
         readers = retrieval_tools(tools, self.source)
-        if is_name_taken(tools) and not self._warned:
-            self._warned = True
-            logger.warning(TAKEN, RETRIEVAL_TOOL)
+        if is_name_taken(tools):
+            self._warn(TAKEN, RETRIEVAL_TOOL)
         stay = {*readers, *final_tools()}
         new = [one for one in new if one.result.origin.tool_name not in stay]
         details = {

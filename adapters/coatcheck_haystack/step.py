@@ -75,14 +75,16 @@ class Step:
             for new in self.new
         ]
 
-    def put_back(self, outcomes: Sequence[Outcome]) -> None:
-        """Write the conversation back, with copies of the messages that changed, if any did."""
+    def put_back(self, outcomes: Sequence[Outcome]) -> bool:
+        """Write the conversation back, with copies of the messages that changed; return whether any did."""
         messages = list(self.state.data["messages"])
         for new, outcome in zip(self.new, outcomes, strict=True):
             messages[new.position] = rewritten(new.message, new.result, outcome=outcome)
-        if any(messages[new.position] is not new.message for new in self.new):
+        changed = any(messages[new.position] is not new.message for new in self.new)
+        if changed:
             # The handler of the schema would append.
             self.state.set("messages", messages, handler_override=replace_values)
+        return changed
 
 
 def new_results(state: State) -> list[tuple[int, ChatMessage, ToolCallResult]]:

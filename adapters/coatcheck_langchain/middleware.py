@@ -66,8 +66,8 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
             exempt: names of tools whose results stay, up to ``max_inline_tokens``; for one tool,
                 ``metadata={"coatcheck": "keep"}`` does the same.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            **knobs: those of ``Offloader``, where ``storage`` is none. A middleware sees one call at a time, so
-                ``max_step_tokens`` does nothing here.
+            **knobs: those of ``Offloader``, where ``storage`` is none, but for ``max_step_tokens``: a middleware sees
+                one call at a time.
 
         Raises:
             InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs.

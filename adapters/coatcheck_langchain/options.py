@@ -36,13 +36,20 @@ Scope: TypeAlias = str | Callable[[Any], str | None] | None
 StorageOrOffloader: TypeAlias = "Offloader | Storage | NamesReferences"
 
 
-def offloader_of(storage: StorageOrOffloader, knobs: dict[str, Any]) -> Offloader:
+def offloader_of(storage: StorageOrOffloader, knobs: dict[str, Any], *, of_a_step: bool = False) -> Offloader:
     """Return the offloader that was passed, or make one around the storage that was.
 
     Raises:
-        InvalidRequest: a ready offloader was passed together with knobs, or an argument is wrong.
+        InvalidRequest: a ready offloader was passed together with knobs, an argument is wrong, or a budget for a step
+            was passed to what sees no step.
 
     """
+    if knobs.get("max_step_tokens") is not None and not of_a_step:
+        msg = (
+            "max_step_tokens would do nothing here, where each call is seen alone: leave it out, or use"
+            " offload_tool_node"
+        )
+        raise InvalidRequest(msg)
     if storage is None:
         # A storage of its own for each part would make every read-back a miss.
         msg = "pass the Offloader or the storage that all parts share: wrappers and retrieval tool must use the same"

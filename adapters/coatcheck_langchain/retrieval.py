@@ -87,7 +87,8 @@ def retrieval_tool(
     shown = checked_name("name", name) or RETRIEVAL_TOOL
 
     def selected(config: RunnableConfig, arguments: dict[str, Any]) -> dict[str, Any]:
-        given = retrieval_arguments({**arguments, **arguments.pop(_UNKNOWN, {})})
+        unknown = arguments.pop(_UNKNOWN, {})
+        given = retrieval_arguments({**arguments, **unknown})
         whose = {"scope": resolved(scope, config), "identity": identity_of(config)}
         return {**given, **whose, "native_media": native_media, "retrieval_tool": shown}
 

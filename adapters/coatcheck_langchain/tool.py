@@ -55,7 +55,7 @@ def offload_tool(
         scope: who may read back: a text, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
-        **knobs: those of ``Offloader``, where ``storage`` is one.
+        **knobs: those of ``Offloader``, where ``storage`` is one, but for ``max_step_tokens``.
 
     Raises:
         InvalidRequest: ``tool`` runs no function of its own, or is named like the retrieval tool, or an argument is

@@ -52,8 +52,8 @@ def offload_tool_calls(
 ) -> ToolCallWrappers:
     """Return what makes a tool node offload: ``ToolNode([*tools, retrieval_tool(o)], **offload_tool_calls(o))``.
 
-    Sync and async runs both are served. Each call is seen alone, so ``max_step_tokens`` does nothing here; see
-    ``offload_tool_node``. What stays, and what happens on failure, is as in ``OffloadMiddleware``.
+    Sync and async runs both are served. Each call is seen alone; ``offload_tool_node`` sees a whole step. What stays,
+    and what happens on failure, is as in ``OffloadMiddleware``.
 
     Args:
         storage: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
@@ -63,7 +63,7 @@ def offload_tool_calls(
             warning is logged and placeholders do not name it.
         exempt: names of tools whose results stay, up to ``max_inline_tokens``.
         messages_key: as for the ``ToolNode``: where the messages stand in a state update.
-        **knobs: those of ``Offloader``, where ``storage`` is one.
+        **knobs: those of ``Offloader``, where ``storage`` is one, but for ``max_step_tokens``.
 
     Raises:
         InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs.

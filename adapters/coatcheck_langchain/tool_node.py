@@ -106,7 +106,7 @@ def offload_tool_node(
     if not isinstance(node, Runnable):
         msg = f"node must be a Runnable, such as a ToolNode or RunnableLambda(function), not {node!r}"
         raise InvalidRequest(msg)
-    offloader = offloader_of(storage, knobs)
+    offloader = offloader_of(storage, knobs, of_a_step=True)
     rewriter = Rewriter(
         offloader=offloader, scope=checked_scope(scope), exempt=checked_exempt(exempt), key=messages_key, by_step=True
     )

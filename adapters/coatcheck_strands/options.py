@@ -64,6 +64,9 @@ def knobs_of(
             msg = "a ready Offloader has its own knobs; pass a storage with these, or set them on the Offloader"
             raise InvalidRequest(msg)
         return {}
+    if knobs.get("max_step_tokens") is not None:
+        msg = "max_step_tokens would do nothing here: Strands shows one call at a time, so leave it out"
+        raise InvalidRequest(msg)
     if knobs.get("max_retrieval_tokens", 0) is None:  # the tool returns the whole then; what it searches stays bounded
         del knobs["max_retrieval_tokens"]
     knobs = {"offload_errors": True, **knobs, "max_result_tokens": max_result_tokens, "preview_tokens": preview_tokens}

@@ -85,9 +85,10 @@ class ContextOffloader(Plugin):
                 ``invocation_state``. Else the ambient scope, else the session manager's session id, else
                 ``"default"``, which all agents without a session manager share.
             native_media: the retrieval tool returns images and documents themselves instead of a description.
-            **knobs: those of ``Offloader``. ``offload_errors`` is True here. With a ``token_counter`` results are
-                measured by it, else by the agent's ``model.count_tokens``, which does not count images and documents.
-                ``max_retrieval_tokens=None`` returns the whole content where the model selects nothing.
+            **knobs: those of ``Offloader``, but for ``max_step_tokens``. ``offload_errors`` is True here. With a
+                ``token_counter`` results are measured by it, else by the agent's ``model.count_tokens``, which does not
+                count images and documents. ``max_retrieval_tokens=None`` returns the whole content where the model
+                selects nothing.
 
         Raises:
             InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs. It is a

@@ -169,9 +169,11 @@ class Recorder:
 
     def emit(self, event: Event) -> None:
         """Log an event, for those who debug unless content was lost, and tell every listener."""
-        level = logging.WARNING if event.kind == "truncated" else logging.DEBUG
-        if logger.isEnabledFor(level):
-            logger.log(level, "%s %s", event.kind, event.tool_name or "a reference", extra=_fields(event))
+        if event.kind == "truncated":
+            words = "lost all but a part of a result of %s, about %s tokens: %s"
+            logger.error(words, event.tool_name, f"{event.tokens or 0:,}", event.reason, extra=_fields(event))
+        elif logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s %s", event.kind, event.tool_name or "a reference", extra=_fields(event))
         self._tell(event)
 
     def failure(self, event: Event, error: CoatcheckError) -> None:

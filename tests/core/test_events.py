@@ -122,7 +122,7 @@ def test_every_event_is_a_record_with_fields_failures_and_losses_as_warnings(
     assert len(caplog.records) == len(events) == 12
     for record, event in zip(caplog.records, events, strict=True):
         assert fields_of(record) == {**event.attributes, "coatcheck.operation.duration": event.milliseconds / 1e3}
-        assert record.levelname == ("WARNING" if event.kind in {"failed", "truncated"} else "DEBUG")
+        assert record.levelname == {"failed": "WARNING", "truncated": "ERROR"}.get(event.kind, "DEBUG")
     offloaded, *_ = caplog.records
     assert offloaded.getMessage() == "offloaded search"
     assert fields_of(offloaded) == {

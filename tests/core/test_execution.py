@@ -356,7 +356,7 @@ def test_a_forked_child_offloads_although_its_parents_threads_are_gone(shell: st
         f"""
         import asyncio, os, signal
         from coatcheck import ByteCounter, FileStorage, InMemoryStorage, Offloader, TextBlock
-        from tests.core.storages import AsyncDictStorage, DictStorage, Shelves
+        from tests.core.storages import AsyncDictStorage, DictStorage
 
         def work() -> None:
             for storage in (InMemoryStorage(), DictStorage(), AsyncDictStorage()):  # local, network and async

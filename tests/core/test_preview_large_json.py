@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coatcheck import ByteCounter, TiktokenCounter
 from coatcheck.preview import Previewed, preview
-from coatcheck.preview.json_ends import _ends_of
+from coatcheck.preview.json_ends import _LEAST_WINDOW, _NotRead, _read
 from tests.core.strategies import json_values
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def test_how_many_records_a_large_list_holds_is_estimated_from_how_long_those_at
 
     assert header is not None
     assert header[1] == "about 6,900 objects"  # of 6,912
-    ends = _ends_of(text)
-    assert ends is not None
+    ends = _read(text, _LEAST_WINDOW)
     assert int(header[2]) == len(ends.first) + len(ends.last)
 
 
@@ -112,8 +111,9 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
     items: list[JsonValue] = [{"n": number, "v": value, "s": [*strings, {"k": strings[0]}]} for number in range(3_000)]
     text = json.dumps({"list": items, "end": strings} if name else items, ensure_ascii=False)
     assume(len(text) > 70_000)
-    ends = _ends_of(text)
-    if ends is None:
+    try:
+        ends = _read(text, _LEAST_WINDOW)
+    except _NotRead:
         return  # shown in another way
 
     # As text, because NaN is not equal to itself.
@@ -125,16 +125,24 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
 
 
 def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
-    assert _ends_of(json.dumps({"orders": RECORDS})[:-1] + "]") is None
+    with pytest.raises(_NotRead):
+        _read(json.dumps({"orders": RECORDS})[:-1] + "]", _LEAST_WINDOW)
 
 
-def test_records_too_long_for_the_smaller_window_are_found_in_the_larger_one() -> None:
-    records = [{"n": number, "note": "x" * 6_000} for number in range(200)]
-    text = json.dumps(records)
-    ends = _ends_of(text)
+@pytest.mark.parametrize("budget", [1_000, 4_000])
+def test_a_larger_budget_is_filled_with_records(budget: int) -> None:
+    text = json.dumps([{f"a_rather_long_field_name_{name}": number for name in range(8)} for number in range(20_000)])
 
-    assert ends is not None
-    assert [len(items) for items in (ends.first, ends.last)] == [2, 2]
+    assert budget * 0.9 < TIKTOKEN.count(preview(_content(text), TIKTOKEN, budget=budget)) <= budget
+
+
+def test_a_list_behind_a_smaller_one_is_shown_too() -> None:
+    facets = [{"name": f"facet {number}", "count": number} for number in range(240)]
+    text = json.dumps({"facets": facets, "total": 30_000, "orders": RECORDS})
+
+    assert re.search(
+        r"^orders: list of about [\d,]+ objects", preview(_content(text), TIKTOKEN, budget=500), re.MULTILINE
+    )
 
 
 def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() -> None:

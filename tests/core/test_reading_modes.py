@@ -100,9 +100,11 @@ def test_a_carriage_return_without_a_line_feed_is_content() -> None:
     assert stored("a\rb\nc\r").ask(line_range="1-").text == "[Lines 1-2 of 2]\n\n  1| a\rb\n  2| c\r"
 
 
-@pytest.mark.parametrize(("text", "length"), [("a\nb\nc\n", "3 lines"), ("a", "1 line")])
+@pytest.mark.parametrize(
+    ("text", "length"), [("a\nb\nc\n", r"\(3 lines\)$"), ("a", r"\(1 line\): read it by offset, or JSON by query$")]
+)
 def test_a_line_range_behind_the_end_is_refused(text: str, length: str) -> None:
-    with pytest.raises(InvalidRequest, match=rf"line_range.start \(9\) is beyond content length \({length}\)"):
+    with pytest.raises(InvalidRequest, match=rf"line_range.start \(9\) is beyond content length {length}"):
         stored(text).ask(line_range={"start": 9, "end": 12})
 
 
@@ -168,7 +170,7 @@ def test_binary_content_cannot_be_searched(selectors: dict[str, object]) -> None
 def test_binary_content_is_described() -> None:
     answer = foreign(b"\x89PNG" * 26, "image/png").ask()
 
-    assert answer.text == "[image/png, 104 bytes: binary content, not shown]"
+    assert answer.text == "[image/png, 104 bytes: binary content, which this tool does not show]"
     assert answer.next_call is None
 
 

@@ -206,6 +206,12 @@ def test_a_root_that_is_no_path_is_refused(root: Any) -> None:  # noqa: ANN401 -
         FileStorage(root)
 
 
+@pytest.mark.parametrize("root", ["s3://bucket/prefix", "memory://x", "abfs+ssl://x", "file:///folder"])
+def test_a_url_is_refused_rather_than_taken_for_a_folder_here(root: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"is a URL: S3Storage keeps content in S3, FsspecBridge elsewhere"):
+        FileStorage(root)
+
+
 def test_a_root_in_the_home_of_nobody_is_refused_with_the_reason() -> None:
     with pytest.raises(
         InvalidRequest, match="cannot find the folder '~a user that nobody is/x': Could not determine home"

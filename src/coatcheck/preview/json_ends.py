@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ("preview_json_ends",)
 
-_WINDOWS = (8 * 1024, 16 * 1024)
-"""Characters that are read at each end: twice what a preview of 1,000 tokens shows; where that is too little to find
-records in, twice as many."""
+_LEAST_WINDOW = 16 * 1024
+_CHARACTERS_OF_A_TOKEN = 16
+"""Characters that are read at each end for each token of the preview, of which a table shows a quarter at most."""
 
 _MOST_TRIES = 8
 _LEAST_RECORDS = 2
@@ -76,8 +75,9 @@ _DECODER = json.JSONDecoder(parse_float=_finite)
 def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return records of both ends within ``budget`` tokens, or None if the text is not such JSON or too little fits."""
     text = content.text
-    ends = _ends_of(text)
-    if ends is None:
+    try:
+        ends = _read(text, max(_LEAST_WINDOW, budget * _CHARACTERS_OF_A_TOKEN))
+    except _NotRead:
         return None
     is_one_list = _is_one_list(text, ends)
     items = [*ends.first, *ends.last] if is_one_list else ends.first
@@ -129,15 +129,13 @@ def _members(members: dict[str, JsonValue]) -> list[str]:
     return [f"{key_of(key)}: {brief(value, _LONGEST_MEMBER)}" for key, value in members.items()]
 
 
-def _ends_of(text: str) -> _Ends | None:
-    """Return both ends, or None if they are not those of such JSON."""
-    for window in _WINDOWS:
-        with suppress(_NotRead):
-            return _read(text, window)
-    return None
-
-
 def _read(text: str, window: int) -> _Ends:
+    """Return both ends of the list in ``text``, as far as ``window`` characters show them.
+
+    Raises:
+        _NotRead: it is no such JSON.
+
+    """
     head, base = text[:window], len(text) - window
     at = _skip(head, 0)
     before: dict[str, JsonValue] = {}

@@ -96,7 +96,7 @@ def characters_header(start: int, stop: int, total: int) -> str:
 
 def binary(content_type: str, size: int) -> str:
     """Describe content that has no text."""
-    return f"[{content_type}, {size:,} bytes: binary content, not shown]"
+    return f"[{content_type}, {size:,} bytes: binary content, which this tool does not show]"
 
 
 def binary_refused(content_type: str) -> str:
@@ -129,7 +129,9 @@ def long_line_header(line: int, lines: int, start: int, stop: int) -> str:
 
 def start_beyond(start: int, lines: int) -> str:
     """Refuse a line range behind the last line."""
-    return f"line_range.start ({start}) is beyond content length ({lines} line{'' if lines == 1 else 's'})"
+    if lines == 1:
+        return f"line_range.start ({start}) is beyond content length (1 line): read it by offset, or JSON by query"
+    return f"line_range.start ({start}) is beyond content length ({lines} lines)"
 
 
 def numbered(line: int, text: str, *, width: int, marked: bool = False) -> str:

@@ -33,6 +33,8 @@ _ENTRY_SUFFIX = ".entry.json"
 _CONTENT = re.compile(r"([^.]+)\.[a-z0-9]{1,8}")
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
 _UNDER_WAY_SECONDS = 60.0
 """An entry whose description is there alone for longer is no save or deletion under way, but half an entry: its content
 was lost, or a writer was killed."""
@@ -90,6 +92,12 @@ class FileStorage:
             raise InvalidRequest(msg) from None
         if not is_path:
             msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
+            raise InvalidRequest(msg)
+        if _URL.match(os.fspath(root)) is not None:
+            msg = (
+                f"FileStorage needs a folder, and {root!r} is a URL: S3Storage keeps content in S3, FsspecBridge"
+                " elsewhere"
+            )
             raise InvalidRequest(msg)
         self._fsync = require_flag("fsync", fsync)
         self._refresh_on_read = require_flag("refresh_on_read", refresh_on_read)

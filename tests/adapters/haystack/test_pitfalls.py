@@ -196,6 +196,20 @@ async def test_without_the_retrieval_tool_no_tool_is_named(mode: str) -> None:
 
 
 @RUNS
+async def test_an_agent_that_cannot_read_back_is_noticed_once_something_left(
+    mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook = ToolResultOffloadHook(InMemoryStorage())
+    calls = (call(("hello", {})), call(("search", {}), prefix="b"), call(("search", {}), prefix="c"))
+    agent, _ = agent_of([tool("hello", "short"), SEARCH], *calls, say(), hook=hook, reads=False)
+
+    await run(agent, mode)
+
+    [warning] = [record.message for record in caplog.records if record.name == "coatcheck_haystack"]
+    assert warning.startswith("A tool result left the conversation, and the agent has no tool to read it back with.")
+
+
+@RUNS
 async def test_a_users_tool_of_the_same_name_is_noticed_once(mode: str, caplog: pytest.LogCaptureFixture) -> None:
     users = tool("retrieve_offloaded_content", LONG)
     hook = ToolResultOffloadHook(InMemoryStorage())

@@ -553,10 +553,11 @@ def test_a_storage_with_knobs_does_as_well_as_an_offloader() -> None:
     [
         lambda: offload_tool(search, make_offloader(), max_result_tokens=5_000),
         lambda: offload_tool(search, InMemoryStorage(), max_result_tokens=0),
+        lambda: offload_tool(search, InMemoryStorage(), max_step_tokens=5_000),
         lambda: offload_tool(search, make_offloader(), scope=""),
         lambda: offload_tool(search, make_offloader(), retrieval_tool="search"),
     ],
-    ids=["offloader and knobs", "bad knob", "empty scope", "named like the retrieval tool"],
+    ids=["offloader and knobs", "bad knob", "budget for a step", "empty scope", "named like the retrieval tool"],
 )
 def test_wrong_arguments_are_refused_at_once(make: Callable[[], object]) -> None:
     with pytest.raises(InvalidRequest):

@@ -135,7 +135,7 @@ def test_numbers_as_text_are_numbers(args: dict[str, Any]) -> None:
         ({"pattern": {"a": 1}}, "pattern"),
         ({"pattern": "(?=ahead)"}, "ook"),
         ({"query": "a", "pattern": "b"}, "query"),
-        ({"regex": "row 7"}, "'regex'"),
+        ({"regex": "row 7"}, "unknown arguments: 'regex'; accepted are reference, pattern"),
         ({"self": 1, "config": {"configurable": {"thread_id": "b"}}, "run_manager": 2}, "'self'"),
         ({"unknown_arguments": "x"}, "'unknown_arguments'"),
         ({"x" * 9_000: 1}, "unknown arguments"),

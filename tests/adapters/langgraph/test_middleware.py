@@ -508,6 +508,7 @@ def test_both_forms_are_there_so_that_neither_run_is_refused() -> None:
         lambda: OffloadMiddleware(exempt="search"),
         lambda: OffloadMiddleware(name=""),
         lambda: OffloadMiddleware(scope=7),  # type: ignore[arg-type]
+        lambda: OffloadMiddleware(max_step_tokens=5_000),
     ],
     ids=[
         "offloader and knobs",
@@ -517,6 +518,7 @@ def test_both_forms_are_there_so_that_neither_run_is_refused() -> None:
         "one name for many",
         "empty name",
         "scope that is none",
+        "budget for a step",
     ],
 )
 def test_wrong_arguments_are_refused_at_once(make: Callable[[], object]) -> None:

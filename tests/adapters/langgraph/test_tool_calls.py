@@ -379,6 +379,11 @@ def test_a_storage_alone_is_enough() -> None:
     assert "row 7: the quick" in text_of(answers(graph.invoke(question())["messages"])[1])
 
 
+def test_a_budget_for_a_step_is_refused_where_each_call_is_seen_alone() -> None:
+    with pytest.raises(InvalidRequest, match=r"max_step_tokens would do nothing here.*offload_tool_node"):
+        offload_tool_calls(InMemoryStorage(), max_step_tokens=5_000)
+
+
 def test_an_offloader_and_knobs_together_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="max_result_tokens"):
         offload_tool_calls(make_offloader(), max_result_tokens=1_000)

@@ -131,6 +131,8 @@ def test_a_ready_offloader_takes_no_knobs(knobs: dict[str, Any]) -> None:
 
 
 def test_a_wrong_knob_is_named() -> None:
+    with pytest.raises(ValueError, match="max_step_tokens would do nothing here"):
+        ContextOffloader(InMemoryStorage(), max_step_tokens=5_000)
     with pytest.raises(TypeError, match="max_tokens"):
         ContextOffloader(max_tokens=5)
     with pytest.raises(ValueError, match="scope must be"):
