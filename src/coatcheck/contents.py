@@ -120,17 +120,17 @@ class Contents:
             content_type: its MIME type.
             scope: who may read it.
             tool_name: for the reference.
-            describe: gives the lines of a text; called while a large content is being hashed.
+            describe: gives the lines of a text; called while a large content is being hashed, and before the storage
+                is: what it raises is no failure of the storage.
 
         """
         digest = _Digest(content_type, data)
+        encoded = None if describe is None else describe()
         if self._storage.names_references:
-            if describe is not None:
-                describe()  # nothing of it is stored, but it takes as long as hashing does
             return (yield from self._save_named(data, content_type, digest, scope=scope, tool_name=tool_name))
 
         def name() -> tuple[str, Mapping[str, str]]:
-            metadata = _metadata(describe()) if describe is not None else {}
+            metadata = {} if encoded is None else _metadata(encoded)
             return storage_key(scope, digest.value), {**metadata, "sha256": digest.value}
 
         if self._storage.saves_unnamed and digest.is_running:
@@ -141,11 +141,10 @@ class Contents:
             key, metadata = name()
             answer = yield self._storage.save(key, data, content_type=content_type, metadata=metadata)
         key = storage_key(scope, digest.value)
-        index = describe().index if describe is not None else None
-        if index is not None and not isinstance(answer, CoatcheckError):
-            encoded = index.to_bytes()
-            checksum = {"sha256": content_digest(_INDEX_TYPE, encoded)}
-            answer = yield self._storage.save(key + INDEX_SUFFIX, encoded, content_type=_INDEX_TYPE, metadata=checksum)
+        if encoded is not None and encoded.index is not None and not isinstance(answer, CoatcheckError):
+            index = encoded.index.to_bytes()
+            checksum = {"sha256": content_digest(_INDEX_TYPE, index)}
+            answer = yield self._storage.save(key + INDEX_SUFFIX, index, content_type=_INDEX_TYPE, metadata=checksum)
         if isinstance(answer, CoatcheckError):
             return answer
         identifier = make_reference(tool_name, scope, digest=digest.value)

@@ -209,9 +209,33 @@ async def test_large_content_is_hashed_on_threads_that_wait_for_nothing(monkeypa
     assert hashed[len(BIG.text)] == "coatcheck-local"
 
 
-@pytest.mark.parametrize(
+EVERY_STORAGE = pytest.mark.parametrize(
     "make", [FileStorage, lambda _: DictStorage(), lambda _: Shelves()], ids=["file", "dict", "named"]
 )
+
+
+@EVERY_STORAGE
+def test_a_counter_that_raises_in_a_preview_is_no_failure_of_the_storage_and_nothing_is_cut(
+    make: Callable[[Path], object], tmp_path: Path
+) -> None:
+    class Tired(ByteCounter):
+        tired = True
+
+        def head(self, text: str, limit: int) -> str:
+            if self.tired:
+                self.tired = False
+                raise MemoryError
+            return super().head(text, limit)
+
+    offloader = _offloader(make(tmp_path), token_counter=Tired(), max_inline_tokens=20_000)
+
+    with pytest.raises(MemoryError):
+        offloader.offload([LARGE], tool_name="t")
+    assert offloader.stats().failed == offloader.stats().truncated == 0
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@EVERY_STORAGE
 def test_a_large_result_is_previewed_while_it_is_hashed(
     make: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
