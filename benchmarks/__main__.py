@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.environments import prepare
+from benchmarks.measuring import touch_memory
 from benchmarks.processes import Processes
 from benchmarks.ranks import cache_ranks
 from benchmarks.report import put_into, report
@@ -79,11 +80,15 @@ def measure(works: Sequence[str], systems: Sequence[str], *, quick: bool) -> Res
     beside = PAGE.parents[1] / ".nox"
     beside.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=beside, prefix="bench-") as folder, ExitStack() as stack:
+        Path(folder, ".ignore").write_text(
+            "!*\n"
+        )  # ripgrep, which one peer uses, would look at nothing that git ignores
         variables = {"TMPDIR": folder, **cache_ranks(Path(folder) / "ranks")}
         processes = stack.enter_context(Processes(chosen, environments, variables=variables))
         scale = QUICK if quick else FULL
         bench = Bench(processes=processes, environments=environments, folder=Path(folder), scale=scale)
         bench.results.facts.update(facts(processes))
+        touch_memory()
         for work in works:
             started = time.perf_counter()
             WORKS[work](bench)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import mmap
+import os
 import statistics
 import time
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +20,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-__all__ = ("Loop", "Memory", "Spread", "give_back_free_memory", "seconds", "watched_loop", "watched_memory")
+__all__ = ("Loop", "Memory", "Spread", "seconds", "touch_memory", "watched_loop", "watched_memory")
 
 TICK_SECONDS = 0.001
+
+MOST_TOUCHED_BYTES = 1_500_000_000
+"""What all systems use together where a text has 10 MB, and two or three seconds."""
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
@@ -60,26 +65,25 @@ class Memory:
     """The most that was in use, beyond what was in use at first."""
 
 
-def give_back_free_memory() -> None:
-    """Give the system what is free in the allocator: it would hide a peak, and save one system or another the time.
-
-    A copy of 10 MB takes half a millisecond where such a block was left from before, and 2 to 6 where the system must
-    provide it, as it must for the first. Which of the two a call meets depends on what ran before it.
-    """
-    with suppress(AttributeError):  # glibc alone has it
-        ctypes.CDLL(None).malloc_trim(0)
+def touch_memory(*, most: int = MOST_TOUCHED_BYTES) -> None:
+    """Write to much of the free memory once. A virtual machine may get a page when it is first written to, at 15 us."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    free = os.sysconf("SC_AVPHYS_PAGES") * page
+    with mmap.mmap(-1, min(most, free // 2) // page * page) as memory:
+        for start in range(0, len(memory), page):
+            memory[start] = 1
 
 
 @contextmanager
 def watched_memory() -> Iterator[Memory]:
-    """Watch the peak of this process's memory.
+    """Watch the peak of this process's memory. What is free in the allocator is given back first: it would hide a peak.
 
     Raises:
         OSError: this is no Linux, or one that does not let the mark be set back.
 
     """
     memory = Memory()
-    give_back_free_memory()
+    ctypes.CDLL(None).malloc_trim(0)
     _CLEAR.write_text(_CLEAR_PEAK, encoding="ascii")
     before = _kilobytes("VmRSS")
     try:

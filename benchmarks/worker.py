@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import corpus
-from benchmarks.measuring import give_back_free_memory, seconds, watched_loop, watched_memory
+from benchmarks.measuring import seconds, watched_loop, watched_memory
 from benchmarks.systems import system_class
 from benchmarks.systems.system import Missing
 
@@ -183,7 +183,6 @@ class Jobs:
     def _measured(call: Callable[[], object], *, memory: bool) -> float:
         gc.collect()
         if not memory:
-            give_back_free_memory()
             return seconds(call)
         with watched_memory() as watched:
             call()

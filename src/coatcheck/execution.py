@@ -130,10 +130,10 @@ async def _off_loop(effect: Effect) -> object:
 
 
 def beside(work: Callable[[], Result]) -> Future[Result]:
-    """Run ``work``, which must hold no lock, on another core while this thread goes on.
+    """Run ``work``, which must not need the interpreter's lock, on another core while this thread goes on.
 
-    On a thread of its own: the system starts a new one where a core is idle, but wakes that of a pool on the core where
-    it ran before, which may be the one that is busy here. Where each core has a cache of its own, 10 MB took 5 ms more.
+    On a thread of its own, so as many as there are calls at once: the system starts a new one where a core is idle, but
+    wakes that of a pool on the core where it ran before, which may be the one that is busy here.
     """
     future: Future[Result] = Future()
 
