@@ -41,6 +41,7 @@ _ERROR = Keep(reason="error")
 _EXEMPT = Keep(reason="exempt")
 
 _BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
+_BYTES = (bytes, bytearray, memoryview)
 
 
 class Offloader:
@@ -72,7 +73,8 @@ class Offloader:
         Args:
             storage: where content goes; None means a new ``InMemoryStorage``, gone with the process.
             max_result_tokens: the threshold, in tokens; a result above it leaves the conversation, one at it stays.
-            preview_tokens: tokens that stay in view, effectively at most 40% of the threshold that fired; None: 1,000.
+            preview_tokens: tokens that stay in view, effectively at most 40% of the threshold that fired; 0 for no
+                preview; None: 1,000.
             policies: what governs single tools: by exact name, by a tuple of names, or ``"*"`` for all others.
             token_counter: counts and cuts; None means ``TiktokenCounter("o200k_base")``.
             max_retrieval_tokens: tokens of one read-back at most; None means ``max_result_tokens``, at least 256.
@@ -531,7 +533,11 @@ def _checked(blocks: Sequence[Block], tool_name: str) -> tuple[Block, ...]:
     if not isinstance(tool_name, str):
         msg = f"tool_name must be a text, not {tool_name!r}"
         raise InvalidRequest(msg)
-    content = tuple(blocks)
+    try:
+        content = tuple(blocks)
+    except TypeError:
+        msg = f"blocks must be a sequence of content blocks, not {type(blocks).__name__}"
+        raise InvalidRequest(msg) from None
     for block in content:
         if not isinstance(block, _BLOCKS):
             msg = (
@@ -541,7 +547,18 @@ def _checked(blocks: Sequence[Block], tool_name: str) -> tuple[Block, ...]:
         if isinstance(block, TextBlock) and not isinstance(block.text, str):
             msg = f"a TextBlock holds a text, not {type(block.text).__name__}; bytes with a type make a MediaBlock"
             raise InvalidRequest(msg)
+        if isinstance(block, MediaBlock):
+            _check_medium(block)
     return content
+
+
+def _check_medium(block: MediaBlock) -> None:
+    held = (block.data, block.media_type, block.name)
+    for value, kinds in zip(held, (_BYTES, str, str | None), strict=True):
+        if not isinstance(value, kinds):
+            names = ", ".join(type(one).__name__ for one in held)
+            msg = f"a MediaBlock holds bytes, a MIME type and a name or None, not {names}"
+            raise InvalidRequest(msg)
 
 
 def _id(reference: str | Reference) -> str:

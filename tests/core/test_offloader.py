@@ -119,6 +119,18 @@ def test_one_block_instead_of_a_list_is_refused() -> None:
         _offloader().offload(BIG, tool_name="t")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("content", [None, 5])
+def test_what_is_no_sequence_of_blocks_is_refused(content: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r"blocks must be a sequence of content blocks, not (NoneType|int)"):
+        _offloader().offload(content, tool_name="t")
+
+
+@pytest.mark.parametrize("arguments", [("text", "image/png"), (None, "image/png"), (b"x", 5), (b"x", None)])
+def test_a_media_block_of_something_else_is_refused(arguments: tuple[Any, Any]) -> None:
+    with pytest.raises(InvalidRequest, match="a MediaBlock holds bytes, a MIME type and a name or None, not "):
+        _offloader().offload([MediaBlock(*arguments)], tool_name="t")
+
+
 def test_a_text_block_of_bytes_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="MediaBlock"):
         _offloader().offload([TextBlock(b"x")], tool_name="t")  # type: ignore[arg-type]
