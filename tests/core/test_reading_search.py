@@ -433,3 +433,15 @@ def test_what_is_kept_for_showing_matches_is_bounded() -> None:
         next(kept.get(0, 4_096))
     assert first.value.value == b"x" * 4_096
     assert next(kept.get(4_000 * 10_000, 4_000 * 10_000 + 4_096)) == Part(4_000 * 10_000, 4_096)
+
+
+def test_where_less_context_fits_than_was_asked_for_the_match_stands_among_what_fits() -> None:
+    text = "".join(f"line {number} {'of a long log ' * 10}\n" for number in range(500))
+    answer = stored(text).ask(pattern="line 250 ", context_lines=80).text
+    head, fewer, blank, *lines = answer.split("\n")
+
+    assert (head, blank) == ("[1 match for /line 250 /]", "")
+    numbers = [int(line[2:].partition("|")[0]) for line in lines]
+    assert fewer == "[context_lines: at most 40 fit]"
+    assert numbers == list(range(211, 211 + len(numbers)))
+    assert 251 < numbers[-1] <= 291

@@ -6,7 +6,8 @@ starts. Finding is done in ``scan``, rows are made in ``rows``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coatcheck.errors import InvalidRequest
@@ -22,6 +23,8 @@ from coatcheck.reading.source import Answer
 from coatcheck.reading.walk import LARGEST_PART, Walk, fetch, orient
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from coatcheck.reading.index import LineIndex
     from coatcheck.reading.request import Request
     from coatcheck.reading.source import Reading, Source, Steps
@@ -78,9 +81,9 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
         searched = field.lines[1] - field.lines[0] + 1
         text = wording.no_matches(writer.selector(pattern), shown_range, searched, literal=matcher.literal)
         return Answer(text=text, matches=0)
-    rows = RowMaker(found.excerpts, field.start.byte, field.stop, request.context_lines)
+    make_rows = partial(RowMaker, found.excerpts, field.start.byte, field.stop)
     report = _Report(request, writer, matcher, found, shown_range, origin)
-    return (yield from report.answer(rows))
+    return (yield from report.answer(make_rows, request.context_lines))
 
 
 def _field(source: Source, request: Request, index: LineIndex) -> Steps[_Field]:
@@ -172,13 +175,16 @@ class _Report:
     found: _Found
     lines: tuple[int, int] | None
     origin: Place
+    context: int | None = None
+    """How many lines around a match are shown where not as many fit as were asked for."""
 
-    def answer(self, maker: RowMaker) -> Reading:
+    def answer(self, make_rows: Callable[[int], RowMaker], context: int) -> Reading:
+        """Show the matches with so many lines around each, or with half as many where not even the first fits."""
         hits = self.found.hits
         if not hits:
             text = f"{self._head(0, 0)}\n{wording.none_behind(self.origin.character)}"
             return Answer(text=text, matches=self.found.count)
-        budget = self.writer.budget
+        budget, maker = self.writer.budget, make_rows(context)
         rows = yield from maker.rows(hits, lambda row: self.writer.counter.count(row.text) + 1, budget)
         width = len(str(rows[-1].line))
         texts = [row.render(width) for row in rows]
@@ -186,6 +192,8 @@ class _Report:
         shown = _hits_shown(rows, _closed(rows, count))
         if shown:
             return Answer(text=self._compose(rows, count), next_call=self._rest(shown), matches=self.found.count)
+        if context:
+            return (yield from replace(self, context=context // 2).answer(make_rows, context // 2))
         return (yield from self._first_only(maker))
 
     def _first_only(self, maker: RowMaker) -> Reading:
@@ -204,7 +212,8 @@ class _Report:
         return self._frame([row.render(width) for row in rows[:closed]], _hits_shown(rows, closed))
 
     def _frame(self, body: list[str], shown: int) -> str:
-        lines = [self._head(shown, len(self.found.hits)), "", *body]
+        fewer = [] if self.context is None else [wording.less_context(self.context)]
+        lines = [self._head(shown, len(self.found.hits)), *fewer, "", *body]
         rest = self._rest(shown)
         if rest is not None:
             lines += [wording.SEARCH_TRUNCATED, self.writer.more(rest)]

@@ -160,6 +160,11 @@ def matches_from(count: str, pattern: str, lines: tuple[int, int] | None, charac
     return f"[{_matches(count)} for /{pattern}/{where}; shown from character {character:,} on]"
 
 
+def less_context(lines: int) -> str:
+    """Say that not all lines around a match fit that were asked for."""
+    return f"[context_lines: at most {lines} fit]"
+
+
 def none_behind(offset: int) -> str:
     """Say that all matches lie before the offset."""
     return f"[No match at or after offset {offset:,}: call without offset to see them]"
