@@ -88,7 +88,7 @@ def measure(works: Sequence[str], systems: Sequence[str], *, quick: bool) -> Res
         scale = QUICK if quick else FULL
         bench = Bench(processes=processes, environments=environments, folder=Path(folder), scale=scale)
         bench.results.facts.update(facts(processes))
-        touch_memory()
+        touch_memory(scale.touched_bytes)
         for work in works:
             started = time.perf_counter()
             WORKS[work](bench)

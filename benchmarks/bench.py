@@ -46,6 +46,9 @@ class Scale:
     sizes_read: Sequence[int]
     """Of the texts that are read back."""
 
+    touched_bytes: int
+    """Of memory, before anything is measured: about what all systems use together, with texts of the largest size."""
+
     stores: int
     """Entries in one storage."""
 
@@ -66,6 +69,7 @@ FULL = Scale(
     sizes=(100 * KILOBYTE, MEGABYTE, 10 * MEGABYTE, 100 * MEGABYTE),
     kinds=tuple(corpus.KINDS),
     sizes_read=(10 * MEGABYTE, 100 * MEGABYTE),
+    touched_bytes=6_000 * MEGABYTE,
     stores=100_000,
     store_samples=1_000,
     store_seconds=8.0,
@@ -81,6 +85,7 @@ QUICK = Scale(
     sizes=(100 * KILOBYTE, 10 * MEGABYTE),
     kinds=("log text", "Chinese text"),
     sizes_read=(100 * MEGABYTE,),
+    touched_bytes=1_000 * MEGABYTE,
     stores=3_000,
     store_samples=200,
     store_seconds=2.0,

@@ -24,9 +24,6 @@ __all__ = ("Loop", "Memory", "Spread", "seconds", "touch_memory", "watched_loop"
 
 TICK_SECONDS = 0.001
 
-MOST_TOUCHED_BYTES = 1_500_000_000
-"""What all systems use together where a text has 10 MB, and two or three seconds."""
-
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 _CLEAR_PEAK = "5"
@@ -65,8 +62,8 @@ class Memory:
     """The most that was in use, beyond what was in use at first."""
 
 
-def touch_memory(*, most: int = MOST_TOUCHED_BYTES) -> None:
-    """Write to much of the free memory once. A virtual machine may get a page when it is first written to, at 15 us."""
+def touch_memory(most: int) -> None:
+    """Write to so many bytes of free memory once. A virtual machine may get a page when it is first written to."""
     page = os.sysconf("SC_PAGE_SIZE")
     free = os.sysconf("SC_AVPHYS_PAGES") * page
     with mmap.mmap(-1, min(most, free // 2) // page * page) as memory:

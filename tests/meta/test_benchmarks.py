@@ -35,6 +35,7 @@ TINY = Scale(
     sizes=(100_000, 200_000),
     kinds=tuple(corpus.KINDS),
     sizes_read=(2_000_000,),
+    touched_bytes=4_096,
     stores=300,
     store_samples=100,
     store_seconds=5.0,
