@@ -136,6 +136,15 @@ def test_a_larger_budget_is_filled_with_records(budget: int) -> None:
     assert budget * 0.9 < TIKTOKEN.count(preview(_content(text), TIKTOKEN, budget=budget)) <= budget
 
 
+def test_a_budget_for_more_than_half_of_the_text_reads_no_record_twice() -> None:
+    text = json.dumps([{"id": number, "note": "x" * 200} for number in range(6_000)])
+    shown = preview(_content(text), ByteCounter(), budget=len(text) * 3 // 64)
+    said = re.search(r"list of about [\d,]+ objects, estimated from ([\d,]+) at its ends", shown)
+
+    assert said is not None
+    assert int(said[1].replace(",", "")) <= 6_000
+
+
 def test_a_list_behind_a_smaller_one_is_shown_too() -> None:
     facets = [{"name": f"facet {number}", "count": number} for number in range(240)]
     text = json.dumps({"facets": facets, "total": 30_000, "orders": RECORDS})

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 __all__ = ("preview_json_ends",)
 
 _LEAST_WINDOW = 16 * 1024
-_CHARACTERS_OF_A_TOKEN = 16
-"""Characters that are read at each end for each token of the preview, of which a table shows a quarter at most."""
+"""Characters that are read at each end at least."""
+
+_READ_FOR_A_TOKEN = 16
+"""Characters that are read there for each token of the preview, of which a table shows a quarter at most."""
 
 _MOST_TRIES = 8
 _LEAST_RECORDS = 2
@@ -76,7 +78,7 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
     """Return records of both ends within ``budget`` tokens, or None if the text is not such JSON or too little fits."""
     text = content.text
     try:
-        ends = _read(text, max(_LEAST_WINDOW, budget * _CHARACTERS_OF_A_TOKEN))
+        ends = _read(text, min(max(_LEAST_WINDOW, budget * _READ_FOR_A_TOKEN), len(text) // 2))
     except _NotRead:
         return None
     is_one_list = _is_one_list(text, ends)
