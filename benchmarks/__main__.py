@@ -80,9 +80,8 @@ def measure(works: Sequence[str], systems: Sequence[str], *, quick: bool) -> Res
     beside = PAGE.parents[1] / ".nox"
     beside.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=beside, prefix="bench-") as folder, ExitStack() as stack:
-        Path(folder, ".ignore").write_text(
-            "!*\n"
-        )  # ripgrep, which one peer uses, would look at nothing that git ignores
+        # ripgrep, which one peer searches with, would look at nothing that git ignores.
+        Path(folder, ".ignore").write_text("!*\n", encoding="ascii")
         variables = {"TMPDIR": folder, **cache_ranks(Path(folder) / "ranks")}
         processes = stack.enter_context(Processes(chosen, environments, variables=variables))
         scale = QUICK if quick else FULL

@@ -120,8 +120,8 @@ class Contents:
             content_type: its MIME type.
             scope: who may read it.
             tool_name: for the reference.
-            describe: gives the lines of a text; called while a large content is being hashed, and before the storage
-                is: what it raises is no failure of the storage.
+            describe: gives the lines of a text; called once, while a large content is being hashed and before the
+                storage is called: what it raises is no failure of the storage.
 
         """
         digest = _Digest(content_type, data)

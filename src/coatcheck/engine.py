@@ -71,27 +71,24 @@ but is longer was written by a tool, and leaves."""
 
 
 class _Departing:
-    """A text that leaves: its bytes at once, and what takes time once it is asked for, best while they are hashed."""
+    """A text that leaves: its bytes at once, and what takes time once it is described, best while they are hashed."""
+
+    content: Previewed | None = None
+    """The text as previews see it."""
+
+    prepared: tuple[int, str] | None = None
+    """What the placeholder may take over."""
 
     def __init__(self, text: str, content_type: str, prepare: Callable[[Previewed], tuple[int, str] | None]) -> None:
         self.data, self._starts = encode_bytes(text)
         self._text, self._content_type, self._prepare = text, content_type, prepare
-        self._ready: tuple[Encoded, Previewed, tuple[int, str] | None] | None = None
-
-    def ready(self) -> tuple[Encoded, Previewed, tuple[int, str] | None]:
-        """Return where the lines lie, the text as previews see it, and what the placeholder may take over; made once.
-
-        No cached_property: up to Python 3.11 its lock lets no two results be prepared at once.
-        """
-        if self._ready is None:
-            lines = index_text(self._text, self.data, self._starts)
-            content = Previewed(text=self._text, content_type=self._content_type, lines=lines.lines)
-            self._ready = lines, content, self._prepare(content)
-        return self._ready
 
     def describe(self) -> Encoded:
         """Return where the lines lie, and prepare the rest."""
-        return self.ready()[0]
+        lines = index_text(self._text, self.data, self._starts)
+        self.content = Previewed(text=self._text, content_type=self._content_type, lines=lines.lines)
+        self.prepared = self._prepare(self.content)
+        return lines
 
 
 class Engine:
@@ -296,8 +293,7 @@ class Engine:
                 content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
                 leaving = _Departing(text, content_type, prepare)
                 saved = yield from save(leaving.data, content_type, describe=leaving.describe)
-                _, content, prepared = leaving.ready()
-                item = replace(item, content=content, prepared=prepared)
+                item = replace(item, content=leaving.content, prepared=leaving.prepared)
             case MediaBlock():
                 if not block.data:
                     return item

@@ -135,19 +135,12 @@ def beside(work: Callable[[], Result]) -> Future[Result]:
     On a thread of its own, so as many as there are calls at once: the system starts a new one where a core is idle, but
     wakes that of a pool on the core where it ran before, which may be the one that is busy here.
     """
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the result
-            future.set_exception(error)
-
     try:
-        threading.Thread(target=run, name="coatcheck-hash").start()
+        return UnawaitedThreads(1, name="coatcheck-hash").submit(work)
     except RuntimeError:  # the interpreter shuts down and starts no more threads, or the system has none left
-        run()
-    return future
+        done: Future[Result] = Future()
+        done.set_result(work())
+        return done
 
 
 def _advance(steps: Steps[Result], answer: object) -> Effect | _Done[Result]:

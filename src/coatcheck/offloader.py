@@ -553,12 +553,11 @@ def _checked(blocks: Sequence[Block], tool_name: str) -> tuple[Block, ...]:
 
 
 def _check_medium(block: MediaBlock) -> None:
-    held = (block.data, block.media_type, block.name)
-    for value, kinds in zip(held, (_BYTES, str, str | None), strict=True):
-        if not isinstance(value, kinds):
-            names = ", ".join(type(one).__name__ for one in held)
-            msg = f"a MediaBlock holds bytes, a MIME type and a name or None, not {names}"
-            raise InvalidRequest(msg)
+    data, media_type, name = block.data, block.media_type, block.name
+    if not (isinstance(data, _BYTES) and isinstance(media_type, str) and isinstance(name, str | None)):
+        held = ", ".join(type(one).__name__ for one in (data, media_type, name))
+        msg = f"a MediaBlock holds bytes, a MIME type and a name or None, not {held}"
+        raise InvalidRequest(msg)
 
 
 def _id(reference: str | Reference) -> str:

@@ -82,8 +82,8 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
         text = wording.no_matches(writer.selector(pattern), shown_range, searched, literal=matcher.literal)
         return Answer(text=text, matches=0)
     make_rows = partial(RowMaker, found.excerpts, field.start.byte, field.stop)
-    report = _Report(request, writer, matcher, found, shown_range, origin)
-    return (yield from report.answer(make_rows, request.context_lines))
+    report = _Report(request, writer, matcher, found, shown_range, origin, request.context_lines)
+    return (yield from report.answer(make_rows))
 
 
 def _field(source: Source, request: Request, index: LineIndex) -> Steps[_Field]:
@@ -175,16 +175,16 @@ class _Report:
     found: _Found
     lines: tuple[int, int] | None
     origin: Place
-    context: int | None = None
-    """How many lines around a match are shown where not as many fit as were asked for."""
+    context: int
+    """How many lines around a match are shown: fewer than were asked for where those do not fit."""
 
-    def answer(self, make_rows: Callable[[int], RowMaker], context: int) -> Reading:
-        """Show the matches with so many lines around each, or with half as many where not even the first fits."""
+    def answer(self, make_rows: Callable[[int], RowMaker]) -> Reading:
+        """Show the matches with their context, or with half as much where not even the first fits."""
         hits = self.found.hits
         if not hits:
             text = f"{self._head(0, 0)}\n{wording.none_behind(self.origin.character)}"
             return Answer(text=text, matches=self.found.count)
-        budget, maker = self.writer.budget, make_rows(context)
+        budget, maker = self.writer.budget, make_rows(self.context)
         rows = yield from maker.rows(hits, lambda row: self.writer.counter.count(row.text) + 1, budget)
         width = len(str(rows[-1].line))
         texts = [row.render(width) for row in rows]
@@ -192,8 +192,8 @@ class _Report:
         shown = _hits_shown(rows, _closed(rows, count))
         if shown:
             return Answer(text=self._compose(rows, count), next_call=self._rest(shown), matches=self.found.count)
-        if context:
-            return (yield from replace(self, context=context // 2).answer(make_rows, context // 2))
+        if self.context:
+            return (yield from replace(self, context=self.context // 2).answer(make_rows))
         return (yield from self._first_only(maker))
 
     def _first_only(self, maker: RowMaker) -> Reading:
@@ -212,7 +212,7 @@ class _Report:
         return self._frame([row.render(width) for row in rows[:closed]], _hits_shown(rows, closed))
 
     def _frame(self, body: list[str], shown: int) -> str:
-        fewer = [] if self.context is None else [wording.less_context(self.context)]
+        fewer = [wording.less_context(self.context)] if self.context < self.request.context_lines else []
         lines = [self._head(shown, len(self.found.hits)), *fewer, "", *body]
         rest = self._rest(shown)
         if rest is not None:
