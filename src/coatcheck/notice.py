@@ -56,8 +56,8 @@ RETRIEVAL_ARGUMENTS = {
     # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
     "line_range": {"type": "string", "description": "Such as 10-20"},
     "context_lines": {"type": "integer"},
-    "query": {"type": "string", "description": "JMESPath for JSON, such as items[?price > `9`].name"},
-    "offset": {"type": "integer", "description": "Character to start at; negative counts from the end"},
+    "query": {"type": "string", "description": "JMESPath on JSON, such as items[?price > `9`].name"},
+    "offset": {"type": "integer", "description": "First character; negative counts from the end"},
 }
 """JSON schema of each argument of the tool, described where the name does not say it."""
 
