@@ -17,6 +17,7 @@ from coatcheck import (
     MediaBlock,
     Offloaded,
     Offloader,
+    Stored,
     TextBlock,
     TiktokenCounter,
 )
@@ -103,7 +104,26 @@ def test_the_first_reference_ends_in_the_first_200_characters(name: str, copies:
     assert text.index(references[0]) + len(references[0]) < FIRST_CHARACTERS
 
 
-def test_the_path_of_a_file_stands_behind_the_reference(tmp_path: Path) -> None:
+class LongPaths:
+    """A storage that chooses its references itself, of 110 characters each."""
+
+    def save_named(self, name: str, content: bytes, *, content_type: str) -> str:
+        del content, content_type
+        return name.rjust(110, "/")
+
+    def load(self, key: str) -> Stored | None:
+        del key
+        return None
+
+
+def test_a_reference_of_110_characters_that_a_storage_chose_ends_there_too() -> None:
+    text, (reference, *_) = placeholder_of(Offloader(LongPaths()), *SEVERAL, tool_name="n" * 128)
+
+    assert len(reference) == 110
+    assert text.index(reference) + len(reference) < FIRST_CHARACTERS
+
+
+def test_the_path_of_a_file_comes_after_the_reference(tmp_path: Path) -> None:
     folder = tmp_path / ("f" * 100)
     text, references = placeholder_of(Offloader(FileStorage(folder), show_path=True), BIG, tool_name="n" * 128)
 
