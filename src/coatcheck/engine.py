@@ -221,7 +221,6 @@ class Engine:
             decision,
             counter=self._counter,
             tokens=measure.estimate(exact_up_to=decision.exact_up_to),
-            tool_name=call.result.tool_name,
             retrieval_tool=call.retrieval_tool,
         )
         placeholder = build(index=None) if len(references) <= MOST_LISTED else None

@@ -1,8 +1,12 @@
 """Every word that the model reads in place of an offloaded result.
 
 These words are an interface: agents act on them, and hosts parse the marked parts (``[Offloaded: …]``, ``[Stored
-references:]``, ``| ref: R]``). The references stand before the preview, so that content cannot fake them first. Nothing
-here cuts or counts; ``placeholder`` puts the words together. What a read-back says stands in ``reading.wording``.
+references:]``, ``| ref: R]``). The references come right after the first line: before the preview, so that content
+cannot fake them first, and so early that what cuts a message to its first 200 characters leaves the first one whole.
+
+Every request pays for the tool's definition, so it says only what a model needs to write a call. How to go on is said
+where something left, in the notice, and by the answers and errors of the tool. Nothing here cuts or counts;
+``placeholder`` puts the words together. The words of a read-back are in ``reading.wording``.
 """
 
 from __future__ import annotations
@@ -20,15 +24,16 @@ __all__ = (
     "DEFAULT_CONTEXT_LINES",
     "RETRIEVAL_ARGUMENTS",
     "RETRIEVAL_DESCRIPTION",
-    "RETRIEVAL_LINES",
     "RETRIEVAL_TOOL",
     "UNREADABLE",
     "block_heading",
     "index_entry",
     "index_line",
     "is_placeholder",
+    "malformed_reference",
     "media_placeholder",
     "miss",
+    "missing_reference",
     "notice",
     "reference_line",
     "too_slow",
@@ -39,29 +44,22 @@ __all__ = (
 RETRIEVAL_TOOL = "retrieve_offloaded_content"
 """The name of the one tool that reads back, the same in every framework."""
 
-RETRIEVAL_DESCRIPTION = (
-    "Read back a tool result that was offloaded from the conversation. Give the reference from the placeholder and how"
-    " to read: pattern (regular expression, with context_lines around each match), line_range, query (JMESPath, for"
-    " JSON), or offset (a character position, negative from the end). Every answer is bounded and ends with the call"
-    " that reads on."
-)
+RETRIEVAL_DESCRIPTION = "Read or search an offloaded tool result by its reference."
 """What the model is told about the tool."""
 
 DEFAULT_CONTEXT_LINES = 5
 """As in the Strands tool that models know."""
 
 RETRIEVAL_ARGUMENTS = {
-    "reference": "The reference, exactly as the placeholder shows it.",
-    "pattern": "Regular expression (RE2) to search line by line.",
-    "line_range": 'First and last line to read or search, such as {"start": 10, "end": 20}.',
-    "context_lines": f"Lines shown before and after each match; {DEFAULT_CONTEXT_LINES} unless given.",
-    "query": "JMESPath expression on JSON or JSON Lines, such as items[?price > `9`].name",
-    "offset": "Character to start at; with a query, in its result; with a pattern, where to go on.",
+    "reference": {"type": "string"},
+    "pattern": {"type": "string", "description": "RE2 regular expression"},
+    # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
+    "line_range": {"type": "string", "description": "Such as 10-20"},
+    "context_lines": {"type": "integer"},
+    "query": {"type": "string", "description": "JMESPath on JSON, such as items[?price > `9`].name"},
+    "offset": {"type": "integer", "description": "First character; negative counts from the end"},
 }
-"""One line for each argument of the tool."""
-
-RETRIEVAL_LINES = {"start": "First line, counted from 1.", "end": "Last line, included."}
-"""One line for each end of a line range."""
+"""JSON schema of each argument of the tool, described where the name does not say it."""
 
 UNREADABLE = (
     "The stored content cannot be read now: the storage failed. Try this call once more; if it fails again, call again"
@@ -69,6 +67,7 @@ UNREADABLE = (
 )
 """What the model is told when a storage fails."""
 
+_WHICH_REFERENCE = "copy it from the placeholder, the first word of a line under [Stored references:]"
 _OPENING = "Tool result offloaded. [Offloaded: "
 _LONGEST_NAME = 64
 _LONGEST_ARGUMENT = 40
@@ -78,19 +77,15 @@ _LONGEST_PATH = 256
 
 
 def notice(
-    references: Sequence[str],
-    *,
-    tool_name: str,
-    blocks: int,
-    tokens: Estimate,
-    retrieval_tool: str | None,
-    searchable: bool,
+    references: Sequence[str], *, blocks: int, tokens: Estimate, retrieval_tool: str | None, searchable: bool
 ) -> str:
-    """Return the text that opens a placeholder: what happened, what not to do, how to read on, and the references.
+    """Return the text that opens a placeholder: what left, the references, what not to do, and how to read on.
+
+    It does not name the tool that was called. A name may have 128 characters, and the model reads this as the result
+    of that very call.
 
     Args:
         references: the lines that ``reference_line`` made.
-        tool_name: shown so that the model knows which call not to repeat.
         blocks: how many content blocks left.
         tokens: what they would have cost.
         retrieval_tool: the name under which the agent has the retrieval tool, or None if it has none.
@@ -98,17 +93,14 @@ def notice(
 
     """
     opening = f"{_OPENING}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
-    warning = (
-        f"INCOMPLETE: only a preview is shown here. Do not guess the rest, and do not call {_one_line(tool_name)} again"
-        " for it: the whole result is stored."
-    )
+    warning = "INCOMPLETE: do not guess the rest or repeat this call for it."
     if retrieval_tool is None:
-        way = "To read more: use your available tools with a reference below."
+        way = "To read more: use your available tools with a reference above."
     elif searchable:
         way = f"To read more: {retrieval_tool}(reference, pattern | line_range | query | offset)"
     else:
         way = f"To read it: {retrieval_tool}(reference)"
-    return "\n".join((opening, warning, way, "[Stored references:]", *references))
+    return "\n".join((opening, "[Stored references:]", *references, warning, way))
 
 
 def reference_line(reference: Reference, *, path: str | None = None) -> str:
@@ -169,6 +161,16 @@ def miss(reference: str, *, expired: bool) -> str:
         f"reference not found: {_one_line(reference)}. This conversation has no such content. Do not retry this"
         " reference: check it against the placeholder, or call again the tool whose result it replaced."
     )
+
+
+def missing_reference() -> str:
+    """Return what a model is told that gave no reference."""
+    return f"reference is missing: {_WHICH_REFERENCE}"
+
+
+def malformed_reference(given: str) -> str:
+    """Return what a model is told whose reference cannot be one; ``given`` describes it."""
+    return f"reference must be one reference as a string, not {given}: {_WHICH_REFERENCE}"
 
 
 def too_slow(seconds: float) -> str:

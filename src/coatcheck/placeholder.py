@@ -69,7 +69,6 @@ def build_placeholder(
     *,
     counter: TokenCounter,
     tokens: Estimate,
-    tool_name: str,
     retrieval_tool: str | None,
     index: Reference | None,
 ) -> Placeholder | None:
@@ -80,7 +79,6 @@ def build_placeholder(
         leave: the decision, with the budget of the previews and the limit of the whole.
         counter: measures both.
         tokens: what the result would have cost.
-        tool_name: for the notice.
         retrieval_tool: the name under which the agent has the retrieval tool, or None.
         index: the stored list of all references, where there are more than ``MOST_LISTED``.
 
@@ -95,7 +93,6 @@ def build_placeholder(
             return None
         head = notice(
             lines,
-            tool_name=tool_name,
             blocks=len(stored),
             tokens=tokens,
             retrieval_tool=retrieval_tool,

@@ -44,8 +44,8 @@ CHARACTERS_PER_TOKEN = 4
 EXACT_UP_TO = 4
 """Times the threshold: how far ``~T tokens`` is counted rather than extrapolated."""
 
-NOTICE_TOKENS = 200
-"""What a placeholder of one block takes beside its preview, rounded up: the notice has at most 120."""
+NOTICE_TOKENS = 160
+"""What a placeholder of one block takes beside its preview, rounded up: 95, with an odd tool name 120, and a path."""
 
 REFERENCE_TOKENS = 60
 """What each further block takes: the line of its reference, and the heading or the mark, rounded up."""

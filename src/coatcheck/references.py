@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.blocks import to_valid_unicode
 from coatcheck.errors import InvalidRequest, ReferenceNotFound, StorageError
-from coatcheck.notice import miss
+from coatcheck.notice import malformed_reference, miss, missing_reference
 
 if TYPE_CHECKING:
     import hashlib
@@ -217,13 +217,12 @@ def find_storage_references(text: str, scope: str) -> Iterator[re.Match[str]]:
 
 
 def _required(reference: object, *, longest: int) -> str:
-    if not isinstance(reference, str) or not reference.strip():
-        shown = repr(reference) if isinstance(reference, str) else type(reference).__name__
-        msg = f"reference must be a non-empty text as shown in the placeholder, not {shown}"
-        raise InvalidRequest(msg)
+    if reference is None or (isinstance(reference, str) and not reference.strip()):
+        raise InvalidRequest(missing_reference())
+    if not isinstance(reference, str):
+        raise InvalidRequest(malformed_reference(type(reference).__name__))
     if len(reference) > longest:
-        msg = f"reference has {len(reference):,} characters, more than {longest:,}: pass one reference only"
-        raise InvalidRequest(msg)
+        raise InvalidRequest(malformed_reference(f"{len(reference):,} characters"))
     return reference
 
 

@@ -11,23 +11,14 @@ from typing import Any
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
 from coatcheck.events import log_failure, logger
-from coatcheck.notice import RETRIEVAL_ARGUMENTS, RETRIEVAL_LINES, unknown_arguments
+from coatcheck.notice import RETRIEVAL_ARGUMENTS, unknown_arguments
 
 __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
 
 
 def retrieval_schema() -> dict[str, Any]:
     """Return the JSON schema of the tool's arguments, a new one for each caller: frameworks change what they get."""
-    lines = {name: {"type": "integer", "description": description} for name, description in RETRIEVAL_LINES.items()}
-    shapes: dict[str, dict[str, Any]] = {
-        "reference": {"type": "string"},
-        "pattern": {"type": "string"},
-        "line_range": {"type": "object", "properties": lines},
-        "context_lines": {"type": "integer"},
-        "query": {"type": "string"},
-        "offset": {"type": "integer"},
-    }
-    properties = {name: {**shape, "description": RETRIEVAL_ARGUMENTS[name]} for name, shape in shapes.items()}
+    properties = {name: dict(shape) for name, shape in RETRIEVAL_ARGUMENTS.items()}
     return {"type": "object", "properties": properties, "required": ["reference"]}
 
 

@@ -9,6 +9,7 @@ from haystack.tracing.tracer import tracer
 from haystack_integrations.tracing.opentelemetry import OpenTelemetryTracer
 
 from coatcheck.testing import AdapterContract
+from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.haystack_harness import HaystackHarness
 from tests.contract.inexpressible import HAYSTACK
 from tests.contract.telemetry import parents
@@ -37,3 +38,7 @@ async def test_our_spans_are_children_of_those_that_haystack_makes(
         "offload search": "haystack.agent.hook",
         "retrieve offloaded content": "haystack.agent.step.tool",
     }
+
+
+def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
+    assert tokens_on_the_wire(HaystackHarness) <= MOST_TOKENS

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck.testing import SCENARIOS, AdapterContract
+from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.inexpressible import LANGCHAIN, LANGCHAIN_BY_CALL
 from tests.contract.langgraph_harness import (
     CreateAgentHarness,
@@ -71,3 +72,8 @@ async def test_our_spans_are_children_of_the_hosts(
         "offload search": HOST,
         "retrieve offloaded content": HOST,
     }
+
+
+@pytest.mark.parametrize("kind", [CreateAgentHarness, ToolNodeHarness, WrappedNodeHarness])
+def test_the_definition_of_the_tool_costs_at_most_150_tokens(kind: type[LangChainHarness]) -> None:
+    assert tokens_on_the_wire(kind) <= MOST_TOKENS

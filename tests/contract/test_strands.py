@@ -9,6 +9,7 @@ import strands.telemetry.tracer
 from opentelemetry import trace
 
 from coatcheck.testing import AdapterContract
+from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.inexpressible import STRANDS
 from tests.contract.strands_harness import StrandsHarness
 from tests.contract.telemetry import parents
@@ -41,3 +42,7 @@ async def test_our_spans_are_children_of_those_that_strands_makes(
     # 1.54 calls its hooks before it ends the span of the tool, 1.62 after that.
     assert found["offload search"] in {"execute_tool search", "execute_event_loop_cycle"}
     assert len(found) == 2
+
+
+def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
+    assert tokens_on_the_wire(StrandsHarness) <= MOST_TOKENS

@@ -117,10 +117,8 @@ def test_lines_over_budget_stop_at_a_whole_line() -> None:
     assert rows[0] == f"[Lines 1-{last} of 1000]"
     assert rows[-1] == f"  {last}| line {last} {'x' * 40}"
     assert truncated == "[output truncated, narrow your range]"
-    assert more == (
-        f'[More: retrieve_offloaded_content(reference="{REFERENCE}", line_range={{"start": {last + 1}, "end": 1000}})]'
-    )
-    assert answer.next_call == {"line_range": {"start": last + 1, "end": 1000}}
+    assert more == (f'[More: retrieve_offloaded_content(reference="{REFERENCE}", line_range="{last + 1}-1000")]')
+    assert answer.next_call == {"line_range": f"{last + 1}-1000"}
     assert 370 < ByteCounter().count(answer.text) <= 400
 
 
@@ -128,7 +126,7 @@ def test_a_line_that_does_not_fit_is_read_on_by_character() -> None:
     text = "first\n" + "0123456789" * 1_000 + "\nlast\n"
     whole = stored(text).ask(line_range="1-3", budget=300)
     assert whole.text.startswith("[Lines 1-1 of 3]\n\n  1| first\n[output truncated")
-    assert whole.next_call == {"line_range": {"start": 2, "end": 3}}
+    assert whole.next_call == {"line_range": "2-3"}
 
     part = stored(text).follow(whole.next_call, budget=300)
     assert part.next_call is not None

@@ -54,7 +54,7 @@ def test_a_line_range_has_many_shapes(given: object, meant: tuple[int, int] | No
     "given", ["ten", "-20", "1-2-3", "5.0", 5.5, {"from": 1, "to": 2}, [1], [1, 2, 3], b"12", "{broken", "\u0665"]
 )
 def test_a_line_range_of_no_shape_is_refused_with_those_that_are(given: object) -> None:
-    with pytest.raises(InvalidRequest, match=r'line_range must look like \{"start": 10, "end": 20\}'):
+    with pytest.raises(InvalidRequest, match='line_range must look like "10-20", "10-" or "10", not '):
         parse_request(line_range=given)
 
 
@@ -77,11 +77,11 @@ def test_a_line_range_of_no_shape_is_refused_with_those_that_are(given: object) 
         ({"offset": float("inf")}, "offset must be a whole number, not inf"),
         ({"offset": 10**5_000}, "offset must be a whole number, not a number of more than 15 digits"),
         ({"offset": "9" * 5_000}, "offset must be a whole number, not '9999"),
-        ({"pattern": [5]}, "pattern must be a text, not list"),
-        ({"pattern": ["a"]}, "pattern must be a text, not list"),
+        ({"pattern": [5]}, "pattern must be a string, not list"),
+        ({"pattern": ["a"]}, "pattern must be a string, not list"),
         ({"pattern": "x" * 1_001}, "pattern has 1,001 characters; at most 1,000 are accepted"),
         ({"query": "x" * 1_001}, "query has 1,001 characters; at most 1,000 are accepted"),
-        ({"query": {"a": 1}}, "query must be a text, not dict"),
+        ({"query": {"a": 1}}, "query must be a string, not dict"),
         ({"query": "a", "pattern": "b"}, "query cannot be combined with pattern or line_range"),
         ({"query": "a", "line_range": "1-2"}, "query cannot be combined with pattern or line_range"),
         ({"offset": 5, "line_range": "1-2"}, "offset counts characters and line_range counts lines"),

@@ -303,6 +303,5 @@ def _command(name: str, reference: str, options: Mapping[str, object], *, storag
         given["--scope"] = scope
     words = ["coatcheck", name, reference]
     for option, value in given.items():
-        text = f"{value['start']}:{value['end']}" if isinstance(value, dict) else value
-        words.append(f"{option}={text}")  # in one word, since a value may begin with a dash
+        words.append(f"{option}={value}")  # in one word, since a value may begin with a dash
     return shlex.join(words)

@@ -51,10 +51,10 @@ _SCOPE = "replay"
 
 
 def definition_tokens(counter: TokenCounter) -> int:
-    """Return the tokens of the retrieval tool's definition as compact JSON, which is what clients send."""
+    """Return the tokens of the retrieval tool's definition as OpenAI's clients send it: in compact JSON."""
     schema = retrieval_schema()
-    definition: JsonValue = {"name": RETRIEVAL_TOOL, "description": RETRIEVAL_DESCRIPTION, "parameters": schema}
-    return counter.count(json_text(definition))
+    function: JsonValue = {"name": RETRIEVAL_TOOL, "description": RETRIEVAL_DESCRIPTION, "parameters": schema}
+    return counter.count(json_text({"type": "function", "function": function}))
 
 
 def conversation_report(

@@ -62,7 +62,7 @@ def _whole_lines(lines: list[str], bounds: tuple[int, int], index: LineIndex, wr
         return [wording.numbered(first + n, line, width=width) for n, line in enumerate(lines[:count])]
 
     def rest(count: int) -> dict[str, object]:
-        return {"line_range": {"start": first + count, "end": last}}
+        return {"line_range": f"{first + count}-{last}"}
 
     def compose(count: int) -> str:
         head = [wording.lines_header(first, first + count - 1, index.lines), "", *rows(count)]

@@ -26,8 +26,8 @@ MAX_SELECTOR_CHARACTERS = 1_000
 LAST_LINE = 10**15
 """Stands for "to the end" in a line range. Larger than any number that is accepted."""
 
-RANGE_FORMS = '{"start": 10, "end": 20}, [10, 20], "10-20" or "10"'
-"""The line ranges that are named where another is refused."""
+RANGE_FORMS = '"10-20", "10-" or "10"'
+"""The line ranges that are named where another is refused: those of the schema, not all that are accepted."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 _RANGE = re.compile(r"([0-9]{1,15})(?:\s*([-:])\s*([0-9]{1,15})?)?|:\s*([0-9]{1,15})")
@@ -95,7 +95,7 @@ def _selector(name: str, value: object) -> str | None:
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LAST_LINE:
         value = str(value)  # a model that searches for 404 may leave the quotes out
     if not isinstance(value, str):
-        msg = f"{name} must be a text, not {_shown(value)}"
+        msg = f"{name} must be a string, not {_shown(value)}"
         raise InvalidRequest(msg)
     if len(value) > MAX_SELECTOR_CHARACTERS:
         msg = f"{name} has {len(value):,} characters; at most {MAX_SELECTOR_CHARACTERS:,} are accepted"

@@ -239,7 +239,7 @@ class _Report:
         if request.context_lines != DEFAULT_CONTEXT_LINES:
             arguments["context_lines"] = request.context_lines
         if self.lines is not None:
-            arguments["line_range"] = {"start": self.lines[0], "end": self.lines[1]}
+            arguments["line_range"] = f"{self.lines[0]}-{self.lines[1]}"
         return {**arguments, "offset": character}
 
 

@@ -88,7 +88,8 @@ class NamesReferences(Protocol):
     """Chooses its references itself, as the frameworks' own storages do: ``load`` takes what ``save_named`` returned.
 
     The model is shown that reference as it is. Without keys there are no metadata, parts or line indexes, so reading a
-    part loads the whole.
+    part loads the whole. Up to 110 characters of it lie within the first 200 of a placeholder, which frameworks leave
+    of an old result; a longer one may be cut there, and then it is lost to the model.
     """
 
     def save_named(self, name: str, content: bytes, *, content_type: str) -> MaybeAwaitable[str]:

@@ -107,7 +107,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
                 Call(returns=(TextBlock(numbered_lines(302)),)),
             ),
         ),
-        sees=("line 300 of 300", "line 301 of 301", "line 302 of 302", "small", "do not call search again"),
+        sees=("line 300 of 300", "line 301 of 301", "line 302 of 302", "small", "repeat this call"),
         holds=tuple(stored(numbered_lines(count)) for count in (300, 301, 302)),
     ),
     Scenario(
@@ -121,7 +121,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
             ),
         ),
         knobs={"max_step_tokens": 1_500},
-        sees=("line 30 of 56", "line 30 of 57", "do not call search again"),
+        sees=("line 30 of 56", "line 30 of 57", "repeat this call"),
         hides=("line 30 of 60",),
         holds=(stored(numbered_lines(60)),),
     ),

@@ -47,8 +47,16 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
         promise="The defaults, with the bundled vocabulary, offload a usual large result and show head and tail.",
         steps=((Call(returns=(TextBlock(numbered_lines(2_000)),)),),),
         knobs={"token_counter": TiktokenCounter(), "max_result_tokens": 2_500, "preview_tokens": None},
-        sees=("line 1 of 2,000", "line 2,000 of 2,000", "do not call fetch again"),
+        sees=("line 1 of 2,000", "line 2,000 of 2,000", "repeat this call"),
         hides=("line 1,000 of 2,000",),
+    ),
+    Scenario(
+        name="tool name of 64 characters",
+        promise="A name as long as providers take leaves the first reference in the first 200 characters.",
+        steps=((Call(returns=(BIG,), tool="search_" + "n" * 57),),),
+        sees=("search_nnnn",),
+        hides=(MIDDLE,),
+        holds=(stored(BIG.text),),
     ),
     # Sizes and shapes of text.
     Scenario(

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ("Trial",)
 
 OTHER_SCOPE = "conversation-2"
+SURVIVING = 200
+"""Characters that Strands' default conversation manager keeps of a result's beginning when the window overflows."""
 _BECOMES: dict[type, Becomes] = {Kept: "kept", Offloaded: "offloaded", Truncated: "truncated"}
 
 
@@ -131,6 +133,8 @@ class Trial:
                 )
             else:
                 check_equal(received.text, _text(outcome), f"result {number} is not what the core makes of it")
+            if call.becomes == "offloaded":
+                check_early(received.text)
         seen = "\n".join(f"{received.text}\n{received.raw}" for received in results)
         check_contains(seen, sees=self._scenario.sees, hides=self._scenario.hides, what="the results")
 
@@ -243,6 +247,13 @@ def check_contains(text: str, *, sees: Sequence[str], hides: Sequence[str], what
         assert wanted in text, f"{what} lack {wanted!r}: {_shortened(text)}"
     for unwanted in hides:
         assert unwanted not in text, f"{what} contain {unwanted!r}, which must not reach the model"
+
+
+def check_early(text: str) -> None:
+    """Fail unless the first reference survives what frameworks do to old results: keep their first characters."""
+    reference = shown_references(text)[0]
+    end = text.index(reference) + len(reference)
+    assert end < SURVIVING, f"the first reference ends at character {end}; {SURVIVING} are what is left of old results"
 
 
 def _named(tool: str | None) -> frozenset[str]:

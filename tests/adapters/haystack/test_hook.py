@@ -277,7 +277,7 @@ def test_the_preview_has_at_most_so_many_tokens(knobs: dict[str, Any], limit: in
 
     ToolResultOffloadHook(InMemoryStorage(), {"*": AlwaysOffload()}, **knobs).run(state)
 
-    preview = text_of(last(state)).partition(" bytes)\n")[2]
+    preview = text_of(last(state)).partition("\n\n")[2]
     assert limit * 0.4 <= TiktokenCounter().count(preview) <= limit + 20
 
 

@@ -125,7 +125,7 @@ async def test_each_of_several_calls_without_an_id_is_seen(way: Any, mode: str) 
 
     texts = [text_of(message) for message in answers(done["messages"])]
     assert len(texts) == 2
-    assert all(text.startswith(OPENING) and "call search again" in text for text in texts)
+    assert all(text.startswith(OPENING) and "\n  search-" in text for text in texts)
 
 
 CONTROL = [GraphInterrupt(), GraphBubbleUp(), ParentCommand(Command(goto="next")), KeyboardInterrupt(), ValueError("x")]

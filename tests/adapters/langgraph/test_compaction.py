@@ -1,0 +1,117 @@
+"""What LangChain's own middleware for a full window leaves of our placeholders."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, SummarizationMiddleware
+from langchain_core.messages import AIMessage, HumanMessage
+
+from coatcheck_langchain import OffloadMiddleware, offloaded_references
+from tests.adapters.langgraph.agents import (
+    ScriptedModel,
+    agent_of,
+    answers,
+    call,
+    model_of,
+    question,
+    read,
+    reference_in,
+    say,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_core.messages import BaseMessage
+
+LINES = "".join(f"line {number} of 5000: the quick brown fox\n" for number in range(5_000))
+
+
+def search(query: str) -> str:
+    """Search."""
+    return LINES + query
+
+
+CALL = call(("search", {"query": "q"}))
+
+
+def seen_with(edit: ClearToolUsesEdit) -> tuple[list[BaseMessage], list[BaseMessage]]:
+    """Return what the model saw after a search, and what the conversation holds."""
+    agent, model = agent_of(
+        [search], CALL, say(), middleware=[OffloadMiddleware(), ContextEditingMiddleware(edits=[edit])]
+    )
+    messages = agent.invoke(question())["messages"]
+    return model.seen[-1], messages
+
+
+def test_clearing_tool_uses_hides_the_reference_from_the_model_and_leaves_it_in_the_conversation() -> None:
+    seen, held = seen_with(ClearToolUsesEdit(trigger=1, keep=0))
+
+    assert answers(seen)[0].content == "[cleared]"
+    assert reference_in(held) in answers(held)[0].text
+    assert offloaded_references(answers(seen)[0]) == offloaded_references(answers(held)[0]), "a host still knows it"
+
+
+def test_an_excluded_tool_keeps_its_placeholder() -> None:
+    seen, held = seen_with(ClearToolUsesEdit(trigger=1, keep=0, exclude_tools=("search",)))
+
+    assert answers(seen)[0].content == answers(held)[0].content
+    assert reference_in(seen) in answers(seen)[0].text
+
+
+def summarized(summary: Callable[[list[BaseMessage]], AIMessage]) -> tuple[list[BaseMessage], ScriptedModel, str]:
+    """Return a conversation whose first question was summarised and whose second is answered; and the reference."""
+    summarizer = model_of(summary)
+    offloading = OffloadMiddleware()
+    agent, _ = agent_of([search], CALL, say(), middleware=[offloading])
+    first = agent.invoke(question())["messages"]
+    again, _ = agent_of(
+        [search],
+        read_what_the_summary_names,
+        say(),
+        middleware=[
+            offloading,
+            SummarizationMiddleware(summarizer, trigger=("messages", len(first) + 1), keep=("messages", 1)),
+        ],
+    )
+    messages = again.invoke({"messages": [*first, HumanMessage("and then?")]})["messages"]
+    return messages, summarizer, reference_in(first)
+
+
+def read_what_the_summary_names(messages: list[BaseMessage]) -> AIMessage:
+    """Read back by a reference in the text of the conversation, as a model would; if there is none, say so."""
+    found = re.search(r"search-[0-9a-f]{16}-[0-9a-f]{4}", messages[0].text)
+    if found is None:
+        return say("nothing to read")
+    return call(("retrieve_offloaded_content", {"reference": found[0], "pattern": "line 2500 "}), prefix="read")
+
+
+def test_a_summary_is_written_from_the_whole_notice_and_keeps_the_reference_if_it_repeats_it() -> None:
+    messages, summarizer, reference = summarized(lambda asked: say(re.findall(r"search-\S+", asked[0].text)[0]))
+
+    assert reference in summarizer.seen[0][0].text
+    assert [each.type for each in messages] == ["human", "human", "ai", "tool", "ai"], "what came before is gone"
+    assert "line 2500 of 5000" in answers(messages)[0].text
+
+
+def test_a_summary_that_does_not_repeat_the_reference_loses_it() -> None:
+    messages, _, reference = summarized(lambda _: say("The user searched."))
+
+    assert reference not in "".join(message.text for message in messages)
+    assert not answers(messages)
+
+
+def test_what_a_summary_keeps_whole_keeps_its_reference() -> None:
+    summarizer = model_of(say("The user said hello."))
+    middleware = [
+        OffloadMiddleware(),
+        SummarizationMiddleware(summarizer, trigger=("messages", 3), keep=("messages", 1)),
+    ]
+    agent, _ = agent_of([search], CALL, read(pattern="line 2500 "), say(), middleware=middleware)
+
+    messages = agent.invoke(question())["messages"]
+
+    assert summarizer.seen, "there was nothing to summarise"
+    assert "line 2500 of 5000" in answers(messages)[-1].text

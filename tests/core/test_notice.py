@@ -1,0 +1,154 @@
+"""The words that open a placeholder: what they cost, and how early the first reference comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck import (
+    Always,
+    Block,
+    ByteCounter,
+    FileStorage,
+    InMemoryStorage,
+    MediaBlock,
+    Offloaded,
+    Offloader,
+    Stored,
+    TextBlock,
+    TiktokenCounter,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COUNTER = TiktokenCounter("o200k_base")
+MOST_NOTICE_TOKENS = 60
+MOST_WITH_REFERENCE_TOKENS = 95
+MOST_WITH_ODD_NAME_TOKENS = 120
+"""A reference holds up to 32 characters of the tool's name, which are words in a usual name and noise in an odd one."""
+
+FIRST_CHARACTERS = 200
+"""What Strands' conversation manager, Haystack's offloader and others keep of the beginning of an old result."""
+
+NAMES = ("search", "get_file_contents", "mcp__github__list_pull_requests", "browser_snapshot", "execute_sql")
+BIG = TextBlock("a line of a log\n" * 500_000)
+SEVERAL: tuple[Block, ...] = tuple(TextBlock(f"{number} of several files\n" * 90_000) for number in range(8))
+IMAGE = MediaBlock(b"\x89PNG" * 300_000, "image/png")
+
+OLD_PLACEHOLDER = """\
+Tool result offloaded. [Offloaded: 1 block, ~2,400 tokens]
+INCOMPLETE: only a preview is shown here. Do not guess the rest, and do not call search again for it: the whole result \
+is stored.
+To read more: retrieve_offloaded_content(reference, pattern | line_range | query | offset)
+[Stored references:]
+  {reference} (text/plain, 9,600 bytes)
+
+a preview"""
+"""What the versions before 0.2 wrote: the references came last."""
+
+
+def placeholder_of(offloader: Offloader, *content: Block, tool_name: str) -> tuple[str, tuple[str, ...]]:
+    outcome = offloader.offload(content, tool_name=tool_name, policy=Always())
+    assert isinstance(outcome, Offloaded)
+    (first, *_) = outcome.blocks
+    assert isinstance(first, TextBlock)
+    return first.text, tuple(map(str, outcome.references))
+
+
+def head_of(text: str) -> tuple[str, list[str]]:
+    """Return the notice without its reference lines, and those."""
+    lines = text.partition("\n\n")[0].split("\n")
+    return "\n".join(line for line in lines if not line.startswith("  ")), [
+        line for line in lines if line.startswith("  ")
+    ]
+
+
+@pytest.mark.parametrize("content", [(BIG,), SEVERAL, (IMAGE,), (BIG, IMAGE)], ids=["text", "8 texts", "image", "both"])
+@pytest.mark.parametrize("name", [*NAMES, "n" * 128, "Üb" * 64])
+def test_the_notice_costs_at_most_60_tokens_whatever_the_tool_is_called(content: tuple[Block, ...], name: str) -> None:
+    text, references = placeholder_of(Offloader(preview_tokens=1), *content, tool_name=name)
+    notice, listed = head_of(text)
+
+    assert len(listed) == len(references)
+    assert COUNTER.count(notice) <= MOST_NOTICE_TOKENS, notice
+
+
+@pytest.mark.parametrize("content", [BIG, IMAGE], ids=["text", "image"])
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        *((name, MOST_WITH_REFERENCE_TOKENS) for name in NAMES),
+        *((name, MOST_WITH_ODD_NAME_TOKENS) for name in ("n" * 128, "zq" * 64, "7x" * 64, "Üb" * 64)),
+    ],
+)
+def test_with_one_reference_it_costs_at_most_95(content: Block, name: str, most: int) -> None:
+    text, _ = placeholder_of(Offloader(preview_tokens=1), content, tool_name=name)
+    head = text.partition("\n\n")[0]
+
+    assert COUNTER.count(head) <= most, head
+
+
+@given(name=st.text(max_size=128), copies=st.integers(1, 12), several=st.booleans())
+def test_the_first_reference_ends_in_the_first_200_characters(name: str, copies: int, *, several: bool) -> None:
+    pieces = [TextBlock(f"{number} {name}" * 50) for number in range(1, copies + 1)]
+    content = pieces if several else [TextBlock("".join(piece.text for piece in pieces))]
+    offloader = Offloader(InMemoryStorage(), token_counter=ByteCounter(), preview_tokens=20)
+    text, references = placeholder_of(offloader, *content, tool_name=name)
+
+    assert text.startswith("Tool result offloaded. [Offloaded: ")
+    assert text.index("\n[Stored references:]\n  ") == text.index("\n"), "right after the first line"
+    assert text.index(references[0]) + len(references[0]) < FIRST_CHARACTERS
+
+
+class LongPaths:
+    """A storage that chooses its references itself, of 110 characters each."""
+
+    def save_named(self, name: str, content: bytes, *, content_type: str) -> str:
+        del content, content_type
+        return name.rjust(110, "/")
+
+    def load(self, key: str) -> Stored | None:
+        del key
+        return None
+
+
+def test_a_reference_of_110_characters_that_a_storage_chose_ends_there_too() -> None:
+    text, (reference, *_) = placeholder_of(Offloader(LongPaths()), *SEVERAL, tool_name="n" * 128)
+
+    assert len(reference) == 110
+    assert text.index(reference) + len(reference) < FIRST_CHARACTERS
+
+
+def test_the_path_of_a_file_comes_after_the_reference(tmp_path: Path) -> None:
+    folder = tmp_path / ("f" * 100)
+    text, references = placeholder_of(Offloader(FileStorage(folder), show_path=True), BIG, tool_name="n" * 128)
+
+    assert str(folder) in text
+    assert text.index(references[0]) + len(references[0]) < FIRST_CHARACTERS
+
+
+def test_a_placeholder_that_an_earlier_version_wrote_is_not_offloaded_again() -> None:
+    offloader = Offloader(InMemoryStorage())
+    _, (reference,) = placeholder_of(offloader, BIG, tool_name="search")
+    old = TextBlock(OLD_PLACEHOLDER.format(reference=reference))
+
+    outcome = offloader.offload([old], tool_name="ask_a_colleague", policy=Always())
+
+    assert outcome.blocks == (old,)
+    assert not isinstance(outcome, Offloaded)
+
+
+@pytest.mark.parametrize("kept", [200, 120])
+def test_a_placeholder_that_was_cut_to_its_beginning_is_not_offloaded_again(kept: int) -> None:
+    offloader = Offloader(InMemoryStorage())
+    text, (reference,) = placeholder_of(offloader, BIG, tool_name="search")
+    cut = TextBlock(text[:kept] + "... [truncated] ..." + text[-kept:])
+
+    outcome = offloader.offload([cut], tool_name="search", policy=Always())
+
+    assert reference in cut.text
+    assert outcome.blocks == (cut,)
