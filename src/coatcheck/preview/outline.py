@@ -54,7 +54,7 @@ def outline(value: JsonValue, budget: int, counter: TokenCounter, *, depth: int 
     if not isinstance(value, (dict, list)):
         return [_text(value, budget, counter) if isinstance(value, str) else scalar(value, _LEAST_TEXT)]
     line = brief(value, min(_ONE_LINE, budget * 4))
-    if depth > _DEEPEST or (line != named(value) and counter.count(line) <= budget):
+    if not value or depth > _DEEPEST or (line != named(value) and counter.count(line) <= budget):
         return [line]
     rows = _rows(value, budget, counter)
     if rows is not None:

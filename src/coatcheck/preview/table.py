@@ -143,6 +143,8 @@ class _Rows:
     @classmethod
     def of(cls, records: Records) -> _Rows | None:
         positions = [position for position in ends(records.total) if position in records.items]
+        if not positions:
+            return None
         names_of = _Names()
         for deepest in (_DEEPEST, 0):
             cells: dict[int, list[Record]] = {}
