@@ -319,11 +319,14 @@ class Engine:
     def _previewed(
         self, call: Call, text: str, *, content_type: str = "text/plain", lines: int | None = None
     ) -> Previewed:
-        """Return a text as previews see it; a kind of preview that fails is logged, once."""
+        """Return a text as previews see it; a kind that fails is logged once, at however many budgets it does."""
+        logged: set[str] = set()
 
         def log(kind: str, error: Exception) -> None:
-            tried = f"{kind} failed on a result of {call.result.tool_name!r}, which is shown more simply"
-            log_failure(logger, tried, error=error)
+            if kind not in logged:
+                logged.add(kind)
+                tried = f"{kind} failed on a result of {call.result.tool_name!r}, which is shown more simply"
+                log_failure(logger, tried, error=error)
 
         if lines is None:
             lines = text.count("\n") + (not text.endswith("\n"))

@@ -61,9 +61,6 @@ class Previewed:
     on_failure: Callable[[str, Exception], None] = field(default=lambda _kind, _error: None, compare=False, repr=False)
     """Told the kind whose preview failed, and its error, before the next kind is tried."""
 
-    failed: set[str] = field(default_factory=set, compare=False, repr=False)
-    """Those kinds. They are not tried again at another budget."""
-
     @property
     def declared(self) -> str:
         """The declared type without parameters, in small letters."""
