@@ -218,7 +218,7 @@ def telemetry(session: nox.Session) -> None:
 @nox.session
 def quality(session: nox.Session) -> None:
     """Measure what previews keep of what agents later needed; takes the folder of conversations, and `--help`."""
-    session.install("-e.[html]", *groups("quality"))
+    session.install("-e.", *groups("quality"))
     session.run("python", "-m", "benchmarks.quality", *session.posargs)
 
 

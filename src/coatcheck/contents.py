@@ -111,7 +111,13 @@ class Contents:
     # Saving.
 
     def save(
-        self, data: bytes, content_type: str, *, scope: str, tool_name: str, describe: Callable[[], Encoded] | None
+        self,
+        data: bytes,
+        content_type: str,
+        *,
+        scope: str,
+        tool_name: str,
+        describe: Callable[[], Encoded | None] | None,
     ) -> Steps[Saved | CoatcheckError]:
         """Store bytes; return where, or the error that it ended with.
 
@@ -120,8 +126,8 @@ class Contents:
             content_type: its MIME type.
             scope: who may read it.
             tool_name: for the reference.
-            describe: gives the lines of a text; called once, while a large content is being hashed and before the
-                storage is called: what it raises is no failure of the storage.
+            describe: gives the lines of a text, or None where they are unknown; called once, while a large content is
+                being hashed and before the storage is called. It must not raise.
 
         """
         digest = _Digest(content_type, data)

@@ -25,7 +25,7 @@ from coatcheck.errors import (
     ReferenceNotFound,
     StorageError,
 )
-from coatcheck.events import Event, EventKind, Recorder
+from coatcheck.events import Event, EventKind, Recorder, log_failure, logger
 from coatcheck.execution import Effect, Steps
 from coatcheck.notice import index_entry, is_placeholder, too_slow
 from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
@@ -79,16 +79,23 @@ class _Departing:
     prepared: tuple[int, str] | None = None
     """What the placeholder may take over."""
 
-    def __init__(self, text: str, content_type: str, prepare: Callable[[Previewed], tuple[int, str] | None]) -> None:
+    def __init__(
+        self, text: str, previewed: Callable[..., Previewed], prepare: Callable[[Previewed], tuple[int, str] | None]
+    ) -> None:
         self.data, self._starts = encode_bytes(text)
-        self._text, self._content_type, self._prepare = text, content_type, prepare
+        self._text, self._previewed, self._prepare = text, previewed, prepare
 
-    def describe(self) -> Encoded:
-        """Return where the lines lie, and prepare the rest."""
-        lines = index_text(self._text, self.data, self._starts)
-        self.content = Previewed(text=self._text, content_type=self._content_type, lines=lines.lines)
-        self.prepared = self._prepare(self.content)
-        return lines
+    def describe(self) -> Encoded | None:
+        """Return where the lines lie, and prepare the rest. What fails is left out, so that the content is saved."""
+        encoded = None
+        try:
+            encoded = index_text(self._text, self.data, self._starts)
+            self.content = self._previewed(lines=encoded.lines)
+            self.prepared = self._prepare(self.content)
+        except Exception as error:  # noqa: BLE001 - such as a MemoryError, or one of a host's counter
+            log_failure(logger, "a text is stored without its line index or its preview", error=error)
+            self.content = self.content or self._previewed()
+        return encoded
 
 
 class Engine:
@@ -263,7 +270,7 @@ class Engine:
         if not measure.exceeds(limit):
             return self._keep(call, Keep(reason="storage failed"))
         described = [
-            item if text is None or item.content is not None else replace(item, content=_previewed(text))
+            item if text is None or item.content is not None else replace(item, content=self._previewed(call, text))
             for item, text in zip(items, measure.texts, strict=True)
         ]
         tokens = measure.estimate(exact_up_to=decision.exact_up_to)
@@ -290,20 +297,39 @@ class Engine:
                 if not text:
                     return item
                 content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
-                leaving = _Departing(text, content_type, prepare)
+                previewed = partial(self._previewed, call, text, content_type=content_type)
+                leaving = _Departing(text, previewed, prepare)
                 saved = yield from save(leaving.data, content_type, describe=leaving.describe)
                 item = replace(item, content=leaving.content, prepared=leaving.prepared)
             case MediaBlock():
                 if not block.data:
                     return item
                 saved = yield from save(block.data, block.media_type, describe=None)
-                item = replace(item, content=_readable(block))
+                readable = _readable(block)
+                if readable is not None:
+                    item = replace(item, content=self._previewed(call, readable, content_type=block.media_type))
             case OpaqueBlock():
                 return item
         if isinstance(saved, CoatcheckError):
             return saved
         path = saved.path if self._configuration.show_path else None
         return replace(item, reference=saved.reference, path=path)
+
+    def _previewed(
+        self, call: Call, text: str, *, content_type: str = "text/plain", lines: int | None = None
+    ) -> Previewed:
+        """Return a text as previews see it; a kind that fails is logged once, at however many budgets it does."""
+        logged: set[str] = set()
+
+        def log(kind: str, error: Exception) -> None:
+            if kind not in logged:
+                logged.add(kind)
+                tried = f"{kind} failed on a result of {call.result.tool_name!r}, which is shown more simply"
+                log_failure(logger, tried, error=error)
+
+        if lines is None:
+            lines = text.count("\n") + (not text.endswith("\n"))
+        return Previewed(text=text, content_type=content_type, lines=lines, on_failure=log)
 
     def _save_index(self, call: Call, references: Sequence[Reference]) -> Steps[Reference | CoatcheckError]:
         """Store the list of all references of a result that has too many to be shown one by one."""
@@ -462,19 +488,14 @@ class Engine:
         self._recorder.failure(event, error)
 
 
-def _readable(block: MediaBlock) -> Previewed | None:
-    """Return a document that is text, such as ``text/csv``, as previews see it; None for any other medium."""
+def _readable(block: MediaBlock) -> str | None:
+    """Return the text of a document such as ``text/csv``; None for any other medium."""
     if not is_text(block.media_type):
         return None
     try:
-        text = block.data.decode("utf-8")
+        return block.data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    return _previewed(text, content_type=block.media_type)
-
-
-def _previewed(text: str, *, content_type: str = "text/plain") -> Previewed:
-    return Previewed(text=text, content_type=content_type, lines=text.count("\n") + (not text.endswith("\n")))
 
 
 def _class_of(error: CoatcheckError) -> str:

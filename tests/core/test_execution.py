@@ -215,8 +215,8 @@ EVERY_STORAGE = pytest.mark.parametrize(
 
 
 @EVERY_STORAGE
-def test_a_counter_that_raises_in_a_preview_is_no_failure_of_the_storage_and_nothing_is_cut(
-    make: Callable[[Path], object], tmp_path: Path
+def test_a_counter_that_raises_in_a_preview_costs_neither_the_save_nor_the_result(
+    make: Callable[[Path], object], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Tired(ByteCounter):
         tired = True
@@ -229,10 +229,14 @@ def test_a_counter_that_raises_in_a_preview_is_no_failure_of_the_storage_and_not
 
     offloader = _offloader(make(tmp_path), token_counter=Tired(), max_inline_tokens=20_000)
 
-    with pytest.raises(MemoryError):
-        offloader.offload([LARGE], tool_name="t")
+    outcome = offloader.offload([LARGE], tool_name="t")
+
+    assert isinstance(outcome, Offloaded)
+    assert offloader.load(str(outcome.references[0])).data == LARGE.text.encode()
     assert offloader.stats().failed == offloader.stats().truncated == 0
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert [record.message.partition("\n")[0] for record in caplog.records] == [
+        "preview_text failed on a result of 't', which is shown more simply: MemoryError"
+    ]
 
 
 @EVERY_STORAGE

@@ -74,8 +74,6 @@ def test_what_is_declared_is_tried_first(content_type: str) -> None:
 
 @pytest.mark.parametrize("content_type", ONLY_DECLARED)
 def test_what_does_not_tell_its_kind_is_taken_for_what_it_is_declared(content_type: str) -> None:
-    if content_type == "text/html":
-        pytest.importorskip("selectolax", reason="the extra html brings it")
     text, kind = ONLY_DECLARED[content_type]
 
     assert _kind_of(text, content_type) == kind

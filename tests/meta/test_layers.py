@@ -32,7 +32,7 @@ _PURE_STANDARD_LIBRARY = """
     functools hashlib heapq html io itertools json math operator re string struct textwrap types typing unicodedata
 """
 PURE_STANDARD_LIBRARY = frozenset(_PURE_STANDARD_LIBRARY.split())
-PURE_LIBRARIES = frozenset({"jmespath", "orjson", "re2", "selectolax"})
+PURE_LIBRARIES = frozenset({"jmespath", "orjson", "re2"})
 
 PURE_NEEDS = frozenset({"vocabulary"})
 """``tokens`` asks it for ranks: data that ships with the package, read from disk at the first count."""

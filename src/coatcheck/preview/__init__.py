@@ -2,8 +2,9 @@
 
 A kind has the types that declare it, a cheap and certain test of the content, and a function that shows, within a
 budget of tokens, what exceeds it, or returns None when the content is not of that kind after all; then the next kind is
-tried, and at last plain text shows it. To add a kind, add a module and a line to ``_kinds``. Pure; a preview is valid
-Unicode and says nothing that is not in the content.
+tried, and at last plain text shows it. So it is where a kind raises, or takes more work than ``work`` allows. To add a
+kind, add a module and a line to ``_kinds``. Pure; a preview is valid Unicode and says nothing that the content does
+not.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck.blocks import to_valid_unicode
-from coatcheck.preview.source import Previewed
+from coatcheck.preview.source import Previewed, ends_within
+from coatcheck.preview.work import Metered, TooMuchWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,22 +69,45 @@ def _kinds() -> tuple[Kind, ...]:
         (delimited.DELIMITED_TYPES, delimited.looks_delimited, delimited.preview_delimited),
         (log.LOG_TYPES, log.looks_like_a_log, log.preview_log),
         (frozenset(), noise.looks_like_noise, noise.preview_noise),
-        (_TEXT_TYPES, lambda _: True, text.preview_text),
+        (_TEXT_TYPES, _is_text, text.preview_text),
     )
 
 
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     """Return what to show of ``content``, at most ``budget`` tokens by ``counter``; ``""`` where nothing useful fits.
 
-    A text that fits is shown whole. Of any other, the kind that the content type declares is tried first. What does not
-    look like it, or is declared as nothing but text, decides on its kind itself; when in doubt, it is text.
+    Never raises. A text that fits is shown whole. Of any other, the kind that the content type declares is tried first.
+    What does not look like it, or is declared as nothing but text, decides on its kind itself; when in doubt, it is
+    text. A kind that needs too much work is left out, and so is one that raises, after ``content.on_failure`` is told.
+    Where even text raises, as with a counter that does, head and tail are shown in as many bytes as ``budget`` has
+    tokens.
     """
     if budget <= 0:
         return ""
-    if content.exceeds < budget and not counter.exceeds(content.text, budget):
-        return to_valid_unicode(content.text)
-    shown = (show(content, budget, counter) for is_kind, show in kinds_of(content) if is_kind(content))
-    return to_valid_unicode(next(text for text in shown if text is not None))
+    metered = Metered(counter)
+    for is_kind, show in ((_is_text, _whole), *kinds_of(content)):
+        unbounded = is_kind is _is_text  # text is the last resort of all kinds, and looks at little more than it shows
+        # A preview is a convenience: no fault in one may cost the result that it is made of.
+        try:
+            shown = show(content, budget, counter if unbounded else metered) if is_kind(content) else None
+        except TooMuchWork:
+            continue
+        except Exception as error:  # noqa: BLE001 - MemoryError and RecursionError are among them
+            content.on_failure(show.__name__, error)
+            continue
+        if shown is not None:
+            return to_valid_unicode(shown)
+    return to_valid_unicode(ends_within(content.text, budget))
+
+
+def _is_text(_: Previewed) -> bool:
+    return True
+
+
+def _whole(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    if content.exceeds >= budget or counter.exceeds(content.text, budget):
+        return None
+    return content.text
 
 
 def kinds_of(content: Previewed) -> Iterator[tuple[Callable[[Previewed], bool], Show]]:

@@ -22,6 +22,9 @@ __all__ = ("fit_outline", "looks_like_json", "preview_json")
 MAX_PARSED_CHARACTERS = 8_000_000
 """Parsing holds the interpreter's lock, 0.1 to 0.3 s for 8 MB of records: an exception to staying off the loop."""
 
+_MOST_VALUES = 500_000
+"""Commas in what is parsed: of 8 MB that are nothing but small values, the parser makes millions of objects."""
+
 _LARGE = 1_000_000
 """Characters from which on only the ends of a list of records are read."""
 
@@ -45,6 +48,8 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         shown = preview_json_ends(content, budget, counter)
         if shown is not None or len(content.text) > MAX_PARSED_CHARACTERS:
             return shown
+        if content.text.count(",") > _MOST_VALUES:
+            return None
     try:
         value: JsonValue = orjson.loads(content.text)
     except ValueError:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from coatcheck.preview.condensed import condensed, condensed_lines
 from coatcheck.preview.notation import brief, count_of, key_of, named, scalar, size_of
 from coatcheck.preview.table import Records, ends, gap_of_list, gap_of_object, records_of, table, with_gaps
+from coatcheck.preview.work import spend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,14 +48,16 @@ _DEEPEST_REVISED = 2
 """Members that get a second round, and the levels that have one: each such level doubles the work."""
 
 _LONGEST_LINE = 600
+_UNITS_OF_A_CONTAINER = 100
 
 
 def outline(value: JsonValue, budget: int, counter: TokenCounter, *, depth: int = 0) -> list[str]:
     """Return lines that show ``value``, about ``budget`` tokens together; the caller checks the sum."""
     if not isinstance(value, (dict, list)):
         return [_text(value, budget, counter) if isinstance(value, str) else scalar(value, _LEAST_TEXT)]
+    spend(counter, _UNITS_OF_A_CONTAINER + len(value))
     line = brief(value, min(_ONE_LINE, budget * 4))
-    if depth > _DEEPEST or (line != named(value) and counter.count(line) <= budget):
+    if not value or depth > _DEEPEST or (line != named(value) and counter.count(line) <= budget):
         return [line]
     rows = _rows(value, budget, counter)
     if rows is not None:

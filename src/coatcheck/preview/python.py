@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.preview.json import fit_outline
 from coatcheck.preview.notation import Verbatim
+from coatcheck.preview.work import spend
 
 if TYPE_CHECKING:
     from coatcheck.blocks import JsonValue
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 __all__ = ("looks_like_python", "preview_python")
 
 MAX_PARSED_CHARACTERS = 1_000_000
-"""A longer literal is shown as text: this one takes some 0.3 s."""
+"""A longer literal is shown as text."""
+
+_UNITS_OF_A_PIECE = 30
 
 _DEEPEST = 50
 _PIECE = re.compile(
@@ -44,7 +47,7 @@ def looks_like_python(content: Previewed) -> bool:
 def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return an outline within ``budget`` tokens, or None if the text is no literal or nothing useful fits."""
     try:
-        value = _Parser(content.text).whole()
+        value = _Parser(content.text, counter).whole()
     except ValueError:
         return None
     return fit_outline(value, budget, counter)
@@ -53,8 +56,9 @@ def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> st
 class _Parser:
     """Reads one literal; raises ``ValueError`` where there is none."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, counter: TokenCounter) -> None:
         self._text = text
+        self._counter = counter
         self._at = 0
         self._kind = self._piece = ""
         self._advance()
@@ -66,6 +70,7 @@ class _Parser:
         return value
 
     def _advance(self) -> None:
+        spend(self._counter, _UNITS_OF_A_PIECE)
         found = _PIECE.match(self._text, self._at)
         if found is None:
             if self._text[self._at :].strip():

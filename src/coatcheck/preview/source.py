@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,7 +11,18 @@ if TYPE_CHECKING:
 
     from coatcheck.tokens import TokenCounter
 
-__all__ = ("Previewed", "gap_of_lines", "join_lines", "lines_of", "parts_of", "pick", "plain", "sample_of", "shortened")
+__all__ = (
+    "Previewed",
+    "ends_within",
+    "gap_of_lines",
+    "join_lines",
+    "lines_of",
+    "parts_of",
+    "pick",
+    "plain",
+    "sample_of",
+    "shortened",
+)
 
 _LOOKED_AT_WHOLE = 256 * 1024
 """Characters of a content that is looked at from end to end; of a longer one, a part from each end."""
@@ -46,6 +57,9 @@ class Previewed:
 
     exceeds: int = 0
     """Tokens that the text is known to exceed; nothing is known by default."""
+
+    on_failure: Callable[[str, Exception], None] = field(default=lambda _kind, _error: None, compare=False, repr=False)
+    """Told the kind whose preview failed, and its error, before the next kind is tried."""
 
     @property
     def declared(self) -> str:
@@ -92,6 +106,30 @@ def plain(line: str) -> str:
 def shortened(line: str) -> str:
     """Return a line as it is, or of a very long one its head, and its length."""
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… ({len(line):,} characters)"
+
+
+def ends_within(text: str, size: int) -> str:
+    """Return head and tail of ``text`` in at most ``size`` UTF-8 bytes, which is at least one a token.
+
+    Asks no tokenizer and looks at no structure, so that it works where every preview has failed.
+    """
+    if len(text) <= size and len(text.encode("utf-8", "replace")) <= size:
+        return text
+    gap = f"\n{_gap_of_characters(len(text), len(text), len(text))}\n"
+    half = (size - len(gap.encode())) // 2
+    if half <= 0:
+        return _first_bytes(text[:size], size)
+    head = _first_bytes(text[:half], half)
+    tail = text[-half:].encode("utf-8", "replace")[-half:].decode("utf-8", "ignore")
+    return f"{head}\n{_gap_of_characters(len(head), len(text) - len(tail) - 1, len(text))}\n{tail}"
+
+
+def _first_bytes(text: str, size: int) -> str:
+    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
+
+
+def _gap_of_characters(first: int, last: int, total: int) -> str:
+    return f"[… characters {first:,}-{last:,} of {total:,} not shown …]"
 
 
 def gap_of_lines(first: int, last: int, total: int) -> str:

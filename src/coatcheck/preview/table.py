@@ -7,11 +7,12 @@ record is shown whole, or with its long values named by their size.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from coatcheck.preview.notation import Verbatim, brief, count_of, key_of
+from coatcheck.preview.work import spend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,8 @@ _DEEPEST = 3
 _MOST_COLUMNS = 80
 _LEAST_FILLED = 0.4
 """Of the cells: where records have less in common than that, they are no table."""
+
+_UNITS_OF_A_CELL = 8
 
 _LONGEST_NAME = 40
 _CHARACTERS_OF_A_TOKEN = 8
@@ -70,7 +73,7 @@ class Records:
 
 def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | None:
     """Return header and rows within ``budget`` tokens, or None if the records are no table or not two would fit."""
-    shown = _Rows.of(records)
+    shown = _Rows.of(records, counter)
     if shown is None:
         return None
     best: list[str] | None = None
@@ -141,20 +144,25 @@ class _Rows:
     """The column that says again what the record's name says."""
 
     @classmethod
-    def of(cls, records: Records) -> _Rows | None:
+    def of(cls, records: Records, counter: TokenCounter) -> _Rows | None:
         positions = [position for position in ends(records.total) if position in records.items]
+        if not positions:
+            return None
+        objects = {position: _objects(records.items[position]) for position in positions}
+        if not all(objects.values()):
+            return None
         names_of = _Names()
         for deepest in (_DEEPEST, 0):
             cells: dict[int, list[Record]] = {}
             columns: dict[str, int] = {}
-            for position in positions:
-                flat = [_flat(one, deepest, names_of) for one in _objects(records.items[position])]
-                if not flat:
-                    return None
-                cells[position] = flat
+            for position, rows_of in objects.items():
+                cells[position] = flat = [_flat(one, deepest, names_of) for one in rows_of]
                 for row in flat:
                     for column in row:
                         columns[column] = columns.get(column, 0) + 1
+                spend(counter, _UNITS_OF_A_CELL * sum(map(len, flat)))
+                if len(columns) > _MOST_COLUMNS:
+                    break
             rows = sum(map(len, cells.values()))
             if len(columns) <= _MOST_COLUMNS and sum(columns.values()) >= _LEAST_FILLED * len(columns) * rows:
                 same = _same(cells, columns, rows)
@@ -210,6 +218,7 @@ def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> t
     lines: dict[int, str] = {}
     for position in shown.positions:
         line = shown.row(position, longest)
+        spend(counter, len(line) // 4)
         if len(line) > budget * 40:
             break
         cost = counter.count(line) + 1 - costs.get(position, 0)
@@ -264,7 +273,9 @@ def _flat(record: Record, deepest: int, names: _Names) -> Record:
     flat: Record = {}
     left = [("", record, deepest)]
     for prefix, one, depth in left:
-        for key, child in one.items():
+        if len(flat) > _MOST_COLUMNS:
+            break  # more than a table has, and each further key is at least one more
+        for key, child in islice(one.items(), _MOST_COLUMNS + 1):
             name = f"{prefix}{key if isinstance(key, Verbatim) else names[key]}"
             if depth and child and isinstance(child, dict):
                 left.append((f"{name}.", child, depth - 1))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.preview.json import fit_outline
 from coatcheck.preview.notation import Verbatim
+from coatcheck.preview.work import spend
 
 if TYPE_CHECKING:
     from coatcheck.blocks import JsonValue
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 __all__ = ("looks_like_xml", "preview_xml")
 
 MAX_PARSED_CHARACTERS = 1_000_000
-"""A longer text is shown as text: this one takes some 0.2 s."""
+"""A longer text is shown as text."""
+
+_UNITS_OF_A_PIECE = 40
 
 _DEEPEST = 50
 _LEAST_ELEMENTS = 2
@@ -49,7 +52,7 @@ def looks_like_xml(content: Previewed) -> bool:
 def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return an outline within ``budget`` tokens, or None if the text is not XML or nothing useful fits."""
     try:
-        value = _parsed(content.text)
+        value = _parsed(content.text, counter)
     except ValueError:
         return None
     shown = fit_outline(value, budget - counter.count(_WHAT) - 1, counter)
@@ -58,7 +61,7 @@ def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str |
     return f"{_WHAT}\n{shown}"
 
 
-def _parsed(text: str) -> dict[str, JsonValue]:
+def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
     """Return the root element under its name; raises ``ValueError`` where a tag is missing or stands alone.
 
     Also where the root holds no element: tools put a tag around a log or a file, whose lines and end count.
@@ -70,6 +73,7 @@ def _parsed(text: str) -> dict[str, JsonValue]:
         found = _PIECE.match(text, at)
         if found is None:
             raise ValueError
+        spend(counter, _UNITS_OF_A_PIECE + (found.end() - at) // 8)
         at = found.end()
         if found["opened"]:
             elements += 1

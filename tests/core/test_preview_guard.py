@@ -1,0 +1,114 @@
+"""No content and no fault in a preview costs a result: it is stored, and something of it is shown."""
+
+from __future__ import annotations
+
+import json
+from typing import NoReturn
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coatcheck import Always, ByteCounter, InMemoryStorage, Offloaded, Offloader, TextBlock
+from coatcheck.preview import Previewed, _kinds, preview
+from tests.core.result_strategies import results_of_every_kind
+
+COUNTER = ByteCounter()
+
+KINDS = {
+    "preview_json": json.dumps([{"id": number, "name": f"name {number}"} for number in range(900)]),
+    "preview_json_lines": "".join(f'{{"id": {number}, "name": "name {number}"}}\n' for number in range(900)),
+    "preview_python": str([(number, f"name {number}") for number in range(900)]),
+    "preview_xml": f"<list>{'<item>one of many</item>' * 900}</list>",
+    "preview_html": f"<html><body>{'<p>one of many</p>' * 900}</body></html>",
+    "preview_matches": "".join(f"src/part_{number}.py:{number}:some text\n" for number in range(900)),
+    "preview_delimited": "id,name,size,kind\n" + "".join(f"{n},name {n},{n * 2},k\n" for n in range(900)),
+    "preview_log": "".join(f"2026-01-01 10:00:00 INFO step {number}\n" for number in range(900)),
+    "preview_noise": "Zm9vYmFyQmF6MTIz" * 900,
+    "preview_text": "one of many lines, of words\n" * 900,
+}
+"""A text of each kind, by the function that shows it."""
+
+
+def _content(text: str, failures: list[str] | None = None) -> Previewed:
+    noted: list[str] = [] if failures is None else failures
+    return Previewed(
+        text=text,
+        content_type="text/plain",
+        lines=text.count("\n") + (not text.endswith("\n")),
+        on_failure=lambda kind, error: noted.append(f"{kind}: {type(error).__name__}"),
+    )
+
+
+@pytest.mark.parametrize("rest", ["nothing else", 7, [], {}, [[]], [{}]])
+def test_json_with_empty_containers_is_shown(rest: object) -> None:
+    value = {f"field_{number}": "word " * 60 if number % 3 else [] for number in range(60)}
+    failures: list[str] = []
+    shown = preview(_content(json.dumps({**value, "rest": rest}), failures), COUNTER, budget=600)
+
+    assert shown.startswith("object with 61 keys\nfield_0: []\n")
+    assert not failures
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", "[[], []]", '{"a": []}', "[{}, {}, {}]", "()", "<a></a>", "<a/>", "", "\n"]
+)
+@pytest.mark.parametrize("filling", ["", " " * 9_000, "\n" * 9_000])
+def test_what_is_empty_is_shown(text: str, filling: str) -> None:
+    failures: list[str] = []
+    for budget in range(1, 60):
+        assert COUNTER.count(preview(_content(f"{text}{filling}", failures), COUNTER, budget=budget)) <= budget
+    assert not failures
+
+
+@settings(max_examples=300)
+@given(results_of_every_kind(), st.integers(1, 2_000))
+def test_whatever_a_tool_returns_is_shown_within_the_budget(text: str, budget: int) -> None:
+    failures: list[str] = []
+    shown = preview(_content(text, failures), COUNTER, budget=budget)
+
+    assert not failures
+    assert COUNTER.count(shown) <= budget
+    assert shown == preview(_content(text), COUNTER, budget=budget)
+
+
+@settings(max_examples=100)
+@given(st.lists(results_of_every_kind(), min_size=1, max_size=3), st.integers(1, 2_000))
+def test_whatever_a_tool_returns_is_stored(parts: list[str], budget: int) -> None:
+    offloader = Offloader(
+        InMemoryStorage(),
+        token_counter=COUNTER,
+        preview_tokens=budget,
+        policies={"*": Always()},
+        max_inline_tokens=99_999,
+    )
+    texts = ["many words " * 9_000, *filter(None, parts)]
+    outcome = offloader.offload([TextBlock(text) for text in texts], tool_name="t")
+
+    assert isinstance(outcome, Offloaded)
+    assert [offloader.load(str(found)).data for found in outcome.references] == [
+        text.encode("utf-8", "replace") for text in texts
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", [RuntimeError("a defect"), MemoryError(), RecursionError()], ids=repr)
+def test_a_kind_that_fails_is_logged_once_and_the_next_one_shows_the_text(
+    kind: str, error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*_: object) -> NoReturn:
+        raise error
+
+    failing.__name__ = kind
+    module = f"coatcheck.preview.{kind.removeprefix('preview_')}"
+    monkeypatch.setattr(f"{module}.{kind}", failing)
+    _kinds.cache_clear()
+    try:
+        outcome = Offloader(InMemoryStorage()).offload([TextBlock(KINDS[kind] * 3)], tool_name="t")
+    finally:
+        _kinds.cache_clear()
+
+    assert isinstance(outcome, Offloaded)
+    assert [record.message.partition("\n")[0].rpartition(": ")[0] for record in caplog.records] == [
+        f"{kind} failed on a result of 't', which is shown more simply"
+    ]

@@ -1,0 +1,174 @@
+"""Pages of HTML: what text is read of them, compared with a real parser, and what hostile ones may cost."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from coatcheck import ByteCounter
+from coatcheck.preview import Previewed, preview
+from coatcheck.preview.html import preview_html
+
+BLOCKS = (
+    "p,div,section,article,header,footer,main,nav,aside,li,dt,dd,tr,h1,h2,h3,h4,h5,h6,pre,blockquote,table,ul,ol,dl"
+    ",figure,form,br,hr"
+)
+
+PAGE = """<!DOCTYPE html>
+<html lang=en><head><title>Orders &amp; more</title><meta charset=utf-8><style>p > a { color: red }</style></head>
+<body class="a > b" data-note='say "hi"'>
+<!-- <p>not shown</p> --><h1>Orders</h1><p>First <b>bold <i>and</b> slanted</i> text<p>second
+<ul><li>one<li>two &lt;three&gt;</ul>
+<table><tr><th>id<th>name<tr><td>1<td>Ada<tr><td>2</td><td><a href='/grace?x="1"&gt'>Grace</a></td></tr></table>
+<script>if (a < b && "</p>") { document.write("<p>never</p>") }</script>
+<svg><title>drawing</title><text>12</text></svg><noscript><p>no script</p></noscript><template><p>t</p></template>
+<textarea><p>typed</textarea><iframe><p>framed</p></iframe>last<br>line
+</body></html>
+"""
+
+
+def _content(text: str) -> Previewed:
+    return Previewed(text=text, content_type="text/html", lines=text.count("\n") + (not text.endswith("\n")))
+
+
+def _shown(text: str, budget: int = 100_000) -> str:
+    return preview_html(_content(text), budget, ByteCounter()) or ""
+
+
+def _lines_of_a_parser(markup: str) -> list[str]:
+    """Return the lines of a page as a parser that builds its tree sees them."""
+    page = LexborHTMLParser(markup)
+    title = page.css_first("title")
+    lines = [title.text().strip()] if title is not None else []
+    page.strip_tags(["head", "script", "style", "noscript", "template", "svg", "iframe"])
+    for node in page.css(BLOCKS):
+        node.insert_before("\n")
+        node.insert_after("\n")
+    for node in page.css("td,th"):
+        node.insert_after(" | ")
+    for line in (page.body.text() if page.body is not None else "").split("\n"):
+        clean = re.sub(r"[ \t\r\f\v\xa0]+", " ", line).strip(" |")
+        if clean and lines[-1:] != [clean]:
+            lines.append(clean)
+    return lines
+
+
+def test_the_text_of_a_page_is_that_of_a_real_parser() -> None:
+    what, *lines = _shown(PAGE).split("\n")
+
+    assert what.startswith("text of an HTML page, ")
+    assert lines == _lines_of_a_parser(PAGE)
+    assert "1 | Ada" in lines
+    assert "two <three>" in lines
+
+
+def test_random_pages_have_the_text_of_a_real_parser() -> None:
+    chance = random.Random(5)  # noqa: S311 - no secret
+    words = ["word", "a &amp; b", "1 &lt; 2", "caf&eacute;", "x\ny", "  blanks  "]
+    for _ in range(200):
+        body = "".join(_element(chance, words, depth=4) for _ in range(6))
+        page = f"<!doctype html><html><head><title>t</title></head><body>{body}</body></html>"
+
+        assert _shown(page).split("\n")[1:] == _lines_of_a_parser(page), page
+
+
+def _element(chance: random.Random, words: list[str], *, depth: int) -> str:
+    if depth == 0 or chance.random() < 0.3:
+        return chance.choice(words)
+    held = "".join(_element(chance, words, depth=depth - 1) for _ in range(chance.randint(0, 3)))
+    name = chance.choice(["div", "section", "b", "span", "ul", "li", "h2", "blockquote", "article", "em", "label"])
+    attributes = chance.choice(["", ' id="a>b"', " class='x'", " hidden", ' title="<p>"', "\n data-x=1"])
+    element = f"<{name}{attributes}>{held}</{name}>"
+    return chance.choice([element, f"{held}<!-- <{name}> --><br/>", f"{held}<script>'<{name}>'</script>"])
+
+
+def test_a_long_page_says_how_far_it_was_read() -> None:
+    page = "<html><body>" + "<p>some words in a row</p>\n" * 90_000
+
+    assert _shown(page, 500).startswith("text of the first 1,000,000 characters of an HTML page, ")
+    assert _shown(page, 500).endswith("[… more text, not shown …]")
+
+
+HOSTILE = {
+    "unclosed formatting": "<html><body><p>" + "".join(f"<b a={n}>" for n in range(900)) + "</p>" + "<p>x" * 30_000,
+    "end tags of nothing": "<html><body>" + "<div></x>" * 60_000,
+    "attributes": "<html><body><p " + " ".join(f"a{n}=1" for n in range(100_000)) + ">text",
+    "options": "<html><body>" + "<option>" * 300_000,
+    "open quotes": "<html><body>" + "<p a=\"x' " * 100_000,
+    "one quote": "<html><body>" + "<p a=\"'>" * 100_000,
+    "open comments": "<html><body>" + "<!--" * 250_000,
+    "signs": "<html><body><p " + "=" * 900_000,
+    "open tags": "<html><body>" + "<p <" * 250_000,
+    "titles": "<html><body>" + "<title></title>" * 60_000,
+    "drawings": "<html><body>" + "<svg><p>" * 100_000,
+    "entities": "<html><body>" + "&amp;&#x41;" * 90_000,
+    "open entities": "<html><body>" + ("&" + "a" * 34) * 28_000,
+    "less than": "<html><body>" + "<" * 999_000,
+}
+
+LIMITED = """
+import random, resource, sys, time
+resource.setrlimit(resource.RLIMIT_AS, (512 * 2**20, 512 * 2**20))
+from tests.core.test_preview_html import HOSTILE, soup
+from coatcheck import ByteCounter
+from coatcheck.preview import Previewed, preview
+pages = dict(HOSTILE)
+chance = random.Random(7)
+pages.update((f"soup {n}", soup(chance)) for n in range(300))
+failures = []
+for name, text in pages.items():
+    started = time.process_time()
+    held = Previewed(text=text, content_type="text/html", lines=1, on_failure=lambda *told: failures.append(told))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    shown = preview(held, ByteCounter(), budget=1_000)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    took = time.process_time() - started
+    assert ByteCounter().count(shown) <= 1_000, name
+    assert grown < 50, (name, grown)
+    assert took < 3, (name, took)  # ten times what it takes, for machines that are slow or busy
+assert not failures, failures[:3]
+"""
+
+
+def soup(chance: random.Random) -> str:
+    """Return tags in an order that nobody would write."""
+    names = [
+        "b",
+        "a",
+        "p",
+        "div",
+        "table",
+        "tr",
+        "td",
+        "select",
+        "option",
+        "svg",
+        "math",
+        "template",
+        "li",
+        "script",
+        "x",
+    ]
+    pieces = [f"<{{}}{end}" for end in (">", " a=1>", ' b="', " c='>", "/>", "")] + ["</{}>", "<!--{}", "{}-->", "text"]
+    return "<html>" + "".join(
+        chance.choice(pieces).format(chance.choice(names)) * chance.choice([1, 1, 1, 50, 2_000]) for _ in range(60)
+    )
+
+
+def test_hostile_pages_take_bounded_memory_and_time() -> None:
+    # In a process of its own, whose memory is limited. The one that raises there names the page.
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr[-2_000:]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_pages_are_shown_within_the_budget(name: str) -> None:
+    shown = preview(_content(HOSTILE[name]), ByteCounter(), budget=700)
+
+    assert 0 < ByteCounter().count(shown) <= 700
