@@ -96,7 +96,7 @@ def build_placeholder(
         head = notice(
             lines,
             tool_name=tool_name,
-            blocks=len(stored),
+            blocks=sum(item.reference.items or 1 for item in stored if item.reference is not None),
             tokens=tokens,
             retrieval_tool=retrieval_tool,
             searchable=any(item.content is not None for item in stored),
