@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def test_all_commands_know_it(version: str, tmp_path: Path) -> None:
     left = left_by(version, "file", tmp_path)
     contents = {content["reference"][-21:] for result in left.results for content in result["contents"]}
-    large = left.results[-2]
+    (large,) = [result for result in left.results if result["name"] == "large text"]
     at = ("--storage", tmp_path)
 
     users = ("user-1", "user-2", "default")
@@ -25,7 +25,8 @@ def test_all_commands_know_it(version: str, tmp_path: Path) -> None:
     assert answered("verify", *at)["damaged"] == []
     got = run("get", *at, "--scope", large["scope"], large["contents"][0]["reference"], "--lines", "5000-5000")
     assert "row 5000 of 6000" in got.output
-    assert answered("rm", *at, "--scope", "user-2", "--yes")["deleted"] == 15
+    assert answered("rm", *at, "--scope", "user-2", "--yes")["deleted"] > 0
+    assert answered("ls", *at, "--scope", "user-2") == []
     make_old(tmp_path)
     assert run("sweep", *at, "--max-age", "1h").exit_code == 0
     assert answered("ls", *at, "--all-scopes") == []

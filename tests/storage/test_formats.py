@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import FileStorage, Offloader, ReferenceExpired
+from coatcheck.references import scope_tag
 from tests.formats.kept import check_storage, every_version, left_by, make_old
 
 if TYPE_CHECKING:
@@ -21,9 +22,11 @@ def test_a_folder_is_read(version: str, tmp_path: Path) -> None:
 @every_version
 def test_a_scope_is_deleted_and_the_others_stay(version: str, tmp_path: Path) -> None:
     left = left_by(version, "file", tmp_path)
-    offloader = Offloader(FileStorage(tmp_path))
+    storage = FileStorage(tmp_path)
+    offloader = Offloader(storage)
+    entries = list(storage.entries(f"{scope_tag('user-2')}/"))
 
-    assert offloader.delete_scope("user-2") == 15, "13 contents, a large one and the index of its lines"
+    assert offloader.delete_scope("user-2") == len(entries) > 0
 
     for result in left.results:
         for content in result["contents"]:
