@@ -143,7 +143,13 @@ def wheel(session: nox.Session) -> None:
         # The wheel is made from the source distribution, so that one that lacks a file cannot pass.
         session.run("uv", "build", "--quiet", f"--out-dir={away / 'dist'}", f"--python={Path(session.bin, 'python')}")
         session.install(*groups("test"), *map(str, away.glob("dist/*.whl")))
-        for path in ("pyproject.toml", "tests/conftest.py", "tests/meta/test_installed.py", *CORE_TESTS):
+        for path in (
+            "pyproject.toml",
+            "tests/conftest.py",
+            "tests/formats",
+            "tests/meta/test_installed.py",
+            *CORE_TESTS,
+        ):
             copy(ROOT / path, away / path)
         session.chdir(away)
         session.run(*PYTEST, *session.posargs, env={**OFFLINE, "COATCHECK_EXPECT_WHEEL": "1"})

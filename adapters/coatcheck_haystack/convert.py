@@ -64,12 +64,11 @@ def rewritten(message: ChatMessage, result: ToolCallResult, *, outcome: Outcome)
     """Return the message itself if its result stayed, else a marked copy in which only the content is another."""
     if isinstance(outcome, Kept):
         return message
-    references = [reference.id for reference in outcome.references]
     return ChatMessage.from_tool(
         tool_result=content_of(outcome.blocks),
         origin=result.origin,
         error=result.error,
-        meta={**message.meta, MARK: references},
+        meta={**message.meta, MARK: outcome.mark["references"]},
     )
 
 
@@ -77,7 +76,8 @@ def offloaded_references(message: ChatMessage) -> tuple[str, ...]:
     """Return the references in a message whose result was offloaded, for user interfaces; else an empty tuple.
 
     Pass one to ``Offloader.load`` for the whole content, or, where results go to a ``ToolResultStore``, to its
-    ``read``.
+    ``read``. More than eight texts are one content, with ``items``; of more than eight contents there is one reference,
+    to the text that lists theirs, one a line.
     """
     references = message.meta.get(MARK)
     return tuple(map(str, references)) if isinstance(references, list | tuple) else ()

@@ -69,10 +69,9 @@ def rewritten(message: ToolMessage, outcome: Outcome) -> ToolMessage:
     """Return the message itself if its result stayed, else a marked copy in which only the content is another."""
     if isinstance(outcome, Kept):
         return message
-    mark = {"references": [reference.id for reference in outcome.references]}
     content = content_of(outcome.blocks, like=message.content)
     return message.model_copy(
-        update={"content": content, "additional_kwargs": {**message.additional_kwargs, MARK: mark}}
+        update={"content": content, "additional_kwargs": {**message.additional_kwargs, MARK: outcome.mark}}
     )
 
 
@@ -84,8 +83,9 @@ def is_marked(message: BaseMessage) -> bool:
 def offloaded_references(message: BaseMessage) -> tuple[str, ...]:
     """Return the references in a message whose result was offloaded, for user interfaces; else an empty tuple.
 
-    Pass one to ``Offloader.load`` for the whole content. What ``offload_tool`` returns is no message, so LangChain's
-    message around it carries no references.
+    Pass one to ``Offloader.load`` for the whole content. More than eight texts are one content, with ``items``; of more
+    than eight contents there is one reference, to the text that lists theirs, one a line. What ``offload_tool`` returns
+    is no message, so LangChain's message around it carries no references.
     """
     mark = message.additional_kwargs.get(MARK)
     references = mark.get("references") if isinstance(mark, Mapping) else None

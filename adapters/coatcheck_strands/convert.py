@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from strands.types.content import Message
     from strands.types.tools import ToolResult, ToolResultContent
 
-    from coatcheck import Outcome
+    from coatcheck import Offloaded, Truncated
 
 __all__ = ("blocks_of", "content_of", "offloaded_references", "rewritten", "texts_of")
 
@@ -43,7 +43,7 @@ def content_of(blocks: Sequence[Block], *, name: str = "document") -> list[ToolR
     return [_native_of(block, name=name) for block in blocks]
 
 
-def rewritten(result: ToolResult, outcome: Outcome) -> ToolResult:
+def rewritten(result: ToolResult, outcome: Offloaded | Truncated) -> ToolResult:
     """Return a marked tool result with the content of ``outcome``.
 
     It has nothing else of the old one: what tools of MCP servers add beside the content, such as
@@ -53,7 +53,7 @@ def rewritten(result: ToolResult, outcome: Outcome) -> ToolResult:
         "toolUseId": result["toolUseId"],
         "status": result["status"],
         "content": content_of(outcome.blocks),
-        MARK: {"references": [reference.id for reference in outcome.references]},
+        MARK: outcome.mark,
     }
     return cast("ToolResult", new)
 
@@ -61,7 +61,9 @@ def rewritten(result: ToolResult, outcome: Outcome) -> ToolResult:
 def offloaded_references(message: Message | ToolResult) -> tuple[str, ...]:
     """Return the references in a message, or in one tool result, for user interfaces; empty where nothing left.
 
-    Pass one to ``ContextOffloader.offloader_of(agent).load`` for the whole content.
+    Pass one to ``ContextOffloader.offloader_of(agent).load`` for the whole content. More than eight texts are one
+    content, with ``items``; of more than eight contents there is one reference, to the text that lists theirs, one a
+    line.
     """
     blocks = cast("Sequence[Any]", message.get("content") or ())
     marks = [message.get(MARK), *(block["toolResult"].get(MARK) for block in blocks if "toolResult" in block)]

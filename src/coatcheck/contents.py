@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 
+import orjson
+
 from coatcheck.errors import CoatcheckError, CorruptContent, ReferenceExpired, ReferenceNotFound, StorageError
 from coatcheck.execution import Steps, beside
+from coatcheck.items import split_items
 from coatcheck.notice import miss
-from coatcheck.reading import Encoded, Part, Source
+from coatcheck.reading import Encoded, LineIndex, Part, Source
 from coatcheck.reading.index import INDEX_THRESHOLD
 from coatcheck.references import (
+    DIGEST_LENGTH,
     INDEX_SUFFIX,
     MAX_STORAGE_REFERENCE_LENGTH,
     Reference,
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 
     from coatcheck.storage.access import StorageAccess
 
-__all__ = ("Contents", "Found", "Saved", "is_content", "is_line_index", "require_digest")
+__all__ = ("Contents", "Found", "Saved", "content_type_of", "is_content", "is_line_index", "require_digest")
 
 HASHED_BESIDE_BYTES = 1_000_000
 """From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
@@ -49,6 +53,9 @@ _MOST_DIGITS = 18
 """Of a count of characters or lines."""
 
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
+
+_ITEMS = "items"
+"""In the metadata: how many texts were joined; as a parameter of the type: a digest of where each begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +87,12 @@ class Found:
         """What ``reading`` needs to know of it."""
         return Source(
             reference=self.reference,
-            content_type=self.stored.content_type,
+            content_type=content_type_of(self.stored),
             size=self.stored.size,
             characters=_whole_number(self.stored.metadata.get("characters")),
             lines=_whole_number(self.stored.metadata.get("lines")),
             has_index="index" in self.stored.metadata,
+            has_items=_ITEMS in self.stored.metadata,
         )
 
 
@@ -118,6 +126,7 @@ class Contents:
         scope: str,
         tool_name: str,
         describe: Callable[[], Encoded | None] | None,
+        starts: tuple[int, ...] | None = None,
     ) -> Steps[Saved | CoatcheckError]:
         """Store bytes; return where, or the error that it ended with.
 
@@ -128,12 +137,20 @@ class Contents:
             tool_name: for the reference.
             describe: gives the lines of a text, or None where they are unknown; called once, while a large content is
                 being hashed and before the storage is called. It must not raise.
+            starts: the byte at which each item of a text of many begins; kept where the storage has keys.
 
         """
-        digest = _Digest(content_type, data)
+        named = self._storage.names_references
+        stored_type = content_type if starts is None or named else _type_with_items(content_type, starts)
+        digest = _Digest(stored_type, data)
         encoded = None if describe is None else describe()
-        if self._storage.names_references:
-            return (yield from self._save_named(data, content_type, digest, scope=scope, tool_name=tool_name))
+        entry = partial(
+            Reference, content_type=content_type, size=len(data), items=None if starts is None else len(starts)
+        )
+        if named:
+            return (yield from self._save_named(data, content_type, digest, entry, scope=scope, tool_name=tool_name))
+        if encoded is not None and starts is not None:
+            encoded = encoded.with_items(starts)
 
         def name() -> tuple[str, Mapping[str, str]]:
             metadata = {} if encoded is None else _metadata(encoded)
@@ -141,11 +158,11 @@ class Contents:
 
         if self._storage.saves_unnamed and digest.is_running:
             answer = yield self._storage.save_unnamed(
-                data, scope_tag=scope_tag(scope), content_type=content_type, name=name
+                data, scope_tag=scope_tag(scope), content_type=stored_type, name=name
             )
         else:
             key, metadata = name()
-            answer = yield self._storage.save(key, data, content_type=content_type, metadata=metadata)
+            answer = yield self._storage.save(key, data, content_type=stored_type, metadata=metadata)
         key = storage_key(scope, digest.value)
         if encoded is not None and encoded.index is not None and not isinstance(answer, CoatcheckError):
             index = encoded.index.to_bytes()
@@ -154,11 +171,17 @@ class Contents:
         if isinstance(answer, CoatcheckError):
             return answer
         identifier = make_reference(tool_name, scope, digest=digest.value)
-        path = self._storage.path_of(key, content_type=content_type)
-        return Saved(reference=Reference(id=identifier, content_type=content_type, size=len(data)), path=path)
+        return Saved(reference=entry(id=identifier), path=self._storage.path_of(key, content_type=stored_type))
 
     def _save_named(
-        self, data: bytes, content_type: str, digest: _Digest, *, scope: str, tool_name: str
+        self,
+        data: bytes,
+        content_type: str,
+        digest: _Digest,
+        entry: Callable[..., Reference],
+        *,
+        scope: str,
+        tool_name: str,
     ) -> Steps[Saved | CoatcheckError]:
         name = storage_name(tool_name, scope, digest=digest.value)
         answer = yield self._storage.save_named(name, data, content_type=content_type)
@@ -169,12 +192,11 @@ class Contents:
                 "the storage must answer save_named with a reference, one line of at most"
                 f" {MAX_STORAGE_REFERENCE_LENGTH:,} characters without spaces at its ends, not {str(answer)[:80]!r}"
             )
-        reference = Reference(id=cast("str", answer), content_type=content_type, size=len(data))
-        return Saved(reference=reference, path=None)
+        return Saved(reference=entry(id=cast("str", answer)), path=None)
 
     def missing(self, references: Sequence[Reference], scope: str) -> Steps[bool]:
         """Return whether a bounded storage pushed out one entry of a result to make room for another."""
-        is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD
+        is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD and references[0].items is None
         if is_one_entry or not self._storage.evicts:  # to ask a storage far away would double what a save takes there
             return False
         for reference in references:
@@ -224,6 +246,23 @@ class Contents:
         stored = self._entry((yield self._storage.load(key)), reference, scope)
         self._verify(stored, key)
         return stored
+
+    def items(self, stored: Stored, reference: str, scope: str) -> Steps[tuple[bytes, ...] | None]:
+        """Return each text of a whole content that was many, or None where it was one, or nobody knows any more.
+
+        Raises:
+            StorageError: the storage failed.
+
+        """
+        if _ITEMS not in stored.metadata:
+            return None
+        answer = yield self._storage.load(self._key(reference, scope) + INDEX_SUFFIX)
+        if isinstance(answer, CoatcheckError):
+            raise answer
+        index = LineIndex.from_bytes(answer.content, size=stored.size) if isinstance(answer, Stored) else None
+        if index is None or _type_with_items(content_type_of(stored), index.items) != stored.content_type:
+            return None
+        return split_items(stored.content, index.items)
 
     def part(self, found: Found, wanted: Part, *, scope: str) -> Steps[bytes]:
         """Return some bytes of a content; raises what ``find`` raises."""
@@ -303,10 +342,24 @@ def require_digest(key: str, digest: str, metadata: Mapping[str, str]) -> None:
         raise CorruptContent(msg)
 
 
+def content_type_of(stored: Stored) -> str:
+    """Return the MIME type of an entry, without what tells texts of other items apart."""
+    return stored.content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in stored.metadata else stored.content_type
+
+
+def _type_with_items(content_type: str, starts: Sequence[int]) -> str:
+    """Return the type to store many joined texts under: other items, joined to the same bytes, are another content."""
+    return f"{content_type}; {_ITEMS}={content_digest(_INDEX_TYPE, orjson.dumps(starts))[:DIGEST_LENGTH]}"
+
+
 def _metadata(encoded: Encoded) -> dict[str, str]:
     """Return what is stored beside a text, so that it can be read in parts."""
-    totals = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
-    return totals if encoded.index is None else {**totals, "index": "lines"}
+    found = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
+    if encoded.index is not None:
+        found["index"] = "lines"
+        if encoded.index.items:
+            found[_ITEMS] = str(len(encoded.index.items))
+    return found
 
 
 def _is_reference(answer: object) -> bool:

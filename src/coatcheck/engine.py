@@ -14,10 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.call import milliseconds_since
 from coatcheck.cleanup import SweepLimits, delete_scope, sweep
-from coatcheck.contents import Contents, Found
+from coatcheck.contents import Contents, Found, content_type_of
 from coatcheck.errors import (
     CoatcheckError,
     InvalidRequest,
@@ -27,6 +27,8 @@ from coatcheck.errors import (
 )
 from coatcheck.events import Event, EventKind, Recorder, log_failure, logger
 from coatcheck.execution import Effect, Steps
+from coatcheck.items import Part as ResultPart
+from coatcheck.items import parts_of
 from coatcheck.notice import index_entry, is_placeholder, too_slow
 from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
 from coatcheck.placeholder import MOST_LISTED, Item, Placeholder, build_placeholder, cut_to
@@ -204,7 +206,8 @@ class Engine:
 
     def _leave(self, call: Call, measure: Measure, decision: Leave) -> Steps[Outcome]:
         """Store every block, then hand out the placeholder. If anything fails, the result stays."""
-        alone = sum(1 for text in measure.texts if text) == 1
+        parts = parts_of(call.result.blocks, measure.texts)
+        alone = sum(1 for part in parts if part.text) == 1
 
         def prepare(content: Previewed) -> tuple[int, str] | None:
             """Estimate and preview while the content is hashed. Several texts share the budget once all are known."""
@@ -215,11 +218,11 @@ class Engine:
             return decision.preview_tokens, preview(content, self._counter, budget=decision.preview_tokens)
 
         items: list[Item] = []
-        for block, text in zip(call.result.blocks, measure.texts, strict=True):
-            saved = yield from self._save_block(call, block, text, prepare=prepare)
+        for part in parts:
+            saved = yield from self._save_part(call, part, prepare=prepare)
             if isinstance(saved, CoatcheckError):
-                rest = [Item(block=later) for later in call.result.blocks[len(items) :]]
-                return self._not_stored(call, measure, decision, items=[*items, *rest], error=saved)
+                items += [Item(block=later.block) for later in parts[len(items) :]]
+                return self._not_stored(call, measure, decision, parts=parts, items=items, error=saved)
             items.append(saved)
         references = tuple(item.reference for item in items if item.reference is not None)
         build = partial(
@@ -230,23 +233,31 @@ class Engine:
             tokens=measure.estimate(exact_up_to=decision.exact_up_to),
             retrieval_tool=call.retrieval_tool,
         )
+        index: Reference | None = None
         placeholder = build(index=None) if len(references) <= MOST_LISTED else None
         if placeholder is None:
-            index = yield from self._save_index(call, references)
-            if isinstance(index, CoatcheckError):
-                return self._not_stored(call, measure, decision, items=items, error=index)
+            saved_index = yield from self._save_index(call, references)
+            if isinstance(saved_index, CoatcheckError):
+                return self._not_stored(call, measure, decision, parts=parts, items=items, error=saved_index)
+            index = saved_index
             references = (*references, index)
             placeholder = build(index=index)
         if (yield from self._contents.missing(references, call.scope)):
             error = StorageError("the storage is too small for all of this result")
-            return self._not_stored(call, measure, decision, items=items, error=error)
+            return self._not_stored(call, measure, decision, parts=parts, items=items, error=error)
         if placeholder is None or (decision.limit is not None and not measure.local_exceeds(placeholder.tokens)):
             return self._keep(call, Keep(reason="would not shrink"))
         tokens = measure.estimate(exact_up_to=decision.exact_up_to)
-        return self._offloaded(call, tokens, placeholder, references=references)
+        return self._offloaded(call, tokens, placeholder, references=references, index=index)
 
     def _offloaded(
-        self, call: Call, tokens: Estimate, placeholder: Placeholder, *, references: tuple[Reference, ...]
+        self,
+        call: Call,
+        tokens: Estimate,
+        placeholder: Placeholder,
+        *,
+        references: tuple[Reference, ...],
+        index: Reference | None,
     ) -> Offloaded:
         size = sum(reference.size for reference in references)
         saved = max(0, tokens.tokens - placeholder.tokens)
@@ -259,10 +270,17 @@ class Engine:
             tokens=tokens.tokens,
             tokens_saved=saved,
         )
-        return Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens)
+        return Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens, index=index)
 
     def _not_stored(
-        self, call: Call, measure: Measure, decision: Leave, *, items: Sequence[Item], error: CoatcheckError
+        self,
+        call: Call,
+        measure: Measure,
+        decision: Leave,
+        *,
+        parts: Sequence[ResultPart],
+        items: Sequence[Item],
+        error: CoatcheckError,
     ) -> Outcome:
         """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
         self._failed(call, error, str(error))
@@ -270,8 +288,10 @@ class Engine:
         if not measure.exceeds(limit):
             return self._keep(call, Keep(reason="storage failed"))
         described = [
-            item if text is None or item.content is not None else replace(item, content=self._previewed(call, text))
-            for item, text in zip(items, measure.texts, strict=True)
+            item
+            if part.text is None or item.content is not None
+            else replace(item, content=self._previewed(call, part.text))
+            for item, part in zip(items, parts, strict=True)
         ]
         tokens = measure.estimate(exact_up_to=decision.exact_up_to)
         blocks = cut_to(
@@ -286,10 +306,11 @@ class Engine:
         self._emit(call, "truncated", tokens=tokens.tokens, reason=str(error), error_type=_class_of(error))
         return Truncated(blocks=blocks, error=error)
 
-    def _save_block(
-        self, call: Call, block: Block, text: str | None, *, prepare: Callable[[Previewed], tuple[int, str] | None]
+    def _save_part(
+        self, call: Call, part: ResultPart, *, prepare: Callable[[Previewed], tuple[int, str] | None]
     ) -> Steps[Item | CoatcheckError]:
-        """Store one block, if it is one that is stored, and return what the placeholder needs to know of it."""
+        """Store one part, if it is one that is stored, and return what the placeholder needs to know of it."""
+        block, text = part.block, part.text
         save = partial(self._contents.save, scope=call.scope, tool_name=call.result.tool_name)
         item = Item(block=block)
         match block:
@@ -299,7 +320,7 @@ class Engine:
                 content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
                 previewed = partial(self._previewed, call, text, content_type=content_type)
                 leaving = _Departing(text, previewed, prepare)
-                saved = yield from save(leaving.data, content_type, describe=leaving.describe)
+                saved = yield from save(leaving.data, content_type, describe=leaving.describe, starts=part.starts)
                 item = replace(item, content=leaving.content, prepared=leaving.prepared)
             case MediaBlock():
                 if not block.data:
@@ -438,7 +459,8 @@ class Engine:
     def load(self, reference: str, scope: str) -> Steps[Content]:
         """Return a stored content, whole and verified, for the host."""
         stored = yield from self._contents.load(reference, scope)
-        return Content(data=stored.content, content_type=stored.content_type)
+        items = yield from self._contents.items(stored, reference, scope)
+        return Content(data=stored.content, content_type=content_type_of(stored), items=items)
 
     def expand(self, text: str, scope: str) -> Steps[str]:
         """Replace every reference of ``scope`` in ``text`` by the text that it stands for."""

@@ -106,7 +106,8 @@ def notice(
 def reference_line(reference: Reference, *, path: str | None = None) -> str:
     """Return the line that names one stored block."""
     where = f", file: {path}" if path is not None and len(path) <= _LONGEST_PATH else ""
-    return f"  {reference.id} ({_one_line(reference.content_type)}, {reference.size:,} bytes{where})"
+    items = "" if reference.items is None else f"{reference.items:,} items, "
+    return f"  {reference.id} ({_one_line(reference.content_type)}, {items}{reference.size:,} bytes{where})"
 
 
 def index_line(reference: Reference, *, hidden: int) -> str:

@@ -7,7 +7,7 @@ whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,10 +45,21 @@ class Offloaded:
     """What goes into the conversation: the notice with the previews, marks for media, unknown blocks as they came."""
 
     references: tuple[Reference, ...]
-    """One for each stored block, in order; where the notice lists an index, that one last."""
+    """One for each stored content, in order; where there is an index, that one last."""
 
     tokens: Estimate
     """Tokens that the result would have cost."""
+
+    index: Reference | None = None
+    """The stored list of all references, where there are more than the notice shows."""
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """What the message keeps for the host: all references, or that of the index, with what it stands for."""
+        if self.index is None:
+            return {"references": [reference.id for reference in self.references]}
+        size = sum(reference.size for reference in self.references[:-1])
+        return {"references": [self.index.id], "blocks": len(self.references) - 1, "bytes": size}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,11 @@ class Truncated:
     def references(self) -> tuple[Reference, ...]:
         """Empty: nothing was stored that the conversation could refer to."""
         return ()
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """What the message keeps for the host: that it has no references."""
+        return {"references": []}
 
 
 Outcome: TypeAlias = Kept | Offloaded | Truncated
@@ -96,6 +112,13 @@ class Content:
 
     content_type: str
     """MIME type."""
+
+    items: tuple[bytes, ...] | None = field(default=None, repr=False)
+    r"""Of more than eight texts that were stored as one: the bytes of each, as they came; JSON as compact JSON.
+
+    ``data`` is these, joined by ``\n``. None for every other content, in a storage that names its references itself,
+    and where the entry that says where each begins is lost.
+    """
 
     @property
     def text(self) -> str:

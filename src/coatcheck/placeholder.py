@@ -93,7 +93,7 @@ def build_placeholder(
             return None
         head = notice(
             lines,
-            blocks=len(stored),
+            blocks=sum(item.reference.items or 1 for item in stored if item.reference is not None),
             tokens=tokens,
             retrieval_tool=retrieval_tool,
             searchable=any(item.content is not None for item in stored),

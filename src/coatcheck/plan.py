@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
+from coatcheck.items import are_joined
 from coatcheck.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
 from coatcheck.tokens import Estimate, TokenCounter, estimate_tokens, utf8_length
 
@@ -173,7 +174,10 @@ class Measure:
         return self._estimates[exact_up_to]
 
     def _estimate(self, exact_up_to: int) -> Estimate:
-        estimates = [estimate_tokens(text, self._counter, exact_up_to=exact_up_to) for text in self.texts if text]
+        texts = [text for text in self.texts if text]
+        if are_joined(texts) and self.local_exceeds(exact_up_to):
+            texts = ["\n".join(texts)]  # each of them alone is small, and would be counted to its end
+        estimates = [estimate_tokens(text, self._counter, exact_up_to=exact_up_to) for text in texts]
         exact = all(estimate.exact for estimate in estimates)
         return Estimate(self.media + sum(estimate.tokens for estimate in estimates), exact=exact)
 
@@ -239,7 +243,8 @@ def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: 
     """Return what a result takes in the conversation: its own ``size``, or about that of its placeholder."""
     if isinstance(decision, Keep):
         return size
-    blocks = sum(1 for text in decided[0].texts if text != "")
+    texts = decided[0].texts
+    blocks = texts.count(None) + (1 if are_joined(texts) else sum(1 for text in texts if text))
     return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * min(blocks - 1, MOST_REFERENCES))
 
 

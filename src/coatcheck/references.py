@@ -89,6 +89,9 @@ class Reference:
     size: int
     """Bytes stored."""
 
+    items: int | None = None
+    """How many texts were joined into this content; None where it is one block."""
+
     def __str__(self) -> str:
         return self.id
 

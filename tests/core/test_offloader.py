@@ -554,7 +554,7 @@ async def test_the_scope_of_a_task_reaches_policies_and_storage_off_the_loop() -
 
 def test_more_than_eight_references_become_six_and_an_index() -> None:
     offloader = _offloader()
-    contents = [TextBlock(f"{number} " * 500) for number in range(20)]
+    contents = [MediaBlock(bytes([number]) * 500, "image/png") for number in range(20)]
     outcome = offloader.offload(contents, tool_name="t")
 
     assert isinstance(outcome, Offloaded)

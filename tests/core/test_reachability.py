@@ -82,16 +82,15 @@ def test_every_byte_of_a_medium_is_one_call_away_where_the_framework_takes_media
 
 
 @pytest.mark.parametrize("wanted", [0, 3, 4, 777, 1_997, 1_998, 1_999])
-def test_every_character_of_many_blocks_is_two_calls_away(wanted: int) -> None:
+def test_every_character_of_many_blocks_is_one_call_away(wanted: int) -> None:
     blocks = [
         TextBlock(f"block {number} " + "".join(f"<{number * 7 + n}>" for n in range(40))) for number in range(2_000)
     ]
     offloader = _offloader(400)
     outcome = offloader.offload(blocks, tool_name="search", scope="s", policy=Always())
-    *_, index = _references(_placeholder(outcome))
+    (reference,) = _references(_placeholder(outcome))
 
-    found = offloader.retrieve(index, scope="s", pattern=rf"^{wanted + 1} \S+")
-    reference = re.search(rf"\b{wanted + 1} (\S+) text/plain", found.text)
-    assert reference is not None
-    answer = offloader.retrieve(reference[1], scope="s", offset=-60)
-    assert blocks[wanted].text[-60:-40] in answer.text
+    answer = offloader.retrieve(reference, scope="s", pattern=f"^block {wanted} ", context_lines=0)
+    assert f"[item {wanted + 1}]| {blocks[wanted].text}" in answer.text
+    start = sum(len(block.text) + 1 for block in blocks[:wanted])
+    assert blocks[wanted].text in offloader.retrieve(reference, scope="s", offset=start).text

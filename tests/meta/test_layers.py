@@ -15,6 +15,7 @@ from tests.meta.source_tree import ROOT, SHARED_PACKAGES, Import, Module, adapte
 PURE = (
     "blocks",
     "errors",
+    "items",
     "notice",
     "outcomes",
     "placeholder",

@@ -10,10 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from coatcheck import (
+    Block,
     ByteCounter,
     InMemoryStorage,
     InvalidRequest,
     Kept,
+    MediaBlock,
     Offloader,
     ReferenceExpired,
     Storage,
@@ -200,11 +202,12 @@ def test_what_was_pushed_out_has_expired() -> None:
     [
         ([TextBlock("row\n" * 300_000)], InMemoryStorage(max_entries=1)),
         ([TextBlock("row\n" * 300_000)], InMemoryStorage(max_bytes=1_200_100)),
-        ([TextBlock(f"{number} " + "word " * 400) for number in range(40)], InMemoryStorage(max_entries=40)),
+        ([TextBlock(f"{number} " + "word " * 400) for number in range(40)], InMemoryStorage(max_entries=1)),
+        ([MediaBlock(bytes([number]), "image/png") for number in range(40)], InMemoryStorage(max_entries=40)),
     ],
-    ids=["the line index, by count", "the line index, by bytes", "the list of references"],
+    ids=["the line index, by count", "the line index, by bytes", "where items begin", "the list of references"],
 )
-def test_what_is_saved_beside_a_result_never_pushes_it_out(blocks: list[TextBlock], storage: InMemoryStorage) -> None:
+def test_what_is_saved_beside_a_result_never_pushes_it_out(blocks: list[Block], storage: InMemoryStorage) -> None:
     offloader = Offloader(storage, token_counter=ByteCounter(), max_inline_tokens=2_000_000)
 
     outcome = offloader.offload(blocks, tool_name="t")

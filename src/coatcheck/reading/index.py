@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -89,6 +89,13 @@ class LineIndex:
 
     checkpoints: Checkpoints = _ONLY_THE_START
 
+    items: tuple[int, ...] = ()
+    """The bytes at which each of many joined texts begins; empty where the content was one."""
+
+    def item_at(self, byte: int) -> int | None:
+        """Return the number, from 1, of the joined text that ``byte`` lies in; None where the content was one."""
+        return bisect_right(self.items, byte) or None
+
     def nearest(self, *, line: int | None = None, character: int | None = None, byte: int | None = None) -> Place:
         """Return the last checkpoint from which reading forward meets what is looked for.
 
@@ -114,6 +121,7 @@ class LineIndex:
                 "characters": self.characters,
                 "lines": self.lines,
                 "checkpoints": tuple(self.checkpoints),
+                **({"items": self.items} if self.items else {}),
             }
         )
 
@@ -129,8 +137,11 @@ class LineIndex:
         columns, lines, characters = (stored.get(name, 0) for name in ("checkpoints", "lines", "characters"))
         if not _are_checkpoints(columns, size, lines, characters):
             return None
+        items = stored.get("items") or []
+        if items and not _are_starts(items, size):
+            return None
         checkpoints = Checkpoints._make(map(tuple, columns))
-        return cls(size=size, characters=characters, lines=lines, checkpoints=checkpoints)
+        return cls(size=size, characters=characters, lines=lines, checkpoints=checkpoints, items=tuple(items))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +156,11 @@ class Encoded:
 
     index: LineIndex | None
     """None for small content, which needs none."""
+
+    def with_items(self, starts: tuple[int, ...]) -> Encoded:
+        """Return the same with an index, also of small content, that says where each of many joined texts begins."""
+        index = self.index or LineIndex(size=len(self.data), characters=self.characters, lines=self.lines)
+        return replace(self, index=replace(index, items=starts))
 
 
 def encode_text(text: str) -> Encoded:
@@ -262,6 +278,17 @@ def _first_character(data: bytes) -> int:
 
 def _length(first: int) -> int:
     return 2 if first < 0xE0 else 3 if first < 0xF0 else 4  # noqa: PLR2004 - as UTF-8 defines it
+
+
+def _are_starts(items: Any, size: int) -> bool:  # noqa: ANN401 - whatever JSON was stored
+    """Return whether these are whole numbers that rise from 0 to at most ``size``, each by one at least."""
+    return (
+        isinstance(items, list)
+        and {type(number) for number in items} == {int}
+        and items[0] == 0
+        and items[-1] <= size
+        and all(first < second for first, second in pairwise(items))
+    )
 
 
 def _are_checkpoints(columns: Any, *totals: Any) -> bool:  # noqa: ANN401 - whatever JSON was stored

@@ -2,7 +2,7 @@
 
 On JSON Lines the query is applied to each line, and what it gives is listed with line numbers; where it gives nothing
 on any line, to the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of the two has
-the whole budget of a query.
+the whole budget of a query. The items of joined texts are such records, too, also where each takes many lines.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 
 from coatcheck.blocks import to_valid_unicode
 from coatcheck.errors import InvalidRequest
+from coatcheck.items import split_items
 from coatcheck.reading import wording
 from coatcheck.reading.characters import resolve_offset
 from coatcheck.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
-from coatcheck.reading.records import parse_json, parse_json_lines, render, render_records
+from coatcheck.reading.records import parse_json, parse_records, render, render_records
 from coatcheck.reading.source import Answer
-from coatcheck.reading.walk import LARGEST_PART, fetch
+from coatcheck.reading.walk import LARGEST_PART, fetch, orient
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from coatcheck.reading.request import Request
     from coatcheck.reading.source import Reading, Source
     from coatcheck.reading.writer import Writer
@@ -42,8 +45,9 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
     data = b""
     for start in range(0, source.size, LARGEST_PART):
         data += yield from fetch(start, min(source.size, start + LARGEST_PART))
+    items = (yield from orient(source)).items if source.has_items else ()
     try:
-        result = _evaluate(evaluator, data)
+        result = _evaluate(evaluator, data, items)
     except RecursionError:
         raise InvalidRequest(wording.too_deep()) from None
     if result is None:
@@ -51,20 +55,22 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
     return _page(result, query, request.offset or 0, writer)
 
 
-def _evaluate(evaluator: Evaluator, data: bytes) -> _Result | None:
+def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Result | None:
     try:
         content = parse_json(data)
     except InvalidRequest:  # also a ValueError
         raise
     except ValueError:
-        return _evaluate_lines(evaluator, data)
+        records = parse_records(data, split_items(data, items)) if items else None
+        what = "lines" if records is None else "items"
+        records = records or parse_records(data, data.split(b"\n"))
+        if records is None:
+            raise InvalidRequest(wording.not_json()) from None
+        return _evaluate_records(evaluator, records, what)
     return _whole(evaluator, content)
 
 
-def _evaluate_lines(evaluator: Evaluator, data: bytes) -> _Result | None:
-    records = parse_json_lines(data)
-    if records is None:
-        raise InvalidRequest(wording.not_json())
+def _evaluate_records(evaluator: Evaluator, records: list[tuple[int, object]], what: str) -> _Result | None:
     results: list[tuple[int, object]] = []
     exhausted: TooMuchWork | None = None
     for number, record in records:
@@ -86,7 +92,7 @@ def _evaluate_lines(evaluator: Evaluator, data: bytes) -> _Result | None:
             raise exhausted  # a line that was not looked at may have what the list has not
         return whole
     check_size([result for _, result in results])
-    return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(records)))
+    return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(records), what))
 
 
 def _whole(evaluator: Evaluator, content: object) -> _Result | None:

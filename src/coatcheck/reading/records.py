@@ -17,9 +17,9 @@ from coatcheck.reading.index import decode
 from coatcheck.reading.pattern import Matcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-__all__ = ("parse_json", "parse_json_lines", "render", "render_records")
+__all__ = ("parse_json", "parse_records", "render", "render_records")
 
 _LONG_NUMBER = Matcher("[0-9]{19}")
 """An integer beyond 64 bits has at least 19 digits; orjson would make a float of it without a word. Any other run of so
@@ -40,10 +40,10 @@ def parse_json(data: bytes) -> object:
     return _parser(data)(data)
 
 
-def parse_json_lines(data: bytes) -> list[tuple[int, object]] | None:
-    """Return each value of JSON Lines with its line number, or None if the content is something else.
+def parse_records(data: bytes, pieces: Iterable[bytes]) -> list[tuple[int, object]] | None:
+    """Return the value of each of the ``pieces`` of ``data`` with its number, or None if one is something else.
 
-    Every line that is not empty holds a value, and there are at least two.
+    Every piece that is not empty holds a value, and there are at least two.
 
     Raises:
         InvalidRequest: a value holds a number of more digits than Python reads.
@@ -53,9 +53,9 @@ def parse_json_lines(data: bytes) -> list[tuple[int, object]] | None:
     parse = _parser(data)
     records = []
     try:
-        for number, line in enumerate(data.split(b"\n"), start=1):
-            if line.strip():
-                records.append((number, parse(line)))
+        for number, piece in enumerate(pieces, start=1):
+            if piece.strip():
+                records.append((number, parse(piece)))
     except InvalidRequest:  # also a ValueError
         raise
     except ValueError:
@@ -78,7 +78,7 @@ def render(value: object) -> str:
 
 
 def render_records(results: list[tuple[int, object]]) -> str:
-    """Return values with the numbers of the lines that they come from, as JSON, one a line."""
+    """Return values with the numbers of the lines or items that they come from, as JSON, one a line."""
     return "\n".join(f"{number}| {_dumps(value)}" for number, value in results)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from coatcheck.reading.excerpts import Excerpts
+    from coatcheck.reading.index import LineIndex
     from coatcheck.reading.scan import Hit
     from coatcheck.reading.source import Steps
 
@@ -60,15 +61,18 @@ class Row:
     before: str = ""
     after: str = ""
 
+    item: int | None = None
+    """The number of the joined text that holds the match, where the content is many."""
+
     def render(self, width: int) -> str:
         """Return the row with its number right-aligned to ``width``."""
         if not self.line:
             return self.text
         text = f"{self.before}{self.text}{self.after}"
         if self.start is None:
-            return wording.numbered(self.line, text, width=width, marked=self.marked)
+            return wording.numbered(self.line, text, width=width, marked=self.marked, item=self.item)
         stop = self.start + len(self.text)
-        return wording.numbered_window(self.line, text, width=width, start=self.start, stop=stop)
+        return wording.numbered_window(self.line, text, width=width, start=self.start, stop=stop, item=self.item)
 
     def cut(self, text: str) -> Row:
         """Return the row with only ``text``, its beginning."""
@@ -76,10 +80,11 @@ class Row:
 
 
 class RowMaker:
-    """Makes rows from hits, within the bytes from ``floor`` to ``ceiling``."""
+    """Makes rows from hits, within the bytes from ``floor`` to ``ceiling``; ``index`` knows the items they are in."""
 
-    def __init__(self, excerpts: Excerpts, floor: int, ceiling: int, context: int) -> None:
+    def __init__(self, excerpts: Excerpts, index: LineIndex, floor: int, ceiling: int, context: int) -> None:
         self._excerpts = excerpts
+        self._index = index
         self._floor = floor
         self._ceiling = ceiling
         self._context = context
@@ -94,7 +99,7 @@ class RowMaker:
                 made = yield from self._before(hit, number, last)
             row, behind = yield from self._shown(hit, number)
             covered = _covered(hits, number, behind)
-            made.append(replace(row, hits=covered))
+            made.append(replace(row, hits=covered, item=self._index.item_at(hit.start)))
             number += covered
             last = hit.line
             following = hits[number].line if number < len(hits) else None
@@ -112,7 +117,8 @@ class RowMaker:
         if not hit.long:
             prefix, _ = yield from self._behind(hit.start, 0)
             skipped += len(decode(prefix))
-        return replace(row, text=row.text[skipped - (row.start or 0) :], start=skipped, before=_CUT)
+        item = self._index.item_at(hit.start)
+        return replace(row, text=row.text[skipped - (row.start or 0) :], start=skipped, before=_CUT, item=item)
 
     def _before(self, hit: Hit, number: int, last: int) -> Steps[list[Row]]:
         """Return the context before a match, down to line ``last``, which is shown already."""

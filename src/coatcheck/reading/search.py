@@ -81,7 +81,7 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
         searched = field.lines[1] - field.lines[0] + 1
         text = wording.no_matches(writer.selector(pattern), shown_range, searched, literal=matcher.literal)
         return Answer(text=text, matches=0)
-    make_rows = partial(RowMaker, found.excerpts, field.start.byte, field.stop)
+    make_rows = partial(RowMaker, found.excerpts, index, field.start.byte, field.stop)
     report = _Report(request, writer, matcher, found, shown_range, origin, request.context_lines)
     return (yield from report.answer(make_rows))
 

@@ -41,6 +41,9 @@ class Source:
     has_index: bool = False
     """Whether a line index was stored with the content, so that asking for it is worth the while."""
 
+    has_items: bool = False
+    """Whether many texts were joined, so that the index says where each begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

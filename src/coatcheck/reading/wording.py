@@ -134,14 +134,15 @@ def start_beyond(start: int, lines: int) -> str:
     return f"line_range.start ({start}) is beyond content length ({lines} lines)"
 
 
-def numbered(line: int, text: str, *, width: int, marked: bool = False) -> str:
-    """Return one line of content with its number; a match is marked."""
-    return f"{'> ' if marked else '  '}{line:>{width}}| {text}"
+def numbered(line: int, text: str, *, width: int, marked: bool = False, item: int | None = None) -> str:
+    """Return one line of content with its number; a match is marked, with its item where the content is many."""
+    return f"{'> ' if marked else '  '}{line:>{width}}{'' if item is None else f' [item {item}]'}| {text}"
 
 
-def numbered_window(line: int, text: str, *, width: int, start: int, stop: int) -> str:
+def numbered_window(line: int, text: str, *, width: int, start: int, stop: int, item: int | None = None) -> str:
     """Return a window into a long line, around a match, with the characters of the content that it shows."""
-    return f"> {line:>{width}} [characters {start:,}-{stop - 1:,}]| {text}"
+    which = "" if item is None else f"item {item}, "
+    return f"> {line:>{width}} [{which}characters {start:,}-{stop - 1:,}]| {text}"
 
 
 # -- matches
@@ -219,9 +220,9 @@ def nothing_selected(query: str) -> str:
     return f"[Query '{query}' matched nothing (null): check the field names; query 'keys(@)' lists them for an object]"
 
 
-def records_kind(results: int, records: int) -> str:
-    """Describe what a query gave on JSON Lines."""
-    return f"{results:,} of {records:,} lines gave a result"
+def records_kind(results: int, records: int, what: str) -> str:
+    """Describe what a query gave on JSON Lines, or on the items of joined texts: ``what`` they are."""
+    return f"{results:,} of {records:,} {what} gave a result"
 
 
 def list_kind(items: int) -> str:

@@ -490,6 +490,7 @@ def _is_digest(folder: Folder, digest: str) -> bool:
 
 def _extension(content_type: str) -> str:
     """Return an extension that fits ``content_type``, so that editors and viewers open the file."""
+    content_type = content_type.partition("; items=")[0]  # of many texts, as ``contents`` stores them
     known = _EXTENSIONS.get(content_type)
     if known is not None:
         return known

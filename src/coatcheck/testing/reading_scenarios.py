@@ -35,6 +35,16 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
         ),
     ),
     Scenario(
+        name="search many texts",
+        promise="One search finds what any of many texts holds, and says which it is; so does one query.",
+        steps=((Call(returns=tuple(TextBlock(json.dumps(order, indent=1)) for order in orders(60))),),),
+        reads=(
+            Read(arguments={"pattern": '"customer 47"'}, sees=("1 match", "[item 47]|", '"id": 47')),
+            Read(arguments={"query": "customer", "offset": -20}, sees=("60 of 60 items", '60| "customer 60"')),
+            Read(arguments={"line_range": "1-3"}, sees=('"id": 1,',), hides=("[item",)),
+        ),
+    ),
+    Scenario(
         name="read by lines",
         promise="A line range gives those lines, in any of the forms in which models write one.",
         steps=OFFLOADED,

@@ -20,6 +20,7 @@ MIDDLE = "line 200 of 400"
 IMAGE = MediaBlock(noise(1_000), "image/png")
 DOCUMENT = MediaBlock(noise(2_000, seed=1), "application/pdf", name="report.pdf")
 ORDERS = orders(500)
+MANY_TEXTS = tuple(TextBlock(f"item {number}\nof many\n" * 5) for number in range(60))
 
 RESULT_SCENARIOS: tuple[Scenario, ...] = (
     # The threshold.
@@ -127,9 +128,17 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
         holds=(b"first\n" * 500, b"second\n" * 500, b"third\n" * 500),
     ),
     Scenario(
-        name="more blocks than are listed",
-        promise="With many blocks the notice lists the first, the last, and an index that lists all.",
-        steps=((Call(returns=tuple(TextBlock(f"block {number}\n" * 50) for number in range(12))),),),
+        name="more texts than are shown one by one",
+        promise="More than eight texts, as MCP servers return lists, become one content, joined by line ends.",
+        steps=((Call(returns=(*MANY_TEXTS[:30], IMAGE, *MANY_TEXTS[30:])),),),
+        sees=("[Offloaded: 61 blocks", "60 items", "[image: png, 1000 bytes | ref: "),
+        hides=("item 30\n",),
+        holds=(stored("\n".join(block.text for block in MANY_TEXTS)), IMAGE.data),
+    ),
+    Scenario(
+        name="more contents than are listed",
+        promise="With many images the notice lists the first, the last, and an index that lists all.",
+        steps=((Call(returns=tuple(MediaBlock(noise(500, seed=number), "image/png") for number in range(12))),),),
         sees=("[Offloaded: 12 blocks", "(index: lists all references"),
     ),
     Scenario(

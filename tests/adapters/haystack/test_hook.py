@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +94,25 @@ async def test_references_are_in_the_messages_meta_and_load_the_whole(mode: str)
     assert message.meta["tool_result_offloaded"] == [reference]
     assert hook.offloader.load(reference).text == LONG
     assert offloaded_references(ChatMessage.from_user("x")) == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [TextContent(f"row {number}") for number in range(20_000)],
+        [ImageContent(base64.b64encode(b"%d" % number).decode(), mime_type="image/png") for number in range(300)],
+    ],
+    ids=["texts", "images"],
+)
+def test_many_blocks_leave_a_short_mark(content: list[Any]) -> None:
+    state = state_of(content)
+
+    ToolResultOffloadHook(InMemoryStorage()).run(state)
+
+    message = state.data["messages"][-1]
+    (reference,) = offloaded_references(message)
+    assert reference in text_of(last(state))
+    assert len(json.dumps(message.meta)) < 2_000
 
 
 @RUNS

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -267,6 +268,22 @@ def test_references_are_named_for_user_interfaces() -> None:
     (reference,) = offloaded_references(new)
     assert reference in text_of(new)
     assert new.additional_kwargs[MARK] == {"references": [reference]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "text", "text": f"row {number}"} for number in range(20_000)],
+        [{"type": "image", "base64": PNG_TEXT, "mime_type": f"image/png{number}"} for number in range(300)],
+    ],
+    ids=["texts", "images"],
+)
+def test_many_blocks_leave_a_short_mark(content: Any) -> None:
+    new = offloaded(message_of(content))
+
+    (reference,) = offloaded_references(new)
+    assert reference in text_of(new)
+    assert len(json.dumps(new.additional_kwargs)) < 2_000
 
 
 @pytest.mark.parametrize("mark", [None, "text", {}, {"references": None}, {"references": "text"}, {"references": 3}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 from itertools import count, islice
@@ -41,6 +42,7 @@ from tests.adapters.langgraph.agents import (
     say,
     thread,
 )
+from tests.formats.kept import check_storage, every_version, left_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -355,3 +357,13 @@ def test_what_is_no_store_is_refused(store: Any) -> None:  # noqa: ANN401 - what
 def test_a_namespace_is_a_tuple_of_texts(store: BaseStore, namespace: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="tuple of texts"):
         LangGraphStoreBridge(store, namespace)
+
+
+@every_version
+def test_what_earlier_versions_stored_in_postgres_is_read(version: str, postgres: str, tmp_path: Path) -> None:
+    left = left_by(version, "langgraph-postgres", tmp_path)
+    with PostgresStore.from_conn_string(postgres) as store:
+        for prefix, key, value in json.loads((tmp_path / "rows.json").read_text()):
+            store.put((version.replace(".", "-"), *prefix.split(".")), key, value, index=False)
+
+        check_storage(LangGraphStoreBridge(store, (version.replace(".", "-"), "coatcheck", "v1")), left)

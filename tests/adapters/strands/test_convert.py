@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from coatcheck import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck import ByteCounter, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_strands import ContextOffloader, offloaded_references
 from coatcheck_strands.convert import blocks_of, content_of
 from tests.adapters.strands.agents import agent, references, results, returning, run
@@ -77,6 +78,22 @@ def test_user_interfaces_get_the_references_of_a_result_and_of_a_message() -> No
     assert shown
     assert offloaded_references(result) == shown
     assert [offloaded_references(message) for message in subject.messages] == [(), (), shown, ()]
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [f"row {number}" for number in range(5_000)],
+        [{"image": {"format": "png", "source": {"bytes": b"%d" % number}}} for number in range(300)],
+    ],
+    ids=["texts", "images"],
+)
+def test_many_blocks_leave_a_short_mark(blocks: list[Any]) -> None:
+    result: Any = run(ContextOffloader(token_counter=ByteCounter()), tools=[returning(*blocks)])
+
+    (reference,) = offloaded_references(result)
+    assert reference in references(result)
+    assert len(json.dumps(result["coatcheck"])) < 2_000
 
 
 def test_what_stayed_has_no_references_whatever_it_says() -> None:

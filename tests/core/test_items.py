@@ -1,0 +1,288 @@
+"""Many texts of one result: one content, in which each is found, and from which each comes back exactly."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from coatcheck import (
+    Always,
+    ByteCounter,
+    FileStorage,
+    InMemoryStorage,
+    JsonBlock,
+    MediaBlock,
+    Offloaded,
+    Offloader,
+    OpaqueBlock,
+    TextBlock,
+    Truncated,
+)
+from coatcheck.execution import run
+from coatcheck.inventory import damage
+from coatcheck.storage.access import StorageAccess
+from tests.core.storages import DictStorage, FailingStorage, RangeStorage, Shelves
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from coatcheck import Block
+
+ROWS = [json.dumps({"id": number, "name": f"customer {number}"}, indent=2) for number in range(60)]
+
+
+def offloaded(storage: Any, blocks: Sequence[Block | str]) -> tuple[Offloader, Offloaded]:  # noqa: ANN401 - of any kind
+    offloader = Offloader(storage, token_counter=ByteCounter(), policies={"*": Always()})
+    given = [TextBlock(block) if isinstance(block, str) else block for block in blocks]
+    outcome = offloader.offload(given, tool_name="rows", scope="s")
+    assert isinstance(outcome, Offloaded)
+    return offloader, outcome
+
+
+def shown(outcome: Offloaded) -> str:
+    return "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
+
+
+def encoded(texts: Sequence[str]) -> tuple[bytes, ...]:
+    return tuple(text.encode("utf-8", "surrogatepass") for text in texts)
+
+
+ODD = st.text(st.characters() | st.sampled_from("\n\r\0\ud800\udfff\u2028é漢"), max_size=12)
+
+
+@given(filled=st.lists(ODD.filter(bool), min_size=9, max_size=30), empty=st.lists(st.integers(0, 29), max_size=5))
+@example(filled=["\n"] * 9, empty=[0, 0, 9])
+@example(filled=["a\r", "\n", "\r\n", "\0", "\ud83d", "\ude00", "\udfff", "x\n\n", "\ufeff"], empty=[])
+def test_every_text_comes_back_exactly(filled: list[str], empty: list[int]) -> None:
+    texts = list(filled)
+    for place in empty:
+        texts.insert(place, "")
+
+    offloader, outcome = offloaded(InMemoryStorage(), texts)
+
+    (reference,) = outcome.references
+    content = offloader.load(reference, scope="s")
+    assert content.items == encoded(texts)
+    assert content.data == b"\n".join(encoded(texts))
+    assert (reference.items, reference.content_type, content.content_type) == (len(texts), "text/plain", "text/plain")
+
+
+@pytest.mark.parametrize("storage", [DictStorage, RangeStorage, InMemoryStorage])
+def test_so_does_every_text_of_more_than_a_megabyte(storage: type) -> None:
+    texts = [f"{number} é\n{'x' * 300}" for number in range(5_000)]
+
+    offloader, outcome = offloaded(storage(), texts)
+
+    assert offloader.load(outcome.references[0], scope="s").items == encoded(texts)
+    found = offloader.retrieve(outcome.references[0], scope="s", pattern="^4321 é")
+    assert "> 8643 [item 4322]| 4321 é" in found.text
+
+
+def test_eight_texts_stay_apart_and_empty_ones_do_not_count() -> None:
+    offloader, outcome = offloaded(InMemoryStorage(), ["a", "", "b", "c", "d", "e", "f", "g", "h", ""])
+
+    assert len(outcome.references) == 8
+    assert [offloader.load(reference, scope="s").items for reference in outcome.references] == [None] * 8
+    assert len(offloaded(InMemoryStorage(), "abcdefghi")[1].references) == 1
+
+
+def test_other_items_of_the_same_joined_bytes_are_another_content() -> None:
+    storage = InMemoryStorage()
+    one = ["a\nb", "c", *"defghij"]
+    other = ["a", "b\nc", *"defghij"]
+    text = "\n".join(one)
+    assert text == "\n".join(other)
+
+    offloader, first = offloaded(storage, one)
+    _, second = offloaded(storage, other)
+    _, third = offloaded(storage, [text])
+
+    assert len({str(outcome.references[0]) for outcome in (first, second, third)}) == 3
+    assert offloader.load(first.references[0], scope="s").items == encoded(one)
+    assert offloader.load(second.references[0], scope="s").items == encoded(other)
+    assert offloader.load(third.references[0], scope="s").items is None
+
+
+def test_json_values_are_items_too_and_media_and_unknown_blocks_stay_what_they_are() -> None:
+    image, native = MediaBlock(b"image", "image/png"), OpaqueBlock(object())
+    blocks: list[Block | str] = [native, *"abcd", image, JsonBlock({"page": 1}), *"efghi"]
+
+    offloader, outcome = offloaded(InMemoryStorage(), blocks)
+
+    texts, medium = outcome.references
+    assert offloader.load(texts, scope="s").items == encoded([*"abcd", '{"page":1}', *"efghi"])
+    assert offloader.load(medium, scope="s").data == b"image"
+    assert outcome.blocks[0] is native or outcome.blocks[1] is native
+    assert "[Offloaded: 11 blocks" in shown(outcome)
+    assert "(text/plain, 10 items, " in shown(outcome)
+
+
+def test_one_search_finds_what_any_item_holds_and_names_it() -> None:
+    offloader, outcome = offloaded(InMemoryStorage(), ROWS)
+
+    found = offloader.retrieve(outcome.references[0], scope="s", pattern="customer 4[78]", context_lines=1)
+
+    assert found.text == (
+        "[2 matches for /customer 4[78]/]\n\n"
+        '  190|   "id": 47,\n> 191 [item 48]|   "name": "customer 47"\n  192| }\n---\n'
+        '  194|   "id": 48,\n> 195 [item 49]|   "name": "customer 48"\n  196| }'
+    )
+
+
+def test_a_match_in_a_long_line_names_its_item() -> None:
+    offloader, outcome = offloaded(InMemoryStorage(), ["<" + "x" * 5_000 + f" {number} needle>" for number in range(9)])
+
+    found = offloader.retrieve(outcome.references[0], scope="s", pattern="7 needle")
+
+    assert "> 8 [item 8, characters " in found.text
+
+
+def test_a_match_that_does_not_fit_names_its_item() -> None:
+    storage = InMemoryStorage()
+    _, outcome = offloaded(storage, [f"{number} " + "漢" * 900 for number in range(9)])
+    offloader = Offloader(storage, token_counter=ByteCounter(), max_retrieval_tokens=256)
+
+    assert " [item 4, characters " in offloader.retrieve(outcome.references[0], scope="s", pattern="^3 漢+").text
+
+
+def test_a_query_sees_each_item_though_it_takes_many_lines() -> None:
+    offloader, outcome = offloaded(InMemoryStorage(), ROWS)
+
+    one = offloader.retrieve(outcome.references[0], scope="s", query="[?id==`47`].name")
+    each = offloader.retrieve(outcome.references[0], scope="s", query="name", offset=-20)
+
+    assert '\n"customer 47"\n' in one.text
+    assert "60 of 60 items gave a result" in each.text
+    assert '60| "customer 59"' in each.text
+
+
+def test_items_that_are_no_json_are_queried_by_line() -> None:
+    offloader, outcome = offloaded(InMemoryStorage(), ['{"id": 1}\n{"id": 2}'] * 9)
+
+    assert "18 of 18 lines" in offloader.retrieve(outcome.references[0], scope="s", query="id").text
+
+
+def test_twenty_thousand_texts_take_two_saves() -> None:
+    storage = DictStorage()
+
+    offloader, outcome = offloaded(storage, [f'{{"i": {number}, "v": {number * 7}}}' for number in range(20_000)])
+
+    assert len(storage.kept) == 2
+    found = offloader.retrieve(outcome.references[0], scope="s", pattern="139993")
+    assert found.matches == 1
+    assert "[item 20000]" in found.text
+    assert "[Offloaded: 20000 blocks, ~" in shown(outcome)
+
+
+def test_the_file_of_joined_texts_opens_as_text(tmp_path: Path) -> None:
+    offloader, outcome = offloaded(FileStorage(tmp_path), ROWS)
+
+    (path,) = tmp_path.rglob("*.txt")
+    assert path.read_text() == "\n".join(ROWS)
+    assert offloader.load(outcome.references[0], scope="s").items == encoded(ROWS)
+
+
+def test_what_says_where_items_begin_is_verified_and_deleted_with_them(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path)
+    offloader, _ = offloaded(storage, ROWS)
+    keys = {entry.key for entry in storage.entries("")}
+
+    assert len(keys) == 2
+    for entry in storage.entries(""):
+        assert run(damage(StorageAccess(storage), entry, keys=keys)) is None
+    assert offloader.delete_scope("s") == 2
+    assert list(storage.entries("")) == []
+
+
+@pytest.mark.parametrize("change", ["gone", "no index", "of others"])
+def test_where_it_is_lost_the_whole_is_still_there_and_found(change: str) -> None:
+    storage = DictStorage()
+    offloader, outcome = offloaded(storage, ROWS)
+    (key,) = [key for key in storage.kept if key.endswith("-lines")]
+    if change == "gone":
+        del storage.kept[key]
+    else:
+        entry = storage.kept[key]
+        index = b"{}" if change == "no index" else entry.content.replace(b'"items":[0,', b'"items":[0,1,')
+        assert index != entry.content
+        storage.kept[key] = replace(entry, content=index, size=len(index))
+
+    content = offloader.load(outcome.references[0], scope="s")
+
+    assert content.items is None
+    assert content.data == b"\n".join(encoded(ROWS))
+    found = offloader.retrieve(outcome.references[0], scope="s", pattern="customer 47")
+    assert found.matches == 1
+
+
+@pytest.mark.parametrize("items", ["0", "[]", "[1]", "[0, 2, 2]", "[0, 99999]", "[0, true]", '["0"]', "[0, -1]"])
+def test_an_index_with_items_that_cannot_be_is_none(items: str) -> None:
+    storage = DictStorage()
+    offloader, outcome = offloaded(storage, ROWS)
+    (key,) = [key for key in storage.kept if key.endswith("-lines")]
+    entry = storage.kept[key]
+    index = {**json.loads(entry.content), "items": json.loads(items)}
+    changed = json.dumps(index).encode()
+    storage.kept[key] = replace(entry, content=changed, size=len(changed))
+
+    assert offloader.load(outcome.references[0], scope="s").items is None
+    assert "[item" not in offloader.retrieve(outcome.references[0], scope="s", pattern="customer 47").text
+
+
+def test_a_storage_that_names_its_references_keeps_the_joined_texts_and_not_where_each_begins() -> None:
+    offloader, outcome = offloaded(Shelves(), ROWS)
+
+    (reference,) = outcome.references
+    content = offloader.load(reference, scope="s")
+    assert content.data == b"\n".join(encoded(ROWS))
+    assert content.items is None
+    assert "(text/plain, 60 items, " in shown(outcome)
+    assert offloader.retrieve(reference, scope="s", pattern="customer 47").matches == 1
+
+
+def test_texts_that_cannot_be_stored_are_cut_together() -> None:
+    offloader = Offloader(
+        FailingStorage(after=1), token_counter=ByteCounter(), max_result_tokens=600, max_inline_tokens=1_000
+    )
+
+    outcome = offloader.offload([TextBlock(f"{number} " * 900) for number in range(20)], tool_name="rows")
+
+    assert isinstance(outcome, Truncated)
+    (block,) = outcome.blocks
+    assert isinstance(block, TextBlock)
+    assert "0 0 0" in block.text
+    assert "19 19 19" in block.text
+
+
+# What a message keeps.
+
+
+@pytest.mark.parametrize("count", [9, 20_000])
+def test_the_mark_of_a_message_is_short_for_any_number_of_texts(count: int) -> None:
+    _, outcome = offloaded(InMemoryStorage(), [f"text {number}" for number in range(count)])
+
+    assert outcome.mark == {"references": [str(outcome.references[0])]}
+
+
+def test_the_mark_of_a_message_with_many_media_names_the_index_and_what_it_stands_for() -> None:
+    media = [MediaBlock(b"%d" % number, "image/png") for number in range(1_000, 1_300)]
+
+    offloader, outcome = offloaded(InMemoryStorage(), media)
+
+    assert outcome.index == outcome.references[-1]
+    assert outcome.mark == {"references": [str(outcome.index)], "blocks": 300, "bytes": 1_200}
+    listed = offloader.load(str(outcome.index), scope="s").text.splitlines()
+    assert [line.split()[1] for line in listed] == [str(reference) for reference in outcome.references[:-1]]
+
+
+def test_eight_references_are_all_in_the_mark() -> None:
+    _, outcome = offloaded(InMemoryStorage(), "abcdefgh")
+
+    assert outcome.index is None
+    assert outcome.mark == {"references": [str(reference) for reference in outcome.references]}
