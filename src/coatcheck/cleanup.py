@@ -82,9 +82,9 @@ def delete_scope(storage: StorageAccess, scope: str, *, now: float) -> Steps[int
     left = _older((yield from entries(storage, prefix)), now)
     if left:
         msg = (
-            f"{left:,} entries of this scope are left in {storage.storage!r} after {MOST_PASSES} passes that deleted"
-            " all that was listed, and may still be readable. Delete the scope again; if the number stays, the storage"
-            " must be mended: it does not delete, or lists what is gone"
+            f"entries of this scope are left in {storage.storage!r}, and may still be readable: {left:,}, after"
+            f" {MOST_PASSES} passes that deleted all that was listed. Delete the scope again; if the number stays, the"
+            " storage must be mended: it does not delete, or lists what is gone"
         )
         raise StorageError(msg)
     return len(deleted)

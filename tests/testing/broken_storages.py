@@ -6,6 +6,7 @@ To add one, add a class with its defect as docstring and its line in ``BROKEN``.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -258,6 +259,25 @@ class DeletesNothing(CapableStorage):
         pass
 
 
+class LosesDeletes(CapableStorage):
+    """Takes every fiftieth entry off its list without deleting it, as a queue that overflows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deletes = 0
+        self.unlisted: set[str] = set()
+
+    def delete(self, key: str) -> None:
+        self.deletes += 1
+        if self.deletes % 50:
+            super().delete(key)
+        else:
+            self.unlisted.add(key)
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        return [listed for listed in super().entries(prefix) if listed.key not in self.unlisted]
+
+
 class DeletesByPrefix(CapableStorage):
     """Deletes whatever begins so."""
 
@@ -295,6 +315,18 @@ class ListsEverything(CapableStorage):
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return super().entries("")
+
+
+class LosesBetweenPages(CapableStorage):
+    """Pages by offset through entries that share a time, and whose order changes from page to page."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        found = list(super().entries(prefix))
+        pages: list[Listed] = []
+        for offset in range(0, len(found), 20):
+            random.Random(offset).shuffle(found)  # noqa: S311 - no secret
+            pages += found[offset : offset + 20]
+        return {listed.key: listed for listed in pages}.values()
 
 
 class ForgetsToRefresh(CapableStorage):
@@ -370,6 +402,14 @@ BROKEN: dict[type, tuple[str, str]] = {
     RaisesOnASecondDelete: ("test_deleting_twice_is_no_error", "KeyError"),
     MarksWhatIsGone: ("test_what_was_deleted_has_expired_and_what_never_was_is_unknown", "has not expired"),
     ListsEverything: ("test_lists_only_what_has_the_prefix", "does not keep to the prefix"),
+    LosesBetweenPages: (
+        "test_a_burst_is_listed_whole_and_goes_with_its_scope",
+        "of 150 entries that were saved at once are not listed",
+    ),
+    LosesDeletes: (
+        "test_a_burst_is_listed_whole_and_goes_with_its_scope",
+        "results are readable after delete_scope",
+    ),
     ForgetsToRefresh: ("test_saving_again_refreshes_the_time", "did not refresh"),
     SweepsByTheListing: ("test_spares_what_was_used_since", "the count is wrong"),
     SweepsEverythingOld: ("test_sweeps_what_is_older_and_nothing_else", "the count is wrong"),
