@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
 from coatcheck.inventory import content_key, entries
@@ -113,7 +113,13 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
         answer = yield storage.sweep([entry.key for entry in past], before=before)
         if isinstance(answer, CoatcheckError):
             raise answer
-        return cast("int", answer)
+        if not isinstance(answer, int):
+            msg = (
+                f"{type(storage.storage).__name__}.sweep answered with {type(answer).__name__}, where the number of the"
+                " entries that it removed was due, an int: whoever wrote the storage must return it"
+            )
+            raise StorageError(msg)
+        return answer
     deleted = 0
     for entry in past:
         # Looking right before leaves a gap, but one of a moment instead of one as long as the whole sweep.
