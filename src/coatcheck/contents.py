@@ -8,7 +8,7 @@ read what is decided here and in ``references``; what is read of it belongs to `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 
@@ -49,7 +49,7 @@ HASHED_BESIDE_BYTES = 1_000_000
 _MOST_DIGITS = 18
 """Of a count of characters or lines."""
 
-_FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata": Mapping, "size": int}
+_FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata": Mapping, "size": int, "whole": bytes}
 """The types of the fields of ``Stored``, which a dataclass does not check."""
 
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
@@ -77,7 +77,7 @@ class Found:
     """What the storage calls it."""
 
     stored: Stored
-    """The entry; its content is there only where the storage cannot read parts."""
+    """The entry; it is whole only where the storage cannot read parts, or had to read all of it."""
 
     @property
     def source(self) -> Source:
@@ -212,7 +212,9 @@ class Contents:
             answer = yield self._storage.load(key)
         stored = self._entry(answer, reference, scope)
         if not self._storage.reads_ranges:
-            self._verify(stored, key)
+            stored = replace(stored, whole=stored.content)
+        if stored.whole is not None:
+            self._verify(replace(stored, content=stored.whole), key)
         named = self._storage.names_references
         return Found(reference=key if named else canonical_reference(reference), key=key, stored=stored)
 
@@ -225,8 +227,8 @@ class Contents:
 
     def part(self, found: Found, wanted: Part, *, scope: str) -> Steps[bytes]:
         """Return some bytes of a content; raises what ``find`` raises."""
-        if not self._storage.reads_ranges:
-            return found.stored.content[wanted.start : wanted.start + wanted.length]
+        if found.stored.whole is not None:
+            return found.stored.whole[wanted.start : wanted.start + wanted.length]
         answer = yield self._storage.load_range(found.key, start=wanted.start, length=wanted.length)
         entry = self._entry(answer, found.reference, scope)
         if len(entry.content) < min(wanted.length, found.stored.size - wanted.start):
@@ -290,16 +292,18 @@ def require_stored(answer: object) -> Stored:
         raise StorageError(msg)
     for name, wanted in _FIELDS.items():
         value = getattr(answer, name)
+        if name == "whole" and value is None:
+            continue
         if not isinstance(value, wanted) or isinstance(value, bool):
             msg = (
                 f"the storage answered with a coatcheck.Stored that has {type(value).__name__} as {name}, where it must"
                 f" have {wanted.__name__}: whoever wrote the storage must convert it"
             )
             raise StorageError(msg)
-    if answer.size < len(answer.content):
+    if answer.size < 0:
         msg = (
-            f"the storage answered with a coatcheck.Stored of size {answer.size:,} and {len(answer.content):,} bytes of"
-            " content: whoever wrote the storage must give the size of the whole entry"
+            f"the storage answered with a coatcheck.Stored of size {answer.size}: whoever wrote the storage must give"
+            " the number of bytes of the whole entry"
         )
         raise StorageError(msg)
     return answer

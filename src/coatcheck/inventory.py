@@ -83,11 +83,12 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> St
             answer = require_stored(answer)
         except CoatcheckError as error:
             return error
+        content = answer.content if answer.whole is None else answer.whole
         digest = digest or begin_digest(answer.content_type)
-        digest.update(answer.content)
-        read += len(answer.content)
+        digest.update(content)
+        read += len(content)
         # The size that was found there, not the one that was saved: what was added behind the end is damage, too.
-        if not answer.content or not storage.reads_ranges or read >= entry.size:
+        if not content or answer.whole is not None or not storage.reads_ranges or read >= entry.size:
             break
     try:
         require_digest(key, digest.hexdigest(), answer.metadata)

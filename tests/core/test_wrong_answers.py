@@ -30,7 +30,8 @@ WRONG_FIELDS = [
     ("size", "4", "str as size"),
     ("size", 4.0, "float as size"),
     ("size", True, "bool as size"),
-    ("size", -1, "the size of the whole entry"),
+    ("size", -1, "of size -1"),
+    ("whole", "text", "str as whole, where it must have bytes"),
 ]
 WRONG_ANSWERS = [(b"raw", "answered with bytes"), ({"content": b""}, "answered with dict"), (42, "answered with int")]
 

@@ -226,6 +226,14 @@ class SaysTheSizeOfThePart(CapableStorage):
         return found if found is None else replace(found, size=len(found.content))
 
 
+class TakesAPartForTheWhole(CapableStorage):
+    """Gives the part as the whole."""
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        found = super().load_range(key, start=start, length=length)
+        return found if found is None else replace(found, whole=found.content)
+
+
 class RaisesBeyondTheEnd(CapableStorage):
     """Lets the backend's "range not satisfiable" pass."""
 
@@ -394,6 +402,7 @@ BROKEN: dict[type, tuple[str, str]] = {
     IsOffByOne: ("test_a_range_is_those_bytes", "is wrong: 2 bytes instead of 1"),
     TakesZeroForNoLimit: ("test_length_zero_asks_for_what_is_known", "is wrong: 1,000 bytes instead of 0"),
     SaysTheSizeOfThePart: ("test_a_range_is_those_bytes", "size must be that of the whole entry"),
+    TakesAPartForTheWhole: ("test_a_range_is_those_bytes", "whole must be all the bytes, or None"),
     RaisesBeyondTheEnd: ("test_a_range_beyond_the_end_gives_less", "416"),
     NamesFirst: ("test_what_has_no_name_is_not_kept", "something stayed"),
     ForgetsTheTypeOfTheUnnamed: ("test_saves_under_the_name_that_it_is_given", "the content type was not kept"),

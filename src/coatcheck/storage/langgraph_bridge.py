@@ -171,7 +171,7 @@ class LangGraphStoreBridge:
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises.
 
-        Of split content only the parts that are asked for are read; an entry of up to 12 MB is read whole.
+        Of split content only the parts that are asked for are read; an entry of up to 12 MB is read, and given, whole.
         """
         return self._load(key, start=start, length=length)
 
@@ -242,7 +242,13 @@ class LangGraphStoreBridge:
                 content = head.content[start:stop]
         if content is None:
             return None
-        return Stored(content=content, content_type=head.content_type, metadata=head.metadata, size=head.size)
+        return Stored(
+            content=content,
+            content_type=head.content_type,
+            metadata=head.metadata,
+            size=head.size,
+            whole=None if length is None else head.content,
+        )
 
     def _joined(self, place: _Place, head: _Head, *, start: int, stop: int) -> bytes | None:
         """Return the bytes from ``start`` to ``stop`` of split content, or None if a part of them is gone.

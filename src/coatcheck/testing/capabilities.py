@@ -485,6 +485,7 @@ def check_range(storage: RangedStorage, entry: Entry, *, start: int, length: int
         found.content, entry.content[start : start + length], f"the range from {start}, {length} bytes, is wrong"
     )
     assert found.size == len(entry.content), "size must be that of the whole entry, also for a range"
+    assert found.whole in {None, entry.content}, "whole must be all the bytes, or None"
     assert found.content_type == entry.content_type, "a range forgot the content type"
     assert dict(found.metadata) == entry.metadata, "a range forgot the metadata"
 

@@ -160,6 +160,32 @@ def test_a_range_reads_only_its_parts(bridge: LangGraphStoreBridge, store: Morta
         assert store.bytes_read <= parts * (PART_BYTES + 2) * 4 / 3
 
 
+@pytest.mark.parametrize("selectors", [{"line_range": "90001-90002"}, {"pattern": "no such line"}, {}])
+def test_an_entry_that_is_not_split_is_read_once(
+    bridge: LangGraphStoreBridge, store: MortalStore, selectors: dict[str, Any]
+) -> None:
+    text = "".join(f"line {number} of a report that goes on for a while\n" for number in range(150_000))
+    offloader = Offloader(bridge)
+    reference = str(offloader.offload([TextBlock(text)], tool_name="t", scope="s").references[0])
+    store.bytes_read = 0
+
+    offloader.retrieve(reference, scope="s", **selectors)
+
+    assert store.bytes_read < len(text) * 1.4, "more than the entry in base64, and the index of its lines"
+
+
+def test_an_entry_that_is_not_split_is_checked_before_a_part_of_it_is_shown(
+    bridge: LangGraphStoreBridge, store: MortalStore
+) -> None:
+    offloader = Offloader(bridge)
+    reference = str(offloader.offload([TextBlock("true\n" * 9_000)], tool_name="t", scope="s").references[0])
+    (item,) = store.held
+    store.put(item.namespace, item.key, {**item.value, "content": b64encode(b"lies\n" * 9_000).decode()})
+
+    with pytest.raises(CorruptContent):
+        offloader.retrieve(reference, scope="s", line_range="1-2")
+
+
 def test_a_hundred_megabytes_are_stored_in_postgres_and_read_in_parts(postgres: str) -> None:
     line = "the order was shipped to the address that the customer gave\n"
     text = "".join(f"{number} {line}" for number in range(1_500_000))
