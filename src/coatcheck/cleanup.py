@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from coatcheck.errors import CoatcheckError, InvalidRequest
+from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
 from coatcheck.inventory import content_key, entries
 from coatcheck.references import scope_tag
 
@@ -25,6 +25,9 @@ __all__ = ("SweepLimits", "delete_scope", "overdue", "remove_unused", "sweep")
 
 GRACE_SECONDS = 3_600.0
 """``sweep`` leaves alone what was saved within the last hour: a conversation may be about to use it."""
+
+MOST_PASSES = 5
+"""Of ``delete_scope`` over a scope. Usual are two: one that deletes, and one that finds nothing left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +60,38 @@ class SweepLimits:
                 raise InvalidRequest(msg)
 
 
-def delete_scope(storage: StorageAccess, scope: str) -> Steps[int]:
-    """Delete everything stored in ``scope``; return how many entries that were."""
-    listed = yield from entries(storage, f"{scope_tag(scope)}/")
-    return (yield from _delete(storage, listed))
+def delete_scope(storage: StorageAccess, scope: str, *, now: float) -> Steps[int]:
+    """Delete everything stored in ``scope`` until ``now``; return how many entries that were.
+
+    One listing is no proof: a storage may miss entries while others change what it pages through. So the scope is
+    listed again until nothing older than ``now`` is found. What was saved since may go or stay.
+
+    Raises:
+        InvalidRequest: the storage cannot list or delete.
+        StorageError: the storage failed, or still lists older entries after the last pass.
+
+    """
+    prefix = f"{scope_tag(scope)}/"
+    deleted: set[str] = set()
+    for _ in range(MOST_PASSES):
+        listed = yield from entries(storage, prefix)
+        yield from _delete(storage, listed)
+        deleted.update(entry.key for entry in listed)
+        if not _older(listed, now):
+            return len(deleted)
+    left = _older((yield from entries(storage, prefix)), now)
+    if left:
+        msg = (
+            f"entries of this scope are left in {storage.storage!r}, and may still be readable: {left:,}, after"
+            f" {MOST_PASSES} passes that deleted all that was listed. Delete the scope again; if the number stays, the"
+            " storage must be mended: it does not delete, or lists what is gone"
+        )
+        raise StorageError(msg)
+    return len(deleted)
+
+
+def _older(listed: Sequence[Listed], now: float) -> int:
+    return sum(1 for entry in listed if entry.modified < now)
 
 
 def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[int]:
@@ -82,7 +113,13 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
         answer = yield storage.sweep([entry.key for entry in past], before=before)
         if isinstance(answer, CoatcheckError):
             raise answer
-        return cast("int", answer)
+        if not isinstance(answer, int):
+            msg = (
+                f"{type(storage.storage).__name__}.sweep answered with {type(answer).__name__}, where the number of the"
+                " entries that it removed was due, an int: whoever wrote the storage must return it"
+            )
+            raise StorageError(msg)
+        return answer
     deleted = 0
     for entry in past:
         # Looking right before leaves a gap, but one of a moment instead of one as long as the whole sweep.

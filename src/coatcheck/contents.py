@@ -7,7 +7,8 @@ read what is decided here and in ``references``; what is read of it belongs to `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 
@@ -40,17 +41,29 @@ from coatcheck.storage.protocol import Stored
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from coatcheck.storage.access import StorageAccess
 
-__all__ = ("Contents", "Found", "Saved", "content_type_of", "is_content", "is_line_index", "require_digest")
+__all__ = (
+    "Contents",
+    "Found",
+    "Saved",
+    "content_type_of",
+    "is_content",
+    "is_line_index",
+    "require_digest",
+    "require_stored",
+)
 
 HASHED_BESIDE_BYTES = 1_000_000
 """From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
 
 _MOST_DIGITS = 18
 """Of a count of characters or lines."""
+
+_FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata": Mapping, "size": int, "whole": bytes}
+"""The types of the fields of ``Stored``, which a dataclass does not check."""
 
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 
@@ -80,7 +93,7 @@ class Found:
     """What the storage calls it."""
 
     stored: Stored
-    """The entry; its content is there only where the storage cannot read parts."""
+    """The entry; it is whole only where the storage cannot read parts, or had to read all of it."""
 
     @property
     def source(self) -> Source:
@@ -236,7 +249,9 @@ class Contents:
             answer = yield self._storage.load(key)
         stored = self._entry(answer, reference, scope)
         if not self._storage.reads_ranges:
-            self._verify(stored, key)
+            stored = replace(stored, whole=stored.content)
+        if stored.whole is not None:
+            self._verify(replace(stored, content=stored.whole), key)
         named = self._storage.names_references
         return Found(reference=key if named else canonical_reference(reference), key=key, stored=stored)
 
@@ -266,8 +281,8 @@ class Contents:
 
     def part(self, found: Found, wanted: Part, *, scope: str) -> Steps[bytes]:
         """Return some bytes of a content; raises what ``find`` raises."""
-        if not self._storage.reads_ranges:
-            return found.stored.content[wanted.start : wanted.start + wanted.length]
+        if found.stored.whole is not None:
+            return found.stored.whole[wanted.start : wanted.start + wanted.length]
         answer = yield self._storage.load_range(found.key, start=wanted.start, length=wanted.length)
         entry = self._entry(answer, found.reference, scope)
         if len(entry.content) < min(wanted.length, found.stored.size - wanted.start):
@@ -280,7 +295,10 @@ class Contents:
     def index(self, found: Found) -> Steps[bytes | None]:
         """Return the stored index of the lines of a text, or None if there is none."""
         answer = yield self._storage.load(found.key + INDEX_SUFFIX)
-        return answer.content if isinstance(answer, Stored) else None
+        try:
+            return require_stored(answer).content
+        except CoatcheckError:  # without an index reading takes longer, and no more
+            return None
 
     def _key(self, reference: str, scope: str) -> str:
         if self._storage.names_references:
@@ -296,16 +314,11 @@ class Contents:
             StorageError: the storage failed, or answered with something else.
 
         """
-        if isinstance(answer, Stored):
-            return answer
         if answer is None:
             if self._storage.names_references and not names_scope(reference, scope):
                 raise ReferenceNotFound(miss(reference, expired=False), reference=reference)
             raise ReferenceExpired(miss(reference, expired=True), reference=reference)
-        if isinstance(answer, CoatcheckError):
-            raise answer
-        msg = f"the storage answered with {type(answer).__name__} instead of coatcheck.Stored or None"
-        raise StorageError(msg)
+        return require_stored(answer)
 
     def _verify(self, entry: Stored, key: str) -> None:
         """Check a whole entry against its key and its full digest; a storage without keys kept neither.
@@ -316,6 +329,38 @@ class Contents:
         """
         if not self._storage.names_references:
             require_digest(key, content_digest(entry.content_type, entry.content), entry.metadata)
+
+
+def require_stored(answer: object) -> Stored:
+    """Return what a storage answered with, if it is an entry as it must be.
+
+    Raises:
+        CoatcheckError: the storage failed, with this.
+        StorageError: it is no ``Stored``, or one with a field of the wrong type.
+
+    """
+    if isinstance(answer, CoatcheckError):
+        raise answer
+    if not isinstance(answer, Stored):
+        msg = f"the storage answered with {type(answer).__name__} instead of coatcheck.Stored or None"
+        raise StorageError(msg)
+    for name, wanted in _FIELDS.items():
+        value = getattr(answer, name)
+        if name == "whole" and value is None:
+            continue
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            msg = (
+                f"the storage answered with a coatcheck.Stored that has {type(value).__name__} as {name}, where it must"
+                f" have {wanted.__name__}: whoever wrote the storage must convert it"
+            )
+            raise StorageError(msg)
+    if answer.size < 0:
+        msg = (
+            f"the storage answered with a coatcheck.Stored of size {answer.size}: whoever wrote the storage must give"
+            " the number of bytes of the whole entry"
+        )
+        raise StorageError(msg)
+    return answer
 
 
 def is_content(key: str) -> bool:

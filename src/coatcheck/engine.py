@@ -484,7 +484,7 @@ class Engine:
 
     def delete_scope(self, scope: str) -> Steps[int]:
         """Delete whatever a scope holds; see ``cleanup.delete_scope``."""
-        return (yield from delete_scope(self._storage, scope))
+        return (yield from delete_scope(self._storage, scope, now=time.time()))
 
     def sweep(self, **limits: float | None) -> Steps[int]:
         """Delete what is past a limit now; see ``cleanup.SweepLimits``."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from coatcheck.contents import is_content, is_line_index, require_digest
-from coatcheck.errors import CoatcheckError, CorruptContent
+from coatcheck.contents import is_content, is_line_index, require_digest, require_stored
+from coatcheck.errors import CoatcheckError, CorruptContent, StorageError
 from coatcheck.references import begin_digest
-from coatcheck.storage.protocol import Stored
+from coatcheck.storage.failing import failing_as_storage_error
+from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from coatcheck.execution import Steps
     from coatcheck.storage.access import StorageAccess
-    from coatcheck.storage.protocol import Listed
 
 __all__ = ("content_key", "damage", "entries")
 
@@ -31,13 +31,31 @@ def entries(storage: StorageAccess, prefix: str) -> Steps[list[Listed]]:
 
     Raises:
         InvalidRequest: the storage cannot list.
-        StorageError: the storage failed.
+        StorageError: the storage failed, or listed something else.
 
     """
     answer = yield storage.entries(prefix)
     if isinstance(answer, CoatcheckError):
         raise answer
-    return list(cast("Iterable[Listed]", answer))
+    with failing_as_storage_error(storage.storage, "list its entries"):  # an iterable may ask its backend only now
+        listed = list(cast("Iterable[Listed]", answer))
+    for entry in listed:
+        if not _is_well_formed(entry):
+            msg = (
+                f"{type(storage.storage).__name__} listed {str(entry)[:200]!r}, where coatcheck.Listed with key: str,"
+                " size: int and modified: float was due: whoever wrote the storage must convert it"
+            )
+            raise StorageError(msg)
+    return listed
+
+
+def _is_well_formed(entry: object) -> bool:
+    return (
+        isinstance(entry, Listed)
+        and isinstance(entry.key, str)
+        and isinstance(entry.size, int)
+        and isinstance(entry.modified, int | float)
+    )
 
 
 def content_key(key: str) -> str:
@@ -59,15 +77,18 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> St
     while True:
         part = storage.load_range(key, start=read, length=PART_BYTES) if storage.reads_ranges else storage.load(key)
         answer = yield part
-        if isinstance(answer, CoatcheckError):
-            return answer
-        if not isinstance(answer, Stored):
+        if answer is None:
             return (yield from _lost(storage, key))
+        try:
+            answer = require_stored(answer)
+        except CoatcheckError as error:
+            return error
+        content = answer.content if answer.whole is None else answer.whole
         digest = digest or begin_digest(answer.content_type)
-        digest.update(answer.content)
-        read += len(answer.content)
+        digest.update(content)
+        read += len(content)
         # The size that was found there, not the one that was saved: what was added behind the end is damage, too.
-        if not answer.content or not storage.reads_ranges or read >= entry.size:
+        if not content or answer.whole is not None or not storage.reads_ranges or read >= entry.size:
             break
     try:
         require_digest(key, digest.hexdigest(), answer.metadata)

@@ -388,9 +388,17 @@ class Offloader:
     def delete_scope(self, scope: str) -> int:
         """Delete everything that was stored in ``scope``; return how many entries that were.
 
+        It lists the scope again until nothing is left that was saved before the call, at most 5 times. What is saved
+        meanwhile may go or stay.
+
+        A storage with versions or copies of its own keeps what was deleted there: an S3 bucket with versioning keeps
+        each object as a noncurrent version until a lifecycle rule expires it (see docs/storages.md), and so do
+        replicas, backups and snapshots of any storage.
+
         Raises:
             InvalidRequest: the storage cannot list or delete.
-            StorageError: the storage failed; what was not deleted yet is still there.
+            StorageError: the storage failed, and what was not deleted yet is still there; or entries are left after
+                5 passes, and the message says how many.
 
         """
         return run(self._engine.delete_scope(choose_scope(scope, None, required=True)))

@@ -6,6 +6,7 @@ To add one, add a class with its defect as docstring and its line in ``BROKEN``.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -225,6 +226,14 @@ class SaysTheSizeOfThePart(CapableStorage):
         return found if found is None else replace(found, size=len(found.content))
 
 
+class TakesAPartForTheWhole(CapableStorage):
+    """Gives the part as the whole."""
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        found = super().load_range(key, start=start, length=length)
+        return found if found is None else replace(found, whole=found.content)
+
+
 class RaisesBeyondTheEnd(CapableStorage):
     """Lets the backend's "range not satisfiable" pass."""
 
@@ -256,6 +265,25 @@ class DeletesNothing(CapableStorage):
 
     def delete(self, key: str) -> None:
         pass
+
+
+class LosesDeletes(CapableStorage):
+    """Takes every fiftieth entry off its list without deleting it, as a queue that overflows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deletes = 0
+        self.unlisted: set[str] = set()
+
+    def delete(self, key: str) -> None:
+        self.deletes += 1
+        if self.deletes % 50:
+            super().delete(key)
+        else:
+            self.unlisted.add(key)
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        return [listed for listed in super().entries(prefix) if listed.key not in self.unlisted]
 
 
 class DeletesByPrefix(CapableStorage):
@@ -295,6 +323,18 @@ class ListsEverything(CapableStorage):
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return super().entries("")
+
+
+class LosesBetweenPages(CapableStorage):
+    """Pages by offset through entries that share a time, and whose order changes from page to page."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        found = list(super().entries(prefix))
+        pages: list[Listed] = []
+        for offset in range(0, len(found), 20):
+            random.Random(offset).shuffle(found)  # noqa: S311 - no secret
+            pages += found[offset : offset + 20]
+        return {listed.key: listed for listed in pages}.values()
 
 
 class ForgetsToRefresh(CapableStorage):
@@ -362,6 +402,7 @@ BROKEN: dict[type, tuple[str, str]] = {
     IsOffByOne: ("test_a_range_is_those_bytes", "is wrong: 2 bytes instead of 1"),
     TakesZeroForNoLimit: ("test_length_zero_asks_for_what_is_known", "is wrong: 1,000 bytes instead of 0"),
     SaysTheSizeOfThePart: ("test_a_range_is_those_bytes", "size must be that of the whole entry"),
+    TakesAPartForTheWhole: ("test_a_range_is_those_bytes", "whole must be all the bytes, or None"),
     RaisesBeyondTheEnd: ("test_a_range_beyond_the_end_gives_less", "416"),
     NamesFirst: ("test_what_has_no_name_is_not_kept", "something stayed"),
     ForgetsTheTypeOfTheUnnamed: ("test_saves_under_the_name_that_it_is_given", "the content type was not kept"),
@@ -370,6 +411,14 @@ BROKEN: dict[type, tuple[str, str]] = {
     RaisesOnASecondDelete: ("test_deleting_twice_is_no_error", "KeyError"),
     MarksWhatIsGone: ("test_what_was_deleted_has_expired_and_what_never_was_is_unknown", "has not expired"),
     ListsEverything: ("test_lists_only_what_has_the_prefix", "does not keep to the prefix"),
+    LosesBetweenPages: (
+        "test_a_burst_is_listed_whole_and_goes_with_its_scope",
+        "of 150 entries that were saved at once are not listed",
+    ),
+    LosesDeletes: (
+        "test_a_burst_is_listed_whole_and_goes_with_its_scope",
+        "results are readable after delete_scope",
+    ),
     ForgetsToRefresh: ("test_saving_again_refreshes_the_time", "did not refresh"),
     SweepsByTheListing: ("test_spares_what_was_used_since", "the count is wrong"),
     SweepsEverythingOld: ("test_sweeps_what_is_older_and_nothing_else", "the count is wrong"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Name: TypeAlias = Callable[[], tuple[str, Mapping[str, str]]]
 
-__all__ = ("AsyncDictStorage", "CapableStorage", "DictStorage")
+__all__ = ("AsyncCapableStorage", "AsyncDictStorage", "CapableStorage", "DictStorage")
 
 
 class DictStorage:
@@ -43,7 +43,7 @@ class AsyncDictStorage:
     """The same, async."""
 
     def __init__(self) -> None:
-        self.inner = DictStorage()
+        self.inner: DictStorage = DictStorage()
 
     async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         await asyncio.sleep(0)
@@ -90,3 +90,19 @@ class CapableStorage(DictStorage):
             for key in unused:
                 del self.held[key]
         return len(unused)
+
+
+class AsyncCapableStorage(AsyncDictStorage):
+    """The same, async: it lists and deletes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner: CapableStorage = CapableStorage()
+
+    async def delete(self, key: str) -> None:
+        await asyncio.sleep(0)
+        self.inner.delete(key)
+
+    async def entries(self, prefix: str) -> Iterable[Listed]:
+        await asyncio.sleep(0)
+        return self.inner.entries(prefix)

@@ -14,7 +14,7 @@ from coatcheck.testing import (
     StorageContract,
     SweepsContract,
 )
-from tests.testing.dict_storages import AsyncDictStorage, CapableStorage, DictStorage
+from tests.testing.dict_storages import AsyncCapableStorage, AsyncDictStorage, CapableStorage, DictStorage
 
 if TYPE_CHECKING:
     from coatcheck import Storage
@@ -30,6 +30,12 @@ class TestAsyncDictStorage(StorageContract):
     @pytest.fixture
     def storage(self) -> AsyncDictStorage:
         return AsyncDictStorage()
+
+
+class TestAsyncCapableStorage(StorageContract, DeletesContract, ListsContract):
+    @pytest.fixture
+    def storage(self) -> AsyncCapableStorage:
+        return AsyncCapableStorage()
 
 
 class TestCapableStorage(

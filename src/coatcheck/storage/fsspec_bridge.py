@@ -252,7 +252,11 @@ class FsspecBridge:
             found = filesystem.ls(path, detail=True)
         except FileNotFoundError:
             return {}
-        return {info["name"].rstrip("/").rpartition("/")[2]: int(info.get("size") or 0) for info in found}
+        return {
+            info["name"].rstrip("/").rpartition("/")[2]: int(info.get("size") or 0)
+            for info in found
+            if info["name"].strip("/") != path.strip("/")  # an object store may list an empty folder as a file in it
+        }
 
     def _times(self, sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:
         """Yield the keys of files with the time of their last save; 0 where a file does not tell."""

@@ -3,6 +3,14 @@
     namespace   (*namespace, <scope>)          key   <digest>
     value       {"content": base64, "content_type": ..., "metadata": {...}, "size": bytes}
 
+Content too large for one entry is split. The entry above then has ``"part_bytes"`` in place of ``"content"``:
+
+    namespace   (*namespace, "parts", <scope>, <digest>)          key   00000, 00001, ...
+    value       {"content": base64}
+
+    namespace   (*namespace, <scope>)          key   <digest>-unfinished, while the parts are being written
+    value       {"size": bytes}
+
 Only the two shapes meet here; LangGraph is not imported. Any object with ``get``, ``put``, ``delete`` and ``search`` of
 LangGraph's ``BaseStore`` will do.
 """
@@ -10,8 +18,10 @@ LangGraph's ``BaseStore`` will do.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from coatcheck.errors import CorruptContent, InvalidRequest, StorageError
 from coatcheck.references import is_storage_key, keys_from, require_storage_key
@@ -28,11 +38,44 @@ __all__ = ("LangGraphStoreBridge",)
 MAX_ENTRY_BYTES = 16_000_000
 """Of an entry as it is sent, base64: what MongoDB takes for a document, the least of the stores' backends."""
 
-LARGEST_CONTENT = MAX_ENTRY_BYTES // 4 * 3 - 4_096
-"""Bytes of content, so that base64, type and metadata fit."""
+LARGEST_ENTRY = MAX_ENTRY_BYTES // 4 * 3 - 4_096
+"""Bytes of content in one entry, so that base64, type and metadata fit. Larger content is split. Less would make parts
+cheap to read from a smaller size on, but version 0.1.0 cannot read what is split."""
+
+PART_BYTES = 1 << 20
+"""Bytes of content in one part: about what ``reading`` asks for at a time, and little enough that an async store, which
+encodes values on the event loop, does not hold it up. Every part of a content has this size but the last; entries tell
+it, so that another version may choose another."""
 
 PAGE = 20
 """Entries of a listing in one answer: a store answers with whole values, so a page of large ones is large."""
+
+_PARTS = "parts"
+_UNFINISHED = "unfinished"
+"""Ends the key of a mark that says that parts are being written. It is a storage key: what a killed writer left is
+listed, deleted with its scope, and swept, like an entry."""
+
+_REFUSED_ROOT = "langgraph"
+"""The one label that no namespace may begin with, in any LangGraph store."""
+
+_NOT_IN_A_LABEL = frozenset(".\0")
+
+_Place: TypeAlias = tuple[tuple[str, ...], str]
+"""Namespace and key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """The entry that makes a content visible."""
+
+    content_type: str
+    metadata: Mapping[str, str]
+    size: int
+    content: bytes | None
+    """None where the content is split."""
+
+    part_bytes: int
+    """Of each part but the last; 0 where the content is not split."""
 
 
 class _Item(Protocol):
@@ -60,7 +103,10 @@ class _Store(Protocol):
 
 
 class LangGraphStoreBridge:
-    """Keeps content in a LangGraph store, at most some 12 MB in one entry, and never in its index for searching.
+    """Keeps content in a LangGraph store, and never in its index for searching.
+
+    Content of up to 12 MB is one entry, larger content is split into parts of 1 MB, of which a range reads only those
+    that it needs. A killed writer may leave parts behind: they are listed under a key that ends in ``-unfinished``.
 
     Takes sync stores, and async ones (``AsyncPostgresStore``, ...) in async agents: their plain methods are called on
     threads of ours, and run on the loop that the store belongs to. An async store has no other loop, so a sync agent
@@ -74,7 +120,9 @@ class LangGraphStoreBridge:
         """Take a store, and the namespace that is ours in it.
 
         Raises:
-            InvalidRequest: ``store`` has not the methods of a store, or ``namespace`` is no tuple of texts.
+            InvalidRequest: ``store`` lacks a method of a store, or ``namespace`` is one that LangGraph's stores refuse:
+                it is no tuple of str, it is empty, a label is empty or contains a period or NUL, or the first label is
+                ``langgraph``.
 
         """
         if isinstance(store, type) or not all(
@@ -84,9 +132,7 @@ class LangGraphStoreBridge:
                 f"LangGraphStoreBridge needs a LangGraph store, such as InMemoryStore() or PostgresStore, not {store!r}"
             )
             raise InvalidRequest(msg)
-        if not isinstance(namespace, tuple) or not namespace or not all(isinstance(part, str) for part in namespace):
-            msg = f"namespace must be a tuple of texts, such as ('coatcheck', 'v1'), not {namespace!r}"
-            raise InvalidRequest(msg)
+        _require_namespace(namespace)
         self._store = store
         self._namespace = namespace
 
@@ -94,64 +140,55 @@ class LangGraphStoreBridge:
         return f"LangGraphStoreBridge({type(self._store).__name__}, {self._namespace!r})"
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Save an entry; one that is there already is saved again, which refreshes its time.
+        """Save an entry; one that is there already is saved again, all its parts too, which refreshes its time.
 
         Raises:
-            StorageError: the content is too large, the key is malformed, another content has it, or the store failed.
+            StorageError: the key is malformed, another content has it, or the store failed.
 
         """
-        namespace, digest = self._place(key)
-        if len(content) > LARGEST_CONTENT:
-            msg = f"content of {len(content):,} bytes is larger than a LangGraph store takes, {LARGEST_CONTENT:,} bytes"
-            raise StorageError(msg)
-        with suppress(CorruptContent):  # what is saved now replaces what is damaged
-            existing = self.load(key)
-            if existing is not None:
-                refuse_other_content(key, existing.metadata, metadata)
-        value = {
-            "content": b64encode(content).decode("ascii"),
-            "content_type": content_type,
-            "metadata": dict(metadata),
-            "size": len(content),
-        }
+        namespace, name = self._place(key)
+        value = {"content_type": content_type, "metadata": dict(metadata), "size": len(content)}
         with failing_as_storage_error(self, f"save {len(content):,} bytes"):
-            self._store.put(namespace, digest, value, index=False)
+            with suppress(CorruptContent):  # what is saved now replaces what is damaged
+                existing = self._head((namespace, name))
+                if existing is not None:
+                    refuse_other_content(key, existing.metadata, metadata)
+            if len(content) <= LARGEST_ENTRY:
+                self._put((namespace, name), {"content": _encoded(content), **value})
+            else:
+                self._save_parts(key, content, {"part_bytes": PART_BYTES, **value})
 
     def load(self, key: str) -> Stored | None:
-        """Return the whole entry, or None.
+        """Return the whole entry, or None, also where a part of it is gone.
 
         Raises:
             CorruptContent: what is there is not what ``save`` writes.
             StorageError: the key is malformed, or the store failed.
 
         """
-        namespace, digest = self._place(key)
-        with failing_as_storage_error(self, f"load {key!r}"):
-            found = self._store.get(namespace, digest)
-        if found is None:
-            return None
-        try:
-            content = b64decode(found.value["content"], validate=True)
-            return Stored(
-                content=content,
-                content_type=str(found.value["content_type"]),
-                metadata=dict(found.value["metadata"]),
-                size=len(content),
-            )
-        except (ValueError, TypeError, KeyError) as error:
-            msg = f"what {self!r} holds under {key!r} is damaged: {error}"
-            raise CorruptContent(msg) from error
+        return self._load(key, start=0, length=None)
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises.
+
+        Of split content only the parts that are asked for are read; an entry of up to 12 MB is read, and given, whole.
+        """
+        return self._load(key, start=start, length=length)
 
     def delete(self, key: str) -> None:
-        """Remove the entry, if it is there.
+        """Remove the entry with its parts, if it is there.
 
         Raises:
             StorageError: the key is malformed, or the store failed.
 
         """
-        namespace, digest = self._place(key)
+        namespace, name = self._place(key)
+        content = _content_of(name)
         with failing_as_storage_error(self, f"delete {key!r}"):
-            self._store.delete(namespace, digest)
+            # The parts go first: after a crash in between, what is listed still leads to the rest of them.
+            if content == name or self._store.get(namespace, content) is None:
+                self._delete_parts((namespace, content))
+            self._store.delete(namespace, name)
 
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries whose key starts with ``prefix``, damaged ones too; a whole key costs its entries only.
@@ -163,41 +200,213 @@ class LangGraphStoreBridge:
         found: list[Listed] = []
         with failing_as_storage_error(self, "list its entries"):
             for item in self._items(prefix):
-                key = "/".join((*item.namespace[len(self._namespace) :], item.key))
-                if key.startswith(prefix) and is_storage_key(key):
+                ours, below = item.namespace[: len(self._namespace)], item.namespace[len(self._namespace) :]
+                key = "/".join((*below, item.key))
+                if ours == self._namespace and key.startswith(prefix) and is_storage_key(key):
                     size = item.value.get("size")
                     size = size if isinstance(size, int) and size >= 0 else 0
                     found.append(Listed(key=key, size=size, modified=item.updated_at.timestamp()))
         return found
 
-    def _items(self, prefix: str) -> Iterator[_Item]:
-        """Yield what may have such a key, each item once.
+    # Parts.
 
-        Stores know pages by offset only. A deletion moves what follows towards the front, where the next page would
-        miss it: so each page must begin with an item of those before it, and where one does not, we go back.
+    def _save_parts(self, key: str, content: bytes, head: dict[str, Any]) -> None:
+        """Save content that is too large for one entry; the entry that makes it visible comes last.
+
+        Equal content has equal parts, so writing them again in place harms no reader and no other writer.
         """
+        namespace, name = self._place(key)
+        mark = _mark_of(name)
+        self._put((namespace, mark), {"size": len(content)})
+        try:
+            for start in range(0, len(content), PART_BYTES):
+                part = content[start : start + PART_BYTES]
+                self._put(self._part((namespace, name), start // PART_BYTES), {"content": _encoded(part)})
+            self._put((namespace, name), head)
+        except BaseException:
+            with suppress(StorageError):  # what cannot be removed now goes with a sweep
+                self.delete(f"{namespace[-1]}/{mark}")
+            raise
+        self._store.delete(namespace, mark)
+
+    def _load(self, key: str, *, start: int, length: int | None) -> Stored | None:
+        place = self._place(key)
+        with failing_as_storage_error(self, f"load {key!r}"):
+            head = self._head(place)
+            if head is None:
+                return None
+            stop = head.size if length is None else min(head.size, start + length)
+            if head.content is None:
+                content = self._joined(place, head, start=start, stop=stop)
+            else:
+                content = head.content[start:stop]
+        if content is None:
+            return None
+        return Stored(
+            content=content,
+            content_type=head.content_type,
+            metadata=head.metadata,
+            size=head.size,
+            whole=None if length is None else head.content,
+        )
+
+    def _joined(self, place: _Place, head: _Head, *, start: int, stop: int) -> bytes | None:
+        """Return the bytes from ``start`` to ``stop`` of split content, or None if a part of them is gone.
+
+        It may be: a deletion removes the parts first, and a store with a time to live forgets each on its own.
+        """
+        size = head.part_bytes
+        first = start // size
+        parts: list[bytes] = []
+        for number in range(first, -(-stop // size) if start < stop else first):
+            item = self._store.get(*self._part(place, number))
+            if item is None:
+                return None
+            with self._damage(place):
+                part = _decoded(item.value)
+                if len(part) != min(size, head.size - number * size):
+                    msg = f"part {number} has {len(part):,} bytes"
+                    raise ValueError(msg)
+            parts.append(part)
+        return b"".join(parts)[start - first * size : stop - first * size]
+
+    def _delete_parts(self, place: _Place) -> None:
+        # Looked for, not counted: the entry that knows their number may be damaged, or was never written.
+        within = self._part(place, 0)[0]
+        while keys := [item.key for item in self._store.search(within, limit=PAGE) if item.namespace == within]:
+            for key in keys:
+                self._store.delete(within, key)
+
+    # Entries.
+
+    def _put(self, place: _Place, value: dict[str, Any]) -> None:
+        self._store.put(*place, value, index=False)
+
+    def _head(self, place: _Place) -> _Head | None:
+        """Return what is in a place, without its parts.
+
+        Raises:
+            CorruptContent: it is not what ``save`` writes.
+
+        """
+        found = self._store.get(*place)
+        if found is None:
+            return None
+        with self._damage(place):
+            value = found.value
+            is_split = "part_bytes" in value
+            content = None if is_split else _decoded(value)
+            return _Head(
+                content_type=str(value["content_type"]),
+                metadata=dict(value["metadata"]),
+                size=_count(value["size"]) if content is None else len(content),
+                content=content,
+                part_bytes=_count(value["part_bytes"], least=1) if is_split else 0,
+            )
+
+    @contextmanager
+    def _damage(self, place: _Place) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, TypeError, KeyError) as error:
+            msg = f"what {self!r} holds under {place[0][-1]}/{place[1]} is damaged: {error}"
+            raise CorruptContent(msg) from error
+
+    def _items(self, prefix: str) -> Iterator[_Item]:
+        """Yield what may have such a key, each item once."""
         if is_storage_key(prefix):
             yield from filter(None, (self._store.get(*self._place(key)) for key in keys_from(prefix)))
             return
         scope, slash, _ = prefix.partition("/")
-        within = (*self._namespace, scope) if slash else self._namespace
-        seen: set[tuple[tuple[str, ...], str]] = set()
-        gone_back_from: set[tuple[int, tuple[tuple[str, ...], str] | None]] = set()
-        offset = 0
+        yield from self._found((*self._namespace, scope) if slash else self._namespace)
+
+    def _found(self, within: tuple[str, ...]) -> Iterator[_Item]:
+        """Yield what a namespace holds, each item once.
+
+        Stores know pages by offset only, the last saved first. What was saved in one moment, as a burst is, has no
+        order, and may change places from page to page: so all of one moment is read in one page, however long. And a
+        deletion moves what follows towards the front, where the next page would miss it: so each page must begin with
+        an item of those before it, and where one does not, we go back.
+        """
+        seen: set[_Place] = set()
+        gone_back_from: set[tuple[int, _Place | None]] = set()
+        offset, limit, moment = 0, PAGE, None
         while True:
-            page = {(item.namespace, item.key): item for item in self._store.search(within, limit=PAGE, offset=offset)}
-            first = next(iter(page), None)
-            # Once from one place: a store may order what was saved in one moment differently from page to page.
-            if offset and first not in seen and (offset, first) not in gone_back_from:
+            page = self._page(within, limit=limit, offset=offset)
+            first = (page[0].namespace, page[0].key) if page else None
+            is_gap = first not in seen or page[0].updated_at == moment
+            # Once from one place, so that a store without any order does not keep us here.
+            if offset and is_gap and (offset, first) not in gone_back_from:
                 gone_back_from.add((offset, first))
-                offset = max(0, offset - PAGE)
+                offset, limit = max(0, offset - PAGE), PAGE
                 continue
-            yield from (item for place, item in page.items() if place not in seen)
-            seen.update(page)
+            for item in page:
+                place = item.namespace, item.key
+                if place not in seen:
+                    seen.add(place)
+                    yield item
             if len(page) < 2:  # noqa: PLR2004 - nothing, or what was seen
                 return
-            offset += len(page) - 1
+            moment = page[-1].updated_at
+            cut = sum(1 for _ in takewhile(lambda item: item.updated_at == moment, reversed(page)))  # noqa: B023 - used at once
+            if len(page) < limit:
+                offset, limit, moment = offset + len(page) - 1, PAGE, None
+            elif cut < len(page) - 1:
+                offset, limit = offset + len(page) - cut - 1, PAGE
+            else:
+                limit *= 2
 
-    def _place(self, key: str) -> tuple[tuple[str, ...], str]:
-        scope, _, digest = require_storage_key(key).partition("/")
-        return (*self._namespace, scope), digest
+    def _page(self, within: tuple[str, ...], *, limit: int, offset: int) -> Sequence[_Item]:
+        try:
+            return self._store.search(within, limit=limit, offset=offset)
+        except NotImplementedError:  # MongoDB's store knows no offset
+            return self._store.search(within, limit=offset + limit)[offset:]
+
+    def _place(self, key: str) -> _Place:
+        scope, _, name = require_storage_key(key).partition("/")
+        return (*self._namespace, scope), name
+
+    def _part(self, place: _Place, number: int) -> _Place:
+        *_, scope = place[0]
+        return (*self._namespace, _PARTS, scope, place[1]), f"{number:05}"
+
+
+def _require_namespace(namespace: object) -> None:
+    """Refuse a namespace that LangGraph's stores would refuse later, at every call."""
+    if (
+        not isinstance(namespace, tuple)
+        or not namespace
+        or not all(isinstance(label, str) and label and not _NOT_IN_A_LABEL & set(label) for label in namespace)
+        or namespace[0] == _REFUSED_ROOT
+    ):
+        msg = (
+            "namespace must be a tuple of non-empty str without a period or NUL that does not begin with"
+            f" {_REFUSED_ROOT!r}, such as ('acme', 'coatcheck'), not {namespace!r}: LangGraph's stores refuse it"
+        )
+        raise InvalidRequest(msg)
+
+
+def _mark_of(name: str) -> str:
+    """Return the key of the mark that says that the parts of ``name``, ``<digest>[-lines]``, are being written."""
+    digest, _, kind = name.partition("-")
+    return f"{digest}-{kind}{_UNFINISHED}"
+
+
+def _content_of(name: str) -> str:
+    """Return what the parts belong to that a mark is for; any other name as it is."""
+    return name.removesuffix(_UNFINISHED).rstrip("-")
+
+
+def _encoded(content: bytes) -> str:
+    return b64encode(content).decode("ascii")
+
+
+def _decoded(value: Mapping[str, Any]) -> bytes:
+    return b64decode(value["content"], validate=True)
+
+
+def _count(number: object, *, least: int = 0) -> int:
+    if not isinstance(number, int) or number < least:
+        msg = f"{number!r} is no number of bytes"
+        raise ValueError(msg)
+    return number

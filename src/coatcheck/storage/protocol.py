@@ -10,7 +10,7 @@ the event loop. Keys are made by ``coatcheck.references`` and hold only hex digi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ class Stored:
 
     size: int
     """Bytes of the whole entry, also where ``content`` is a part of it."""
+
+    whole: bytes | None = field(default=None, repr=False)
+    """All the bytes, from a ``load_range`` that had to read them: the engine then asks for no further part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

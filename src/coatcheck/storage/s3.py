@@ -49,6 +49,18 @@ trickle in: botocore has no limit for the whole."""
 _REFUSED_BECAUSE_THERE = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
 _KNOWS_NO_CONDITIONS = "NotImplemented"
 
+_ANSWERED_WITH = {
+    "PutObject": "ETag",
+    "UploadPart": "ETag",
+    "CompleteMultipartUpload": "ETag",
+    "ListObjectsV2": "IsTruncated",
+}
+"""What S3's answer always has. Without it a proxy or a login page answered in S3's place: content would count as saved
+that is gone, and a scope as empty that is not."""
+
+_FIRST_FAILURE = 300
+"""The HTTP status from which botocore raises an error of its own."""
+
 _METADATA_KEY = re.compile(r"[a-z0-9-]{1,64}")
 _NOT_FOR_A_HEADER = re.compile(r"[^!-$&-~ ]|^ +| +$")
 """What a header would not carry unchanged: anything but visible ASCII and spaces inside. ``%`` is the escape."""
@@ -287,7 +299,26 @@ class S3Storage:
         if self._config is not None:
             config = config.merge(self._config)
         session = self._session or boto3.session.Session()
-        return session.client("s3", config=config, region_name=self._region_name, endpoint_url=self._endpoint_url)
+        client = session.client("s3", config=config, region_name=self._region_name, endpoint_url=self._endpoint_url)
+        for request in _ANSWERED_WITH:
+            client.meta.events.register(f"after-call.s3.{request}", _require_answer_of_s3)
+        return client
+
+
+def _require_answer_of_s3(*, http_response: Any, parsed: Mapping[str, Any], model: Any, **_: object) -> None:  # noqa: ANN401 - botocore's own
+    """Refuse an answer of success that cannot be S3's.
+
+    Raises:
+        StorageError: it lacks what S3 always answers with.
+
+    """
+    wanted = _ANSWERED_WITH[model.name]
+    if http_response.status_code < _FIRST_FAILURE and parsed.get(wanted) in {None, ""}:
+        msg = (
+            f"the answer to {model.name} has no {wanted}, so it is not from S3: check endpoint_url, and what proxy or"
+            " login page is in between"
+        )
+        raise StorageError(msg)
 
 
 def _stored(response: GetObjectOutputTypeDef | HeadObjectOutputTypeDef, content: bytes, *, size: int) -> Stored:

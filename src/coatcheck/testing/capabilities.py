@@ -7,8 +7,11 @@ A capability that a storage has is used by the engine, so ``StorageContract`` fa
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pytest
@@ -17,15 +20,16 @@ from coatcheck.blocks import TextBlock
 from coatcheck.errors import CoatcheckError, ReferenceExpired, ReferenceNotFound, StorageError
 from coatcheck.offloader import Offloader
 from coatcheck.policy import Always
-from coatcheck.references import resolve_reference
+from coatcheck.references import resolve_reference, scope_tag
 from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
-from coatcheck.testing.storage import check_holds, save
+from coatcheck.testing.storage import THREADS, check_holds, save
 from coatcheck.testing.suite import Contract, require_same, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from coatcheck.outcomes import Outcome
     from coatcheck.storage.protocol import Listed
 
 __all__ = (
@@ -305,6 +309,23 @@ class ListsContract(Contract):
         assert math.isfinite(before), "the time of an entry is no number of seconds"
         assert after > before if aged else after >= before, "a second save did not refresh the entry's time"
 
+    @pytest.mark.parametrize("is_async", [False, True], ids=["threads", "asyncio"])
+    def test_a_burst_is_listed_whole_and_goes_with_its_scope(self, storage: ListingStorage, *, is_async: bool) -> None:
+        """Of many results that are saved at once each is listed, and none can be read after ``delete_scope``.
+
+        If this fails, check how the listing pages: where it pages by offset, entries that were saved in one moment may
+        change places from one page to the next, and one of them is on neither.
+        """
+        burst = _Burst(storage, is_async=is_async)
+        references = burst.save()
+        listed = listing(storage, f"{scope_tag(_Burst.scope)}/")
+        missed = [each for each in references if resolve_reference(each, _Burst.scope) not in listed]
+        assert not missed, f"{len(missed)} of {len(references)} entries that were saved at once are not listed"
+        if isinstance(storage, Deletes):
+            burst.delete()
+            readable = burst.readable(references)
+            assert not readable, f"{len(readable)} of {len(references)} results are readable after delete_scope"
+
     def test_lists_nothing_that_was_refused(self, storage: ListingStorage) -> None:
         """A save that raised left nothing behind to be listed, and no second entry beside the first.
 
@@ -316,6 +337,42 @@ class ListsContract(Contract):
             save(storage, Entry(entry.key, b"tampered", "image/png", {"sha256": "2" * 64}))
         found = settle(storage.entries(entry.key))
         assert [listed.size for listed in found] == [len(entry.content)], "a refused save left something behind"
+
+
+class _Burst:
+    """Many results of one scope at once, sync from threads or async from one loop."""
+
+    scope = "burst"
+    results = 150
+    """More than a page of the listings that lose entries, few enough for every test run."""
+
+    def __init__(self, storage: Storage, *, is_async: bool) -> None:
+        self.offloader = Offloader(storage, policies={"*": Always()})
+        self.is_async = is_async
+
+    def save(self) -> list[str]:
+        blocks = [[TextBlock(f"result {number} of a burst\n")] for number in range(self.results)]
+        if self.is_async:
+            outcomes = asyncio.run(self._save(blocks))
+        else:
+            save = partial(self.offloader.offload, tool_name="contract", scope=self.scope)
+            with ThreadPoolExecutor(THREADS) as threads:
+                outcomes = list(threads.map(save, blocks))
+        assert all(outcome.references for outcome in outcomes), f"not every result was offloaded: {outcomes}"
+        return [outcome.references[0].id for outcome in outcomes]
+
+    async def _save(self, blocks: list[list[TextBlock]]) -> list[Outcome]:
+        save = partial(self.offloader.aoffload, tool_name="contract", scope=self.scope)
+        return await asyncio.gather(*map(save, blocks))
+
+    def delete(self) -> None:
+        if self.is_async:
+            asyncio.run(self.offloader.adelete_scope(self.scope))
+        else:
+            self.offloader.delete_scope(self.scope)
+
+    def readable(self, references: list[str]) -> list[str]:
+        return [each for each in references if _miss(self.offloader.load, each, self.scope) is not ReferenceExpired]
 
 
 class SweepsContract(Contract):
@@ -428,6 +485,7 @@ def check_range(storage: RangedStorage, entry: Entry, *, start: int, length: int
         found.content, entry.content[start : start + length], f"the range from {start}, {length} bytes, is wrong"
     )
     assert found.size == len(entry.content), "size must be that of the whole entry, also for a range"
+    assert found.whole in {None, entry.content}, "whole must be all the bytes, or None"
     assert found.content_type == entry.content_type, "a range forgot the content type"
     assert dict(found.metadata) == entry.metadata, "a range forgot the metadata"
 

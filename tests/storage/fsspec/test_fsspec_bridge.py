@@ -458,6 +458,15 @@ def test_a_whole_key_lists_its_entry_and_the_index_of_its_lines(storage: FsspecB
     assert storage.entries(make_entry(b"never saved").key) == []
 
 
+def test_an_emptied_scope_lists_nothing(storage: FsspecBridge, entry: Entry) -> None:
+    # An S3 server may keep the folder, and list it as a file in itself.
+    save(storage, entry)
+    storage.delete(entry.key)
+
+    assert storage.entries(f"{entry.key.partition('/')[0]}/") == []
+    assert storage.entries("") == []
+
+
 def test_a_listing_of_more_than_one_batch_is_whole(storage: FsspecBridge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck.storage.fsspec_bridge.HEADS_AT_ONCE", 3)
     saved = [make_entry(noise(10, seed=seed), scope=f"scope {seed % 2}") for seed in range(7)]

