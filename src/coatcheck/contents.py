@@ -111,7 +111,13 @@ class Contents:
     # Saving.
 
     def save(
-        self, data: bytes, content_type: str, *, scope: str, tool_name: str, describe: Callable[[], Encoded] | None
+        self,
+        data: bytes,
+        content_type: str,
+        *,
+        scope: str,
+        tool_name: str,
+        describe: Callable[[], Steps[Encoded]] | None,
     ) -> Steps[Saved | CoatcheckError]:
         """Store bytes; return where, or the error that it ended with.
 
@@ -125,7 +131,7 @@ class Contents:
 
         """
         digest = _Digest(content_type, data)
-        encoded = None if describe is None else describe()
+        encoded = None if describe is None else (yield from describe())
         if self._storage.names_references:
             return (yield from self._save_named(data, content_type, digest, scope=scope, tool_name=tool_name))
 

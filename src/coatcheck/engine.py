@@ -26,7 +26,7 @@ from coatcheck.errors import (
     StorageError,
 )
 from coatcheck.events import Event, EventKind, Recorder
-from coatcheck.execution import Effect, Steps
+from coatcheck.execution import PAUSE, PIECE_BYTES, Effect, Steps, in_pieces
 from coatcheck.notice import index_entry, is_placeholder, too_slow
 from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
 from coatcheck.placeholder import MOST_LISTED, Item, Placeholder, build_placeholder, cut_to
@@ -40,7 +40,6 @@ from coatcheck.reading import (
     Part,
     Request,
     encode_bytes,
-    encode_text,
     index_text,
     is_text,
     parse_request,
@@ -71,7 +70,7 @@ but is longer was written by a tool, and leaves."""
 
 
 class _Departing:
-    """A text that leaves: its bytes at once, and what takes time once it is described, best while they are hashed."""
+    """A text that leaves: its bytes first, and what takes time once it is described, best while they are hashed."""
 
     content: Previewed | None = None
     """The text as previews see it."""
@@ -80,12 +79,17 @@ class _Departing:
     """What the placeholder may take over."""
 
     def __init__(self, text: str, content_type: str, prepare: Callable[[Previewed], tuple[int, str] | None]) -> None:
-        self.data, self._starts = encode_bytes(text)
         self._text, self._content_type, self._prepare = text, content_type, prepare
+        self._starts: Sequence[int] = ()
 
-    def describe(self) -> Encoded:
-        """Return where the lines lie, and prepare the rest."""
-        lines = index_text(self._text, self.data, self._starts)
+    def encode(self) -> Steps[bytes]:
+        """Return the bytes that are stored."""
+        self._data, self._starts = yield from in_pieces(encode_bytes(self._text))
+        return self._data
+
+    def describe(self) -> Steps[Encoded]:
+        """Return where the lines of the encoded text lie, and prepare the rest."""
+        lines = yield from in_pieces(index_text(self._text, self._data, self._starts))
         self.content = Previewed(text=self._text, content_type=self._content_type, lines=lines.lines)
         self.prepared = self._prepare(self.content)
         return lines
@@ -292,7 +296,8 @@ class Engine:
                     return item
                 content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
                 leaving = _Departing(text, content_type, prepare)
-                saved = yield from save(leaving.data, content_type, describe=leaving.describe)
+                data = yield from leaving.encode()
+                saved = yield from save(data, content_type, describe=leaving.describe)
                 item = replace(item, content=leaving.content, prepared=leaving.prepared)
             case MediaBlock():
                 if not block.data:
@@ -309,9 +314,10 @@ class Engine:
     def _save_index(self, call: Call, references: Sequence[Reference]) -> Steps[Reference | CoatcheckError]:
         """Store the list of all references of a result that has too many to be shown one by one."""
         listing = "".join(f"{index_entry(position, reference)}\n" for position, reference in enumerate(references, 1))
-        encoded = encode_text(listing)
+        leaving = _Departing(listing, "text/plain", lambda _: None)
+        data = yield from leaving.encode()
         saved = yield from self._contents.save(
-            encoded.data, "text/plain", scope=call.scope, tool_name=call.result.tool_name, describe=lambda: encoded
+            data, "text/plain", scope=call.scope, tool_name=call.result.tool_name, describe=leaving.describe
         )
         return saved if isinstance(saved, CoatcheckError) else saved.reference
 
@@ -371,6 +377,8 @@ class Engine:
         self, reference: str, scope: str, *, request: Request, native_media: bool, retrieval_tool: str
     ) -> Steps[Retrieved]:
         found = yield from self._contents.find(reference, scope)
+        if request.pattern is not None or request.query is not None:
+            yield PAUSE  # a query of a second, or a pattern that is as slow, may meet the smallest content
         if native_media and request.selects_nothing and not is_text(found.stored.content_type):
             whole = yield from self._contents.load(reference, scope)
             medium = MediaBlock(whole.content, whole.content_type)
@@ -396,10 +404,14 @@ class Engine:
             max_query_bytes=self._configuration.max_query_bytes,
         )
         try:
-            wanted, seconds = next(reading), 0.0
+            wanted, seconds, fetched = next(reading), 0.0, 0
             while seconds <= READING_SECONDS:
                 match wanted:
                     case Part():
+                        if fetched >= PIECE_BYTES:
+                            yield PAUSE
+                            fetched = 0
+                        fetched += wanted.length
                         data: bytes | None = yield from self._contents.part(found, wanted, scope=scope)
                     case IndexNeeded():
                         data = yield from self._contents.index(found)
