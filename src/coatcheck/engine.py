@@ -360,16 +360,17 @@ class Engine:
 
     def _not_retrieved(self, error: CoatcheckError, reference: str, scope: str, *, milliseconds: float) -> None:
         asked = (canonical_reference(str(reference)),)
-        event = partial(Event, scope=scope, references=asked, milliseconds=milliseconds, reason=str(error))
+        event = partial(Event, scope=scope, references=asked, milliseconds=milliseconds)
         match error:
             case ReferenceExpired():
                 self._recorder.count(expired=1)
-                self._recorder.emit(event(kind="expired"))
+                self._recorder.emit(event(kind="expired", reason="the content is gone"))
             case ReferenceNotFound():
                 self._recorder.count(missed=1)
-                self._recorder.emit(event(kind="missed"))
+                # The message is for the model, and quotes what it wrote.
+                self._recorder.emit(event(kind="missed", reason="the scope never had such a reference"))
             case StorageError():
-                self._recorder.failure(event(kind="failed", error_type=_class_of(error)), error)
+                self._recorder.failure(event(kind="failed", reason=str(error), error_type=_class_of(error)), error)
             case _:
                 pass  # the request itself was wrong, and the answer says so
 

@@ -127,6 +127,24 @@ class Offloader:
         """Return the offloader itself: it never changes, and frameworks copy what holds one without being asked."""
         return self
 
+    def __copy__(self) -> Offloader:
+        """Return the offloader itself, as ``__deepcopy__`` does."""
+        return self
+
+    def __getstate__(self) -> object:
+        """Refuse to be pickled.
+
+        Raises:
+            TypeError: always; the message says what to do instead.
+
+        """
+        msg = (
+            "an Offloader cannot be pickled, since it holds the threads and counts of its process: make one in each"
+            " process, Offloader(storage, ...), and pass it the settings and a storage that pickles, such as"
+            " FileStorage"
+        )
+        raise TypeError(msg)
+
     # Tool results on their way into the conversation.
 
     def offload(

@@ -73,6 +73,12 @@ class OpenTelemetry:
             "Time from call to answer, of deciding about a result or of reading one.",
             explicit_bucket_boundaries_advisory=BOUNDARIES,
         )
+        self._queued = meter.create_histogram(
+            "coatcheck.queue.duration",
+            "s",
+            "Time that calls to the storage waited for a thread, where an operation needed one.",
+            explicit_bucket_boundaries_advisory=(*BOUNDARIES, 100.0, 300.0),
+        )
 
     def __call__(self, event: Event) -> None:
         """Count an event, and make a span of it unless it is a result that stays."""
@@ -99,6 +105,8 @@ class OpenTelemetry:
         outcomes = self._results if is_result else self._retrievals
         outcomes.add(1, _only(attributes, "coatcheck.outcome", "coatcheck.reason", "gen_ai.tool.name"))
         self._duration.record(event.milliseconds / 1e3, _only(attributes, "coatcheck.outcome"))
+        if event.queued_milliseconds:
+            self._queued.record(event.queued_milliseconds / 1e3, _only(attributes, "coatcheck.outcome"))
         if event.kind == "offloaded":
             tool = _only(attributes, "gen_ai.tool.name")
             self._stored.add(event.size or 0, tool)
