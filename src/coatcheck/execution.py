@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
-from coatcheck.forks import in_forked_child
+from coatcheck.forks import in_forked_child, loading
 from coatcheck.threads import UnawaitedThreads
 
 if TYPE_CHECKING:
@@ -368,7 +368,8 @@ def _guarded(effect: Effect, call: Callable[[], object]) -> object:
 
 
 def _failure(effect: Effect, error: Exception) -> CoatcheckError:
-    import asyncio  # noqa: PLC0415 - see the head
+    with loading:
+        import asyncio  # noqa: PLC0415 - see the head
 
     if isinstance(error, NoThreadFree):
         reason = str(error)
@@ -388,7 +389,8 @@ def named(error: Exception) -> str:
 
 
 def _loop_is_running() -> bool:
-    import asyncio  # noqa: PLC0415 - see the head
+    with loading:
+        import asyncio  # noqa: PLC0415 - see the head
 
     try:
         asyncio.get_running_loop()
@@ -428,7 +430,8 @@ class _BackgroundLoop:
         A storage that blocks the loop instead of awaiting keeps it from looking at the time. Its loop is left to it
         then, and the next call, of whichever storage, gets a new one.
         """
-        import asyncio  # noqa: PLC0415 - see the head
+        with loading:
+            import asyncio  # noqa: PLC0415 - see the head
 
         loop = self._running()
         future = asyncio.run_coroutine_threadsafe(_in_time(awaitable), loop)
@@ -440,7 +443,8 @@ class _BackgroundLoop:
             raise
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        import asyncio  # noqa: PLC0415 - see the head
+        with loading:
+            import asyncio  # noqa: PLC0415 - see the head
 
         with self._lock:
             if self._loop is None:

@@ -13,6 +13,7 @@ from coatcheck.configuration import configure
 from coatcheck.errors import InvalidRequest
 from coatcheck.events import Recorder, Stats
 from coatcheck.execution import NETWORK_THREADS, QUEUE_SECONDS, SHORT_BYTES, arun, run
+from coatcheck.forks import loading
 from coatcheck.notice import DEFAULT_CONTEXT_LINES, RETRIEVAL_TOOL
 from coatcheck.outcomes import Kept
 from coatcheck.plan import Keep, certainly_within
@@ -119,7 +120,8 @@ class Offloader:
             network_threads=self._configuration.network_threads,
             queue_seconds=self._configuration.queue_seconds,
         )
-        from coatcheck.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
+        with loading:
+            from coatcheck.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
 
         self._engine = Engine(self._storage, self._configuration, self._recorder)
 

@@ -11,6 +11,8 @@ import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from coatcheck.forks import loading
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -48,7 +50,8 @@ class OpenTelemetry:
 
         """
         try:
-            from opentelemetry import metrics, trace  # noqa: PLC0415 - only those pay for it who use it
+            with loading:
+                from opentelemetry import metrics, trace  # noqa: PLC0415 - only those pay for it who use it
         except ImportError as error:
             msg = 'OpenTelemetry needs opentelemetry-api. Install it with: pip install "coatcheck[otel]"'
             raise ImportError(msg) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from coatcheck.forks import loading
 from coatcheck.preview.source import shortened
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str 
 def _text(markup: str) -> list[str]:
     """Return the lines of text that a reader sees, the title first, none twice in a row."""
     try:
-        from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415 - an extra; loads only for HTML
+        with loading:
+            from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415 - an extra; loads only for HTML
     except ImportError:
         return []
     if _is_too_deep(markup):
