@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coatcheck.forks import loading
 from coatcheck.lazy import lazily
 
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ _load = lazily(__name__, _MODULES)
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used."""
     if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 - read only when asked for
+        with loading:
+            from importlib.metadata import version  # noqa: PLC0415 - read only when asked for
 
         return version("coatcheck")
     return _load(name)

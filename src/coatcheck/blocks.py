@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coatcheck.errors import InvalidRequest
+from coatcheck.forks import loading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +100,8 @@ def json_text(value: JsonValue) -> str:
         InvalidRequest: ``value`` is not made of JSON types.
 
     """
-    import orjson  # noqa: PLC0415 - it brings json, datetime and uuid, and most results are text
+    with loading:
+        import orjson  # noqa: PLC0415 - it brings json, datetime and uuid, and most results are text
 
     options = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
     try:
@@ -131,7 +133,8 @@ def _is_finite(value: object) -> bool:
 
 
 def _standard_json_text(value: JsonValue) -> str:
-    import json  # noqa: PLC0415 - see json_text
+    with loading:
+        import json  # noqa: PLC0415 - see json_text
 
     try:
         return json.dumps(value, separators=(",", ":"))

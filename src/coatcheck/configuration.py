@@ -5,6 +5,7 @@ A knob belongs here with its check and its default; what it does belongs where i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -51,6 +52,12 @@ class Configuration:
     require_scope: bool
     """Whether the shared default scope is refused."""
 
+    network_threads: int
+    """How many calls to a storage that is neither async nor local run at once."""
+
+    queue_seconds: float
+    """How long such a call may wait for a thread."""
+
 
 def configure(
     *,
@@ -65,6 +72,8 @@ def configure(
     offload_errors: bool,
     show_path: bool,
     require_scope: bool,
+    network_threads: int,
+    queue_seconds: float,
 ) -> Configuration:
     """Check the arguments of ``Offloader``, which says what they mean.
 
@@ -107,7 +116,16 @@ def configure(
         max_query_bytes=require_positive("max_query_bytes", max_query_bytes),
         show_path=require_flag("show_path", show_path),
         require_scope=require_flag("require_scope", require_scope),
+        network_threads=require_positive("network_threads", network_threads),
+        queue_seconds=_seconds("queue_seconds", queue_seconds),
     )
+
+
+def _seconds(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        msg = f"{name} must be a number of seconds above 0, not {value!r}"
+        raise InvalidRequest(msg)
+    return float(value)
 
 
 def _is_count(value: object, *, least: int = 0, below: int | None = None) -> bool:

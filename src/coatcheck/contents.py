@@ -138,7 +138,7 @@ class Contents:
         *,
         scope: str,
         tool_name: str,
-        describe: Callable[[], Encoded | None] | None,
+        describe: Callable[[], Steps[Encoded | None]] | None,
         starts: tuple[int, ...] | None = None,
     ) -> Steps[Saved | CoatcheckError]:
         """Store bytes; return where, or the error that it ended with.
@@ -156,7 +156,7 @@ class Contents:
         named = self._storage.names_references
         stored_type = content_type if starts is None or named else _type_with_items(content_type, starts)
         digest = _Digest(stored_type, data)
-        encoded = None if describe is None else describe()
+        encoded = None if describe is None else (yield from describe())
         entry = partial(
             Reference, content_type=content_type, size=len(data), items=None if starts is None else len(starts)
         )

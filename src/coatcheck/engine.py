@@ -26,7 +26,7 @@ from coatcheck.errors import (
     StorageError,
 )
 from coatcheck.events import Event, EventKind, Recorder, log_failure, logger
-from coatcheck.execution import Effect, Steps
+from coatcheck.execution import PAUSE, PIECE_BYTES, Effect, Steps, in_pieces
 from coatcheck.items import Part as ResultPart
 from coatcheck.items import parts_of
 from coatcheck.notice import index_entry, is_placeholder, too_slow
@@ -42,7 +42,6 @@ from coatcheck.reading import (
     Part,
     Request,
     encode_bytes,
-    encode_text,
     index_text,
     is_text,
     parse_request,
@@ -73,7 +72,7 @@ but is longer was written by a tool, and leaves."""
 
 
 class _Departing:
-    """A text that leaves: its bytes at once, and what takes time once it is described, best while they are hashed."""
+    """A text that leaves: its bytes first, and what takes time once it is described, best while they are hashed."""
 
     content: Previewed | None = None
     """The text as previews see it."""
@@ -84,14 +83,22 @@ class _Departing:
     def __init__(
         self, text: str, previewed: Callable[..., Previewed], prepare: Callable[[Previewed], tuple[int, str] | None]
     ) -> None:
-        self.data, self._starts = encode_bytes(text)
         self._text, self._previewed, self._prepare = text, previewed, prepare
+        self._starts: Sequence[int] = ()
 
-    def describe(self) -> Encoded | None:
-        """Return where the lines lie, and prepare the rest. What fails is left out, so that the content is saved."""
+    def encode(self) -> Steps[bytes]:
+        """Return the bytes that are stored."""
+        self._data, self._starts = yield from in_pieces(encode_bytes(self._text))
+        return self._data
+
+    def describe(self) -> Steps[Encoded | None]:
+        """Return where the lines of the encoded text lie, and prepare the rest.
+
+        What fails is left out, so that the content is saved.
+        """
         encoded = None
         try:
-            encoded = index_text(self._text, self.data, self._starts)
+            encoded = yield from in_pieces(index_text(self._text, self._data, self._starts))
             self.content = self._previewed(lines=encoded.lines)
             self.prepared = self._prepare(self.content)
         except Exception as error:  # noqa: BLE001 - such as a MemoryError, or one of a host's counter
@@ -320,7 +327,8 @@ class Engine:
                 content_type = "text/plain" if isinstance(block, TextBlock) else "application/json"
                 previewed = partial(self._previewed, call, text, content_type=content_type)
                 leaving = _Departing(text, previewed, prepare)
-                saved = yield from save(leaving.data, content_type, describe=leaving.describe, starts=part.starts)
+                data = yield from leaving.encode()
+                saved = yield from save(data, content_type, describe=leaving.describe, starts=part.starts)
                 item = replace(item, content=leaving.content, prepared=leaving.prepared)
             case MediaBlock():
                 if not block.data:
@@ -355,9 +363,10 @@ class Engine:
     def _save_index(self, call: Call, references: Sequence[Reference]) -> Steps[Reference | CoatcheckError]:
         """Store the list of all references of a result that has too many to be shown one by one."""
         listing = "".join(f"{index_entry(position, reference)}\n" for position, reference in enumerate(references, 1))
-        encoded = encode_text(listing)
+        leaving = _Departing(listing, partial(self._previewed, call, listing), lambda _: None)
+        data = yield from leaving.encode()
         saved = yield from self._contents.save(
-            encoded.data, "text/plain", scope=call.scope, tool_name=call.result.tool_name, describe=lambda: encoded
+            data, "text/plain", scope=call.scope, tool_name=call.result.tool_name, describe=leaving.describe
         )
         return saved if isinstance(saved, CoatcheckError) else saved.reference
 
@@ -400,16 +409,17 @@ class Engine:
 
     def _not_retrieved(self, error: CoatcheckError, reference: str, scope: str, *, milliseconds: float) -> None:
         asked = (canonical_reference(str(reference)),)
-        event = partial(Event, scope=scope, references=asked, milliseconds=milliseconds, reason=str(error))
+        event = partial(Event, scope=scope, references=asked, milliseconds=milliseconds)
         match error:
             case ReferenceExpired():
                 self._recorder.count(expired=1)
-                self._recorder.emit(event(kind="expired"))
+                self._recorder.emit(event(kind="expired", reason="the content is gone"))
             case ReferenceNotFound():
                 self._recorder.count(missed=1)
-                self._recorder.emit(event(kind="missed"))
+                # The message is for the model, and quotes what it wrote.
+                self._recorder.emit(event(kind="missed", reason="the scope never had such a reference"))
             case StorageError():
-                self._recorder.failure(event(kind="failed", error_type=_class_of(error)), error)
+                self._recorder.failure(event(kind="failed", reason=str(error), error_type=_class_of(error)), error)
             case _:
                 pass  # the request itself was wrong, and the answer says so
 
@@ -417,6 +427,8 @@ class Engine:
         self, reference: str, scope: str, *, request: Request, native_media: bool, retrieval_tool: str
     ) -> Steps[Retrieved]:
         found = yield from self._contents.find(reference, scope)
+        if request.pattern is not None or request.query is not None:
+            yield PAUSE  # a query of a second, or a pattern that is as slow, may meet the smallest content
         if native_media and request.selects_nothing and not is_text(found.stored.content_type):
             whole = yield from self._contents.load(reference, scope)
             medium = MediaBlock(whole.content, whole.content_type)
@@ -442,10 +454,14 @@ class Engine:
             max_query_bytes=self._configuration.max_query_bytes,
         )
         try:
-            wanted, seconds = next(reading), 0.0
+            wanted, seconds, fetched = next(reading), 0.0, 0
             while seconds <= READING_SECONDS:
                 match wanted:
                     case Part():
+                        if fetched >= PIECE_BYTES:
+                            yield PAUSE
+                            fetched = 0
+                        fetched += wanted.length
                         data: bytes | None = yield from self._contents.part(found, wanted, scope=scope)
                     case IndexNeeded():
                         data = yield from self._contents.index(found)

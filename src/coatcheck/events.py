@@ -11,11 +11,11 @@ import inspect
 import logging
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
 from coatcheck.errors import CoatcheckError, InvalidRequest
-from coatcheck.execution import named
+from coatcheck.execution import named, queued_milliseconds
 from coatcheck.forks import ForkSafeLock
 
 __all__ = ("Attribute", "Event", "EventKind", "Listener", "Recorder", "Stats", "log_failure")
@@ -60,8 +60,12 @@ class Event:
     milliseconds: float = 0.0
     """Time spent, from call to answer."""
 
+    queued_milliseconds: float = field(default_factory=queued_milliseconds)
+    """Of that, how long calls to the storage waited for one of the ``network_threads`` of the offloader; 0 where they
+    need none: in the sync methods, and with a storage that is async or on this machine."""
+
     reason: str = ""
-    """Why a result was kept or truncated, or what failed."""
+    """Why a result was kept or truncated, or what failed; never what a model wrote."""
 
     error_type: str = ""
     """The class of the error behind ``failed`` and ``truncated``, the backend's or the policy's own where there is one;
@@ -143,7 +147,7 @@ class Recorder:
                 raise InvalidRequest(msg)
         self._listeners = tuple(listeners)
         self._lock = ForkSafeLock()  # an addition reads and writes; two threads must not do that at once
-        self._counts = dict.fromkeys((field.name for field in fields(Stats)), 0)
+        self._counts = dict.fromkeys((each.name for each in fields(Stats)), 0)
 
     @property
     def stats(self) -> Stats:

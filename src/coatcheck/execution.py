@@ -1,21 +1,24 @@
 """Where work runs: the two shells, sync and async, around one engine, and the threads behind them.
 
 The engine is written once, as generators that yield ``Effect``s: calls to a storage or to a user's policy. ``run``
-makes those calls where it stands. ``arun`` keeps the event loop free: the generator and local storages run on two
-threads of our own, each network storage on sixteen, and what is ``async`` is awaited on the caller's loop. No asyncio
-object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and may call
-us in turn, gets a thread of its own: in a pool, such policies could take all threads that they wait for.
+makes those calls on its caller's thread. ``arun`` keeps the event loop free: the generator and local storages run on
+threads of our own, two for short work and two for long, each network storage on sixteen, and what is ``async`` is
+awaited on the caller's loop. Where no thread can be had, the work is done on the caller's, as ``run`` does it. No
+asyncio object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and
+may call us in turn, gets a thread of its own: in a pool, such policies could take all threads that they wait for.
 
 asyncio is imported where it is used: no module takes longer to load, and who runs a loop has it already.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextvars
 import inspect
 import threading
+import time
 from collections.abc import Awaitable, Callable, Generator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
@@ -23,28 +26,57 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
-from coatcheck.forks import in_forked_child
+from coatcheck.forks import in_forked_child, loading
 from coatcheck.threads import UnawaitedThreads
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ("Effect", "Steps", "arun", "beside", "named", "off_loop", "run")
+__all__ = (
+    "PAUSE",
+    "PIECE_BYTES",
+    "Effect",
+    "Line",
+    "Steps",
+    "arun",
+    "beside",
+    "in_pieces",
+    "named",
+    "queued_milliseconds",
+    "run",
+)
 
 Result = TypeVar("Result")
 
 LOCAL_THREADS = 2
-"""Measured: 64 offloads of 1 MB at once stall the loop for 5 ms with two threads, for 248 ms with asyncio's own pool,
-since every further thread competes with the loop for the interpreter's lock. So all offloaders of a process share them,
-and a folder on a network disk that does not answer holds up all their async calls: there is no time limit here."""
+"""For short work, and as many for long. Measured: 64 offloads of 1 MB at once stall the loop for 5 ms with two threads,
+for 248 ms with asyncio's own pool, since every further thread competes with the loop for the interpreter's lock. So all
+offloaders of a process share them, and a folder on a network disk that does not answer holds up all their async calls:
+there is no time limit here."""
+
+SHORT_BYTES = 65_536
+"""Up to here a text is short work: some milliseconds, whatever it holds. Short work has threads of its own, so that it
+never waits for a preview of a large result, which is one piece."""
+
+PIECE_BYTES = 1_048_576
+"""Of long work between two pauses: some 2 ms of encoding, scanning or counting."""
+
+GIVE_WAY_SECONDS = 0.02
+"""How long one pause of long work waits for short work to end: several times what 20 KB take. A thread that computes
+takes the interpreter's lock from others for 5 ms each time that they give it up, and a short offload gives it up some
+twenty times. Bounded, so that no stream of short work can stop long work: 100 MB take at most 4 s more."""
 
 NETWORK_THREADS = 16
 """For each offloader: one whose storage hangs takes no thread from another's. Threads that wait for a network hold no
 lock; sixteen keep a storage busy without flooding it."""
 
+QUEUE_SECONDS = 300.0
+"""How long a call may wait for one of them: as many as 2,400 saves of 2 s each are done by then."""
+
 TIME_LIMIT_SECONDS = 30.0
-"""How long one call to a storage that is async or not local may take before it counts as failed. In the sync shell only
-what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
+"""How long one call to a storage that is async or not local may take before it counts as failed, from when a thread
+takes it; and how long a line may go without any call being taken before whoever waits there gives up. In the sync shell
+only what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
 
 CLEAN_UP_SECONDS = 1.0
 """How long a call that was given up may take to end. After that it is left alone, and ends with the process at the
@@ -53,6 +85,20 @@ latest."""
 
 class BackendCancelled(Exception):
     """A backend ended as if it had been cancelled. Not ``CancelledError``: that would cancel the agent."""
+
+
+class NoThreadFree(Exception):
+    """A call waited in its line until its time was over. The text says what may be done."""
+
+
+class Line:
+    """Where calls to one storage wait for a thread, if it is neither local nor async."""
+
+    def __init__(self, threads: int, *, seconds: float) -> None:
+        self.threads = threads
+        self.seconds = seconds
+        self.moved = 0.0
+        """When a thread last took a call, in seconds of ``time.monotonic``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +120,13 @@ class Effect:
     failure: type[CoatcheckError] = StorageError
     """What an error that is not one of ours becomes."""
 
-    owner: object | None = None
-    """Whose calls it waits behind where threads are few; None where ``call`` may use an offloader itself: then it waits
-    in no line, and has a thread of its own."""
+    line: Line | None = None
+    """Where it waits for a thread; None where ``call`` may use an offloader itself: then it waits in no line, and has a
+    thread of its own."""
 
+
+PAUSE = Effect(call=lambda: None, local=True, is_async=False, what="a pause")
+"""Yielded between two pieces of long work: others may have the thread. Work that began as short goes on as long."""
 
 Steps: TypeAlias = Generator[Effect, object, Result]
 """A part of the engine. It receives what the call returned, or the ``CoatcheckError`` that it ended with."""
@@ -94,39 +143,118 @@ def run(steps: Steps[Result]) -> Result:
     A call that is async, on a thread with a running event loop, answers with ``InvalidRequest``: the async shell is the
     way then.
     """
-    reached = _advance(steps, None)
+    reached = _advance(steps, None, None)
     while isinstance(reached, Effect):
-        reached = _advance(steps, _perform(reached))
+        reached = _advance(steps, _perform(reached), None)
     return reached.value
 
 
-async def arun(steps: Steps[Result]) -> Result:
-    """Run the engine off the event loop, making async calls on it."""
-    reached = await off_loop(lambda: _advance(steps, None))
-    while isinstance(reached, Effect):
-        answer = await _aperform(reached)
-        reached = await off_loop(lambda answer=answer: _advance(steps, answer))  # type: ignore[misc]
-    return reached.value
+async def arun(steps: Steps[Result], *, short: bool = False) -> Result:
+    """Run the engine off the event loop, making async calls on it. ``short`` work does not wait for long work."""
+    queued = _queued.set(_Queued())
+    threads = _executors.short if short else _executors.long
+    try:
+        reached = await _on(threads, partial(_advance, steps, None, threads))
+        while isinstance(reached, Effect):
+            if reached is PAUSE:
+                threads, answer = _executors.long, None
+            else:
+                answer = await _aperform(reached)
+            reached = await _on(threads, partial(_advance, steps, answer, threads))
+        return reached.value
+    finally:
+        _queued.reset(queued)
 
 
-async def off_loop(work: Callable[[], Result]) -> Result:
-    """Run ``work`` on a thread of ours, in the caller's context, and await it."""
-    return await _on(_executors.local, work)
+def in_pieces(work: Generator[None, None, Result]) -> Steps[Result]:
+    """Do ``work``, which yields after each of its pieces, with a pause at each."""
+    try:
+        while True:
+            next(work)
+            yield PAUSE
+    except StopIteration as end:
+        return cast("Result", end.value)
 
 
-async def _on(executor: Executor, work: Callable[[], Result]) -> Result:
+def queued_milliseconds() -> float:
+    """Return how long the calls of the operation at hand have waited for a network thread so far."""
+    queued = _queued.get()
+    return 0.0 if queued is None else queued.seconds * 1e3
+
+
+async def _on(threads: UnawaitedThreads, work: Callable[[], Result]) -> Result:
+    """Await ``work``, done on one of ``threads`` in the caller's context; here, where no thread can be had."""
     import asyncio  # noqa: PLC0415 - see the head
 
-    context = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(executor, lambda: context.run(work))
+    try:
+        running = threads.submit(contextvars.copy_context().run, work)
+    except RuntimeError:  # the system has no thread left, or the interpreter shuts down
+        return work()
+    return await asyncio.wrap_future(running)
+
+
+class _Queued:
+    """How long the calls of one operation have waited for a thread."""
+
+    seconds = 0.0
+
+
+_queued: contextvars.ContextVar[_Queued | None] = contextvars.ContextVar("coatcheck_queued", default=None)
+
+
+class _Turn:
+    """One call that waits in a line, and is then made."""
+
+    def __init__(self, line: Line, call: Callable[[], object]) -> None:
+        self._line, self._call = line, call
+        self._entered = time.monotonic()
+        self._taken: float | None = None
+
+    def take(self) -> object:
+        """Make the call."""
+        self._taken = self._line.moved = time.monotonic()
+        return self._call()
+
+    def deadline(self) -> float:
+        """Return when it is given up, as things are now."""
+        if self._taken is not None:
+            return self._taken + TIME_LIMIT_SECONDS
+        # A line in which nobody moves hangs; one that is merely long is waited in.
+        return min(self._entered + self._line.seconds, max(self._entered, self._line.moved) + TIME_LIMIT_SECONDS)
+
+    def end(self, error: BaseException | None) -> None:
+        """Note how long it waited.
+
+        Raises:
+            NoThreadFree: until it was given up, which is the ``error``.
+
+        """
+        queued = _queued.get()
+        if queued is not None:
+            queued.seconds += (self._taken or time.monotonic()) - self._entered
+        if error is not None and self._taken is None:
+            msg = (
+                f"no thread was free for it in time: all {self._line.threads} threads were busy with this storage;"
+                " raise network_threads or queue_seconds, or see why it is slow"
+            )
+            raise NoThreadFree(msg) from error
 
 
 async def _off_loop(effect: Effect) -> object:
     """Make a call that may take long; return what it returns, or the error it raises."""
+    import asyncio  # noqa: PLC0415 - see the head
+
     call = partial(_guarded, effect, effect.call)  # a StopIteration cannot be raised into a future
-    if effect.owner is not None:
-        return await _on(_executors.network(effect.owner), call)
-    return await _on(UnawaitedThreads(1, name="coatcheck-policy"), call)
+    if effect.line is None:
+        return await _in_time(_on(UnawaitedThreads(1, name="coatcheck-policy"), call))
+    turn, error = _Turn(effect.line, call), None
+    try:
+        return await _in_time(_on(_executors.network(effect.line), turn.take), deadline=turn.deadline)
+    except asyncio.TimeoutError as late:
+        error = late
+        raise
+    finally:
+        turn.end(error)
 
 
 def beside(work: Callable[[], Result]) -> Future[Result]:
@@ -143,15 +271,28 @@ def beside(work: Callable[[], Result]) -> Future[Result]:
         return done
 
 
-def _advance(steps: Steps[Result], answer: object) -> Effect | _Done[Result]:
-    """Run the engine up to its end or its next call that must not run on this thread."""
+def _advance(steps: Steps[Result], answer: object, threads: UnawaitedThreads | None) -> Effect | _Done[Result]:
+    """Run the engine up to its end, its next call that must not run on this thread, or a pause that ends its turn.
+
+    ``threads`` are those of which this thread is one; None in the sync shell, where the caller's own has no other work.
+    """
     try:
         effect = steps.send(answer)
         while effect.local and not effect.is_async:
+            if effect is PAUSE and threads is not None and _ends_turn(threads):
+                return effect
             effect = steps.send(_guarded(effect, effect.call))
     except StopIteration as stop:
         return _Done(cast("Result", stop.value))
     return effect
+
+
+def _ends_turn(threads: UnawaitedThreads) -> bool:
+    """Return whether work that pauses leaves its thread to others; they come in turns, each for one piece."""
+    if threads is _executors.short:
+        return True
+    _executors.short.wait_until_idle(GIVE_WAY_SECONDS)
+    return threads.waiting > 0
 
 
 def _perform(effect: Effect) -> object:
@@ -169,7 +310,7 @@ def _perform(effect: Effect) -> object:
 
 async def _aperform(effect: Effect) -> object:
     try:
-        answer = effect.call() if effect.is_async else await _in_time(_off_loop(effect))
+        answer = effect.call() if effect.is_async else await _off_loop(effect)
         if inspect.isawaitable(answer):
             answer = await _in_time(answer)
     except CoatcheckError as error:
@@ -179,8 +320,8 @@ async def _aperform(effect: Effect) -> object:
     return answer
 
 
-async def _in_time(awaitable: Awaitable[Result]) -> Result:
-    """Await a backend, at most the time limit.
+async def _in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float] | None = None) -> Result:
+    """Await a backend, at most the time limit; or up to a ``deadline`` of the monotonic clock, which may move.
 
     Not ``asyncio.wait_for``: it waits for ever on what catches its cancellation, and a backend that was cancelled by
     its own client would look as if the agent had been.
@@ -193,14 +334,17 @@ async def _in_time(awaitable: Awaitable[Result]) -> Result:
     import asyncio  # noqa: PLC0415 - see the head
 
     task = asyncio.ensure_future(awaitable)
+    limit = time.monotonic() + TIME_LIMIT_SECONDS
     try:
-        done, _ = await asyncio.wait({task}, timeout=TIME_LIMIT_SECONDS)
+        while not task.done() and (left := (deadline() if deadline else limit) - time.monotonic()) > 0:
+            await asyncio.wait({task}, timeout=left)
+        is_late = not task.done()
     finally:
         if not task.done():
             task.cancel()
             task.add_done_callback(_forget)
             await asyncio.wait({task}, timeout=CLEAN_UP_SECONDS)
-    if not done:
+    if is_late:
         raise asyncio.TimeoutError
     if task.cancelled():
         raise BackendCancelled
@@ -224,10 +368,16 @@ def _guarded(effect: Effect, call: Callable[[], object]) -> object:
 
 
 def _failure(effect: Effect, error: Exception) -> CoatcheckError:
-    import asyncio  # noqa: PLC0415 - see the head
+    with loading:
+        import asyncio  # noqa: PLC0415 - see the head
 
-    late = isinstance(error, asyncio.TimeoutError | FutureTimeoutError)
-    failure = effect.failure(f"{effect.what} failed: {'no answer in time' if late else named(error)}")
+    if isinstance(error, NoThreadFree):
+        reason = str(error)
+    elif isinstance(error, asyncio.TimeoutError | FutureTimeoutError):
+        reason = "no answer in time"
+    else:
+        reason = named(error)
+    failure = effect.failure(f"{effect.what} failed: {reason}")
     failure.__cause__ = error
     return failure
 
@@ -239,7 +389,8 @@ def named(error: Exception) -> str:
 
 
 def _loop_is_running() -> bool:
-    import asyncio  # noqa: PLC0415 - see the head
+    with loading:
+        import asyncio  # noqa: PLC0415 - see the head
 
     try:
         asyncio.get_running_loop()
@@ -254,15 +405,16 @@ class _Executors:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Weak: threads end with the offloader that they work for.
-        self._network: WeakKeyDictionary[object, UnawaitedThreads] = WeakKeyDictionary()
+        self._network: WeakKeyDictionary[Line, UnawaitedThreads] = WeakKeyDictionary()
         # Made here, since a pool starts no thread before its first work.
-        self.local = ThreadPoolExecutor(LOCAL_THREADS, thread_name_prefix="coatcheck-local")
+        self.short = UnawaitedThreads(LOCAL_THREADS, name="coatcheck-local")
+        self.long = UnawaitedThreads(LOCAL_THREADS, name="coatcheck-long")
 
-    def network(self, owner: object) -> UnawaitedThreads:
+    def network(self, line: Line) -> UnawaitedThreads:
         with self._lock:
-            if owner not in self._network:
-                self._network[owner] = UnawaitedThreads(NETWORK_THREADS, name="coatcheck-network")
-            return self._network[owner]
+            if line not in self._network:
+                self._network[line] = UnawaitedThreads(line.threads, name="coatcheck-network")
+            return self._network[line]
 
 
 class _BackgroundLoop:
@@ -278,7 +430,8 @@ class _BackgroundLoop:
         A storage that blocks the loop instead of awaiting keeps it from looking at the time. Its loop is left to it
         then, and the next call, of whichever storage, gets a new one.
         """
-        import asyncio  # noqa: PLC0415 - see the head
+        with loading:
+            import asyncio  # noqa: PLC0415 - see the head
 
         loop = self._running()
         future = asyncio.run_coroutine_threadsafe(_in_time(awaitable), loop)
@@ -290,7 +443,8 @@ class _BackgroundLoop:
             raise
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        import asyncio  # noqa: PLC0415 - see the head
+        with loading:
+            import asyncio  # noqa: PLC0415 - see the head
 
         with self._lock:
             if self._loop is None:
@@ -328,3 +482,10 @@ def _start_afresh() -> None:
 
 
 in_forked_child(_start_afresh)
+
+
+@atexit.register
+def _finish() -> None:
+    """Bring local work to its end when the interpreter ends; a storage behind a network may hang, and is left."""
+    for threads in (_executors.short, _executors.long):
+        threads.wait_until_idle()

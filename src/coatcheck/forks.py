@@ -1,11 +1,15 @@
-"""What a forked child must make anew, and locks that it finds open, whichever thread of its parent held them.
+"""What a forked child must make anew, locks that it finds open, and what a fork waits for.
 
 A fork copies locks as they are, but of the threads only the one that forked. A lock that another one held would stay
-shut in the child for ever. Servers fork after their application is loaded, so this is no rare moment.
+shut in the child for ever. Servers fork after their application is loaded, so this is no rare moment. Our own locks are
+opened in the child. Python's, one for each module that is being loaded, cannot be: so a fork waits for ``loading``.
 """
 
 from __future__ import annotations
 
+# Here, since what it registers for forks must be there before a fork begins: tiktoken loads it, and if that happened
+# while a fork waits, the parent would open a lock that it never shut.
+import concurrent.futures.thread  # noqa: F401
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -15,7 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ("ForkSafeLock", "in_forked_child")
+__all__ = ("ForkSafeLock", "in_forked_child", "loading")
+
+LOADING_SECONDS = 10.0
+"""How long a fork waits for other threads at most: many times what all that we load takes. After that it goes on, and
+the child may hang where it needs the same module."""
 
 
 def in_forked_child(renew: Callable[[], None]) -> None:
@@ -47,6 +55,48 @@ class ForkSafeLock:
 
 
 _made: WeakSet[ForkSafeLock] = WeakSet()
+
+
+class _Loading:
+    """Around every import that is made when it is first needed: ``with loading: import tiktoken``.
+
+    Any number of threads may load at once; only a fork waits, until no other thread does. So nothing waits here that
+    would not wait for the module itself.
+    """
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget the threads that a child does not have."""
+        self._threads: list[int] = []
+        self._changed = threading.Condition()  # reentrant: what a signal or a finalizer runs may load, too
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._threads.append(threading.get_ident())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._threads.remove(threading.get_ident())
+            self._changed.notify_all()
+
+    def hold(self) -> None:
+        """Wait until no other thread loads anything, and let none begin."""
+        self._changed.acquire()
+        me = threading.get_ident()
+        self._changed.wait_for(lambda: all(thread == me for thread in self._threads), LOADING_SECONDS)
+
+    def let_go(self) -> None:
+        """Let threads load again."""
+        self._changed.release()
+
+
+loading = _Loading()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=loading.hold, after_in_parent=loading.let_go, after_in_child=loading.renew)
 
 
 def _open_all() -> None:

@@ -9,6 +9,8 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
+from coatcheck.forks import loading
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -28,7 +30,9 @@ def lazily(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[st
         if name not in module_of:
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)
-        value = getattr(importlib.import_module(f"{package}.{module_of[name]}"), name)
+        with loading:
+            module = importlib.import_module(f"{package}.{module_of[name]}")
+        value = getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -12,7 +12,8 @@ from coatcheck.call import Call
 from coatcheck.configuration import configure
 from coatcheck.errors import InvalidRequest
 from coatcheck.events import Recorder, Stats
-from coatcheck.execution import arun, run
+from coatcheck.execution import NETWORK_THREADS, QUEUE_SECONDS, SHORT_BYTES, arun, run
+from coatcheck.forks import loading
 from coatcheck.notice import DEFAULT_CONTEXT_LINES, RETRIEVAL_TOOL
 from coatcheck.outcomes import Kept
 from coatcheck.plan import Keep, certainly_within
@@ -66,6 +67,8 @@ class Offloader:
         offload_errors: bool = False,
         show_path: bool = False,
         require_scope: bool = False,
+        network_threads: int = NETWORK_THREADS,
+        queue_seconds: float = QUEUE_SECONDS,
         on_event: Listener | Sequence[Listener] | None = None,
     ) -> None:
         """Configure; nothing is read or written, and no vocabulary loaded, before the first result that needs it.
@@ -84,6 +87,10 @@ class Offloader:
             offload_errors: whether results marked as errors leave like others; by default they stay.
             show_path: name the local file in the notice, for agents that have a shell.
             require_scope: refuse to work in the shared default scope.
+            network_threads: how many calls the async methods make at once to a storage that is neither async nor on
+                this machine; the sync methods make theirs on the caller's thread.
+            queue_seconds: how long such a call waits for one of these threads at most. It is given up earlier, after
+                30 seconds, where no other call gets one either. Then it has 30 seconds for itself.
             on_event: called with each ``Event``, or several that are called in turn; none async. What one raises is
                 logged and counted. One that blocks delays the call that it is told of; from the async methods, never
                 the loop.
@@ -104,16 +111,41 @@ class Offloader:
             offload_errors=offload_errors,
             show_path=show_path,
             require_scope=require_scope,
+            network_threads=network_threads,
+            queue_seconds=queue_seconds,
         )
         self._recorder = Recorder(on_event)
-        self._storage = StorageAccess(InMemoryStorage() if storage is None else storage)
-        from coatcheck.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
+        self._storage = StorageAccess(
+            InMemoryStorage() if storage is None else storage,
+            network_threads=self._configuration.network_threads,
+            queue_seconds=self._configuration.queue_seconds,
+        )
+        with loading:
+            from coatcheck.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
 
         self._engine = Engine(self._storage, self._configuration, self._recorder)
 
     def __deepcopy__(self, memo: object) -> Offloader:
         """Return the offloader itself: it never changes, and frameworks copy what holds one without being asked."""
         return self
+
+    def __copy__(self) -> Offloader:
+        """Return the offloader itself, as ``__deepcopy__`` does."""
+        return self
+
+    def __getstate__(self) -> object:
+        """Refuse to be pickled.
+
+        Raises:
+            TypeError: always; the message says what to do instead.
+
+        """
+        msg = (
+            "an Offloader cannot be pickled, since it holds the threads and counts of its process: make one in each"
+            " process, Offloader(storage, ...), and pass it the settings and a storage that pickles, such as"
+            " FileStorage"
+        )
+        raise TypeError(msg)
 
     # Tool results on their way into the conversation.
 
@@ -196,7 +228,9 @@ class Offloader:
             policy=policy,
             retrieval_tool=retrieval_tool,
         )
-        return arrived if isinstance(arrived, Kept) else await arun(self._engine.offload(arrived))
+        if isinstance(arrived, Kept):
+            return arrived
+        return await arun(self._engine.offload(arrived), short=certainly_within(arrived.result.blocks, SHORT_BYTES))
 
     def keeps(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
         """Return whether a result that is nothing but ``texts`` certainly stays; then it is counted, and all is done.
@@ -263,7 +297,8 @@ class Offloader:
     ) -> tuple[Outcome, ...]:
         """Do what ``offload_step`` does, without blocking the event loop."""
         calls = self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
-        return await arun(self._engine.offload_step(calls))
+        short = certainly_within((block for call in calls for block in call.result.blocks), SHORT_BYTES)
+        return await arun(self._engine.offload_step(calls), short=short)
 
     # Stored content on its way back.
 
@@ -345,7 +380,8 @@ class Offloader:
                 context_lines=context_lines,
                 query=query,
                 offset=offset,
-            )
+            ),
+            short=True,
         )
 
     def load(self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None) -> Content:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.blocks import to_valid_unicode
 from coatcheck.errors import InvalidRequest, ReferenceNotFound, StorageError
+from coatcheck.forks import loading
 from coatcheck.notice import malformed_reference, miss, missing_reference
 
 if TYPE_CHECKING:
@@ -235,7 +236,8 @@ def _check(scope: str, digest: str) -> str:
 
 
 def _sha256(text: str) -> hashlib._Hash:
-    import hashlib  # noqa: PLC0415 - loads OpenSSL
+    with loading:
+        import hashlib  # noqa: PLC0415 - loads OpenSSL
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass"))
 

@@ -11,6 +11,8 @@ import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from coatcheck.forks import loading
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -48,7 +50,8 @@ class OpenTelemetry:
 
         """
         try:
-            from opentelemetry import metrics, trace  # noqa: PLC0415 - only those pay for it who use it
+            with loading:
+                from opentelemetry import metrics, trace  # noqa: PLC0415 - only those pay for it who use it
         except ImportError as error:
             msg = 'OpenTelemetry needs opentelemetry-api. Install it with: pip install "coatcheck[otel]"'
             raise ImportError(msg) from error
@@ -72,6 +75,12 @@ class OpenTelemetry:
             "s",
             "Time from call to answer, of deciding about a result or of reading one.",
             explicit_bucket_boundaries_advisory=BOUNDARIES,
+        )
+        self._queued = meter.create_histogram(
+            "coatcheck.queue.duration",
+            "s",
+            "Time that calls to the storage waited for a thread, where an operation needed one.",
+            explicit_bucket_boundaries_advisory=(*BOUNDARIES, 100.0, 300.0),
         )
 
     def __call__(self, event: Event) -> None:
@@ -99,6 +108,8 @@ class OpenTelemetry:
         outcomes = self._results if is_result else self._retrievals
         outcomes.add(1, _only(attributes, "coatcheck.outcome", "coatcheck.reason", "gen_ai.tool.name"))
         self._duration.record(event.milliseconds / 1e3, _only(attributes, "coatcheck.outcome"))
+        if event.queued_milliseconds:
+            self._queued.record(event.queued_milliseconds / 1e3, _only(attributes, "coatcheck.outcome"))
         if event.kind == "offloaded":
             tool = _only(attributes, "gen_ai.tool.name")
             self._stored.add(event.size or 0, tool)

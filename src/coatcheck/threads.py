@@ -2,7 +2,8 @@
 
 ``ThreadPoolExecutor`` is waited for: one call that never returns would keep the process for ever. Here such a call ends
 with the process, and nothing is lost by that: what it was to save was never acknowledged, and saves are whole or not at
-all. Only what may hang belongs here; what computes, or writes to a disk of this machine, is better brought to its end.
+all. What computes, or writes to a disk of this machine, is better brought to its end: whoever runs that here waits for
+it with ``wait_until_idle``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class _Shared:
     """What the threads hold: not who submits, so that it can be forgotten."""
 
     tasks: SimpleQueue[Task | None] = field(default_factory=SimpleQueue)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    changed: threading.Condition = field(default_factory=lambda: threading.Condition(threading.Lock()))
+    """Guards the count below, and tells when it reaches zero."""
     unfinished: int = 0
     """Tasks that take a thread: waiting ones, and those at work. Not a count of idle threads, as ``ThreadPoolExecutor``
     keeps: a thread that is idle for a moment only is counted there, and what comes next waits behind a call that hangs,
@@ -53,12 +55,24 @@ class UnawaitedThreads(Executor):
 
         """
         future: Future[Result] = Future()
-        with self._shared.lock:
+        with self._shared.changed:
             if self._started < min(self._most, self._shared.unfinished + 1):
                 self._start_one_more()
             self._shared.unfinished += 1
             self._shared.tasks.put((future, partial(work, *arguments, **named)))
         return future
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks no thread has taken yet; another thread may change that at any moment."""
+        return self._shared.tasks.qsize()
+
+    def wait_until_idle(self, seconds: float | None = None) -> bool:
+        """Wait until no task waits or runs, at most ``seconds``; return whether that is so."""
+        if not self._shared.unfinished:
+            return True
+        with self._shared.changed:
+            return self._shared.changed.wait_for(lambda: not self._shared.unfinished, seconds)
 
     def _start_one_more(self) -> None:
         name = f"{self._name}_{self._started}"
@@ -89,8 +103,10 @@ def _do(future: Future[Any], work: Callable[[], object], shared: _Shared) -> Non
             answer = partial(future.set_result, work())
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the answer
             answer = partial(future.set_exception, error)
-    with shared.lock:  # before the answer is there: whoever waited for it finds this thread free
+    with shared.changed:  # before the answer is there: whoever waited for it finds this thread free
         shared.unfinished -= 1
+        if not shared.unfinished:
+            shared.changed.notify_all()
     if answer is not None:
         answer()
     del future, work, answer  # an error holds this frame, and what it holds would be held for as long

@@ -5,6 +5,7 @@ Only collecting and running belong here; what must come of it stands in the test
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -98,7 +99,7 @@ def run_through_everything(*listeners: Listener) -> list[Offloader]:
     """Bring about every kind of event, and return the offloaders that it took.
 
     3 results are offloaded, 2 kept and 1 truncated; 1 read is answered, 1 misses, 1 is too late and 1 fails, as do a
-    policy and a save.
+    policy and a save. The save waits for a thread, if only for a moment.
     """
     storage = InMemoryStorage()
     offloader = Offloader(storage, policies={"odd": _refuse}, on_event=listeners)
@@ -113,7 +114,7 @@ def run_through_everything(*listeners: Listener) -> list[Offloader]:
     with pytest.raises(ReferenceExpired):
         offloader.retrieve(reference, scope=WHOSE)
     full = Offloader(FailingStorage(after=0), max_inline_tokens=3_000, on_event=listeners)
-    full.offload([BIG], tool_name="fetch", scope=WHOSE)
+    asyncio.run(full.aoffload([BIG], tool_name="fetch", scope=WHOSE))
     unreadable = FailingStorage()
     broken = Offloader(unreadable, on_event=listeners)
     reference = _reference(broken.offload([BIG], tool_name="fetch", scope=WHOSE))

@@ -417,8 +417,9 @@ def test_a_forked_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_hel
         f"""
         import os, signal, threading
         import tiktoken
-        from coatcheck import Offloader, TextBlock, vocabulary
+        from coatcheck import Offloader, TextBlock, forks, vocabulary
 
+        forks.LOADING_SECONDS = 0.01  # a fork waits for what is loaded, but this never is
         offloader = Offloader()
         ranks = vocabulary._bundled_ranks
         holding = threading.Event()

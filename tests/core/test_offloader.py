@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import itertools
+import pickle
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -87,6 +88,11 @@ def _reference(outcome: Outcome) -> str:
         ({"on_event": "print"}, "on_event"),
         ({"policies": "never"}, "policies must map"),
         ({"require_scope": "false"}, "require_scope must be True or False"),
+        ({"network_threads": 0}, "network_threads must be a whole number above 0"),
+        ({"network_threads": 2.0}, "network_threads"),
+        ({"queue_seconds": 0}, "queue_seconds must be a number of seconds above 0"),
+        ({"queue_seconds": float("inf")}, "queue_seconds"),
+        ({"queue_seconds": "60"}, "queue_seconds"),
         ({"offload_errors": 1}, "offload_errors must be True or False"),
         ({"show_path": "no"}, "show_path must be True or False"),
     ],
@@ -697,6 +703,14 @@ def test_a_deep_copy_of_what_holds_an_offloader_finds_what_was_stored() -> None:
     assert copied.load(_reference(outcome)).text == "abcd" * 5_000
     storage = InMemoryStorage()
     assert copy.deepcopy([storage])[0] is storage
+
+
+def test_an_offloader_that_is_pickled_says_what_to_do_and_a_shallow_copy_is_itself() -> None:
+    offloader = _offloader()
+
+    with pytest.raises(TypeError, match="make one in each process"):
+        pickle.dumps({"hook": offloader})
+    assert copy.copy(offloader) is offloader
 
 
 async def test_a_read_back_that_takes_too_long_is_stopped_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:

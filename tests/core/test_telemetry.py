@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -12,14 +14,18 @@ from opentelemetry.sdk.metrics.export import HistogramDataPoint
 
 import coatcheck
 from coatcheck import Event, FileStorage, InMemoryStorage, Offloaded, Offloader, OpenTelemetry, ToolResult
-from tests.core.storages import AsyncDictStorage
+from tests.core.storages import AsyncDictStorage, DictStorage
 from tests.core.telemetry import BIG, Telemetry, run_through_everything
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from coatcheck import Storage
+
+
+PATIENCE = 20
+"""Seconds until a test that would wait for ever is given up."""
 
 
 @pytest.fixture
@@ -78,6 +84,34 @@ def test_every_result_and_every_read_is_timed_once_in_seconds(telemetry: Telemet
     assert counts == {"offloaded": 3, "kept": 2, "truncated": 1, "retrieved": 1, "missed": 1, "expired": 1, "failed": 1}
     assert 0 < sum(point.sum for point in timed.values()) <= took
     assert all(0.001 in point.explicit_bounds for point in timed.values())
+
+
+async def test_the_time_in_the_queue_of_the_storage_is_told_and_measured(telemetry: Telemetry) -> None:
+    released, taken = threading.Event(), threading.Event()
+
+    class Slow(DictStorage):
+        def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+            taken.set()
+            released.wait(PATIENCE)
+            super().save(key, content, content_type=content_type, metadata=metadata)
+
+    events: list[Event] = []
+    offloader = Offloader(Slow(), network_threads=1, on_event=(telemetry.listener, events.append))
+    running = [asyncio.ensure_future(offloader.aoffload([BIG], tool_name=name)) for name in ("first", "second")]
+    await asyncio.to_thread(taken.wait, PATIENCE)
+    released.set()
+    await asyncio.gather(*running)
+    offloader.offload([BIG], tool_name="sync")
+
+    queued = {event.tool_name: event.queued_milliseconds for event in events}
+    assert max(queued["first"], queued["second"]) > min(queued["first"], queued["second"]) > 0
+    assert queued["sync"] == 0
+    assert all(event.queued_milliseconds <= event.milliseconds for event in events)
+    [point] = telemetry.metrics["coatcheck.queue.duration"].data.data_points
+    assert isinstance(point, HistogramDataPoint)
+    assert dict(point.attributes or {}) == {"coatcheck.outcome": "offloaded"}
+    assert point.count == 2
+    assert point.sum == pytest.approx(sum(queued.values()) / 1e3)
 
 
 # Spans.

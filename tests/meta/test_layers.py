@@ -6,11 +6,16 @@ tested with values only, and comes out the same in every framework.
 
 from __future__ import annotations
 
+import ast
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.meta.source_tree import ROOT, SHARED_PACKAGES, Import, Module, adapter_packages, declared_all, modules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PURE = (
     "blocks",
@@ -35,8 +40,9 @@ _PURE_STANDARD_LIBRARY = """
 PURE_STANDARD_LIBRARY = frozenset(_PURE_STANDARD_LIBRARY.split())
 PURE_LIBRARIES = frozenset({"jmespath", "orjson", "re2"})
 
-PURE_NEEDS = frozenset({"vocabulary"})
-"""``tokens`` asks it for ranks: data that ships with the package, read from disk at the first count."""
+PURE_NEEDS = frozenset({"forks", "vocabulary"})
+"""``tokens`` asks ``vocabulary`` for ranks: data that ships with the package, read from disk at the first count. And a
+fork waits for whatever is imported inside a function."""
 
 LEAST = 8
 """Fewer modules than this means that the walk went wrong, not that the rules hold."""
@@ -158,3 +164,29 @@ def test_an_adapter_imports_public_names_and_its_own_framework(module: Module) -
     wrong = [found for found in module.imports() if not allowed(found)]
 
     assert not places(module, wrong), "an adapter is two conversions and a hook; what it needs of the core is public"
+
+
+@pytest.mark.parametrize("module", [module for module in SOURCE if not within(module.name, PROGRAM)], ids=by_name)
+def test_a_fork_waits_for_what_is_loaded_when_it_is_needed(module: Module) -> None:
+    """A child that is forked while another thread loads a module hangs where it needs that module."""
+    unguarded = [
+        found.lineno
+        for function in ast.walk(module.tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for found in _imports_without_loading(function)
+        # Whoever awaits anything has loaded asyncio long before.
+        if not (isinstance(function, ast.AsyncFunctionDef) and ast.unparse(found) == "import asyncio")
+    ]
+
+    assert not unguarded, f"put these lines into `with loading:`: {unguarded}"
+
+
+def _imports_without_loading(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Yield the imports in a function, but for those in a function within it and those that a fork waits for."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        elif isinstance(child, ast.With) and any("loading" in ast.unparse(item) for item in child.items):
+            continue
+        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _imports_without_loading(child)

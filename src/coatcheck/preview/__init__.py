@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck.blocks import to_valid_unicode
+from coatcheck.forks import loading
 from coatcheck.preview.source import Previewed, ends_within
 from coatcheck.preview.work import Metered, TooMuchWork
 
@@ -46,18 +47,19 @@ _TEXT_TYPES = frozenset(
 def _kinds() -> tuple[Kind, ...]:
     """Return the kinds in their order: JSON Lines may look like one list, and a table's rows may begin with a time."""
     # Loaded with the first result that leaves: an agent whose results all stay never needs them.
-    from coatcheck.preview import (  # noqa: PLC0415
-        delimited,
-        html,
-        json,
-        json_lines,
-        log,
-        matches,
-        noise,
-        python,
-        text,
-        xml,
-    )
+    with loading:
+        from coatcheck.preview import (  # noqa: PLC0415
+            delimited,
+            html,
+            json,
+            json_lines,
+            log,
+            matches,
+            noise,
+            python,
+            text,
+            xml,
+        )
 
     return (
         (_JSON_TYPES, json.looks_like_json, json.preview_json),

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck.errors import InvalidRequest
+from coatcheck.forks import loading
 from coatcheck.plan import MINIMUM_BUDGET
 from coatcheck.reading import wording
 from coatcheck.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
@@ -76,7 +77,8 @@ def read(
     if not source.size:
         return Answer(text=wording.EMPTY)
     # Loaded with the first read: what begins by offloading need not wait for RE2, JMESPath and all of these.
-    from coatcheck.reading import characters, lines, query, search  # noqa: PLC0415
+    with loading:
+        from coatcheck.reading import characters, lines, query, search  # noqa: PLC0415
 
     writer = Writer(counter=counter, budget=budget, tool_name=tool_name, reference=source.reference)
     if request.query is not None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coatcheck.errors import InvalidRequest
-from coatcheck.execution import Effect
+from coatcheck.execution import NETWORK_THREADS, QUEUE_SECONDS, Effect, Line
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import (
     Deletes,
@@ -29,7 +29,9 @@ __all__ = ("StorageAccess",)
 class StorageAccess:
     """Turns the methods of a storage into effects, whichever of them it has and whether they are async or not."""
 
-    def __init__(self, storage: object) -> None:
+    def __init__(
+        self, storage: object, *, network_threads: int = NETWORK_THREADS, queue_seconds: float = QUEUE_SECONDS
+    ) -> None:
         """Take any object with the two methods of ``Storage`` or of ``NamesReferences``.
 
         Raises:
@@ -48,6 +50,7 @@ class StorageAccess:
         self.saves_unnamed = isinstance(storage, SavesUnnamed)
         self.sweeps = isinstance(storage, Sweeps)
         self.evicts = isinstance(storage, InMemoryStorage)
+        self._line = Line(network_threads, seconds=queue_seconds)
         self._local = isinstance(storage, LocalPath | InMemoryStorage)
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Effect:
@@ -113,7 +116,7 @@ class StorageAccess:
     def _effect(self, method: Callable[..., object], call: Callable[[], object], what: str) -> Effect:
         is_async = inspect.iscoroutinefunction(method)
         what = f"{what} ({type(self.storage).__name__})"
-        return Effect(call=call, local=self._local, is_async=is_async, what=what, owner=self)
+        return Effect(call=call, local=self._local, is_async=is_async, what=what, line=self._line)
 
     def _lacks(self, capability: type) -> InvalidRequest:
         return InvalidRequest(f"{type(self.storage).__name__} cannot do this: it lacks coatcheck.{capability.__name__}")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from coatcheck.errors import CorruptContent, InvalidRequest, StorageError
+from coatcheck.forks import loading
 from coatcheck.policy import require_flag
 from coatcheck.references import DIGEST_LENGTH, is_storage_key, require_storage_key
 from coatcheck.storage.folder import Folder, make_folders
@@ -279,7 +280,8 @@ class FileStorage:
         metadata: Mapping[str, str],
     ) -> None:
         """Give written content its name, after its description has one: an entry begins to exist in one step."""
-        import orjson  # noqa: PLC0415 - see json_text in blocks
+        with loading:
+            import orjson  # noqa: PLC0415 - see json_text in blocks
 
         description = _Description(content_type=content_type, size=size, metadata=dict(metadata))
         described = folder.write(orjson.dumps(description), fsync=self._fsync)
@@ -376,7 +378,8 @@ def _describe(folder: Folder, digest: str) -> _Description | None:
         CorruptContent: it does not hold what ``save`` writes.
 
     """
-    import orjson  # noqa: PLC0415 - see json_text in blocks
+    with loading:
+        import orjson  # noqa: PLC0415 - see json_text in blocks
 
     name = digest + _ENTRY_SUFFIX
     raw = folder.read(name)

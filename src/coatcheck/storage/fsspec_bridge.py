@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from coatcheck.errors import CorruptContent, InvalidRequest
+from coatcheck.forks import loading
 from coatcheck.references import DIGEST_LENGTH, is_storage_key, keys_from, require_storage_key
 from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.frame import Head, framed, read_head, unframed
@@ -65,9 +66,10 @@ class FsspecBridge:
 
         """
         try:
-            from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
-            from fsspec.asyn import AsyncFileSystem  # noqa: PLC0415 - as above
-            from fsspec.implementations.cached import CachingFileSystem  # noqa: PLC0415 - as above
+            with loading:
+                from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
+                from fsspec.asyn import AsyncFileSystem  # noqa: PLC0415 - as above
+                from fsspec.implementations.cached import CachingFileSystem  # noqa: PLC0415 - as above
         except ImportError as error:
             msg = 'FsspecBridge needs fsspec. Install it with: pip install "coatcheck[fsspec]"'
             raise ImportError(msg) from error

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlencode
 
 from coatcheck.errors import InvalidRequest, StorageError
 from coatcheck.execution import NETWORK_THREADS
-from coatcheck.forks import ForkSafeLock
+from coatcheck.forks import ForkSafeLock, loading
 from coatcheck.references import is_storage_key, require_storage_key
 from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.memory import refuse_other_content
@@ -108,7 +108,8 @@ class S3Storage:
 
         """
         try:
-            import boto3  # noqa: F401, PLC0415 - only those pay for it who use it
+            with loading:
+                import boto3  # noqa: F401, PLC0415 - only those pay for it who use it
         except ImportError as error:
             msg = 'S3Storage needs boto3. Install it with: pip install "coatcheck[s3]"'
             raise ImportError(msg) from error
@@ -241,7 +242,8 @@ class S3Storage:
 
     def _upload(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> None:
         """Save whatever is there, in parts if it is large; a transfer that fails leaves no parts behind."""
-        from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - see __init__
+        with loading:
+            from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - see __init__
 
         # In parts, but on this thread: callers have threads of their own, and theirs are what is bounded.
         config = TransferConfig(
@@ -278,7 +280,7 @@ class S3Storage:
         made_by, client = self._made
         if client is not None and made_by == os.getpid():
             return client
-        with _making_clients:
+        with _making_clients, loading:  # a client loads what it needs of botocore
             made_by, client = self._made
             if client is None or made_by != os.getpid():
                 client = self._make_client()
@@ -286,8 +288,9 @@ class S3Storage:
             return client
 
     def _make_client(self) -> S3Client:
-        import boto3  # noqa: PLC0415 - see __init__
-        from botocore.config import Config  # noqa: PLC0415 - see __init__
+        with loading:
+            import boto3  # noqa: PLC0415 - see __init__
+            from botocore.config import Config  # noqa: PLC0415 - see __init__
 
         config = Config(
             connect_timeout=CONNECT_SECONDS,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coatcheck.errors import InvalidRequest
-from coatcheck.forks import ForkSafeLock
+from coatcheck.forks import ForkSafeLock, loading
 
 if TYPE_CHECKING:
     import tiktoken
@@ -81,7 +81,8 @@ def check_available(name: object) -> str:
         known = ", ".join((BUNDLED, *_PUBLISHED_RANKS))
         msg = f"encoding must be one of {known}, or a ready tiktoken.Encoding, not {name!r}"
         raise InvalidRequest(msg)
-    import hashlib  # noqa: PLC0415 - loads OpenSSL, and the encoding that ships with this package is not checked
+    with loading:
+        import hashlib  # noqa: PLC0415 - loads OpenSSL, and the encoding that ships with this package is not checked
 
     ranks, checksum = _PUBLISHED_RANKS[name]
     cached = _cache_path(ranks)
@@ -106,7 +107,7 @@ def load_vocabulary(name: str) -> Vocabulary:
     found = _loaded.get(name)
     if found is not None:
         return found
-    with _lock:
+    with _lock, loading:  # all of it: a child then has the vocabulary, too, and tiktoken has a lock of its own
         if name not in _loaded:
             import tiktoken  # noqa: PLC0415 - 150 ms, and results that stay small never need it
 
@@ -136,7 +137,8 @@ def download_encoding(name: str) -> None:
         OSError: the network or the cache failed.
 
     """
-    import tiktoken  # noqa: PLC0415 - see load_vocabulary
+    with loading:
+        import tiktoken  # noqa: PLC0415 - see load_vocabulary
 
     try:
         tiktoken.get_encoding(name)
@@ -147,11 +149,12 @@ def download_encoding(name: str) -> None:
 
 def _bundled_ranks() -> dict[bytes, int]:
     # Slow to load, and needed by nothing else here.
-    import base64  # noqa: PLC0415
-    import gzip  # noqa: PLC0415
-    from importlib.resources import files  # noqa: PLC0415
+    with loading:
+        import base64  # noqa: PLC0415
+        import gzip  # noqa: PLC0415
+        from importlib.resources import files  # noqa: PLC0415
 
-    packed = files(__package__).joinpath(f"{BUNDLED}.tiktoken.gz").read_bytes()
+        packed = files(__package__).joinpath(f"{BUNDLED}.tiktoken.gz").read_bytes()
     ranks = {}
     # Line by line: dict(map(...)) takes two thirds of the time, but in one step, and no other thread gets a turn.
     for line in gzip.decompress(packed).splitlines():
@@ -162,8 +165,9 @@ def _bundled_ranks() -> dict[bytes, int]:
 
 def _cache_path(ranks: str) -> Path:
     """Return where tiktoken keeps a rank file: the rule of ``tiktoken.load.read_file_cached``."""
-    import hashlib  # noqa: PLC0415
-    import tempfile  # noqa: PLC0415 - see _bundled_ranks
+    with loading:
+        import hashlib  # noqa: PLC0415
+        import tempfile  # noqa: PLC0415 - see _bundled_ranks
 
     folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
     root = Path(folder) if folder else Path(tempfile.gettempdir(), "data-gym-cache")
