@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 
     from coatcheck import Outcome
 
-__all__ = ("MARK", "blocks_of", "content_of", "holds_media", "offloaded_references", "payload_of", "rewritten")
+__all__ = (
+    "MARK",
+    "blocks_of",
+    "content_of",
+    "holds_media",
+    "offloaded_references",
+    "payload_of",
+    "plain_blocks_of",
+    "rewritten",
+)
 
 MARK = "tool_result_offloaded"
 """Haystack's own key in ``meta``: its hook and its compactors of tool results leave a message with it alone."""
@@ -39,6 +48,16 @@ def blocks_of(content: object) -> tuple[Block, ...]:
     if isinstance(content, Sequence):
         return tuple(_block_of(native) for native in content)
     return (OpaqueBlock(content),)
+
+
+def plain_blocks_of(content: object) -> tuple[Block, ...]:
+    """Return the content of a tool result with nothing but its texts taken out: for where conversion failed."""
+    natives = content if isinstance(content, list | tuple) else [content]
+    texts = [native.text if isinstance(native, TextContent) else native for native in natives]
+    return tuple(
+        TextBlock(text) if isinstance(text, str) else OpaqueBlock(native)
+        for native, text in zip(natives, texts, strict=True)
+    )
 
 
 def content_of(blocks: Sequence[Block]) -> Content:

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
     from coatcheck import Outcome
 
-__all__ = ("MARK", "blocks_of", "content_of", "holds_media", "is_marked", "offloaded_references", "rewritten")
+__all__ = (
+    "MARK",
+    "blocks_of",
+    "content_of",
+    "holds_media",
+    "is_marked",
+    "offloaded_references",
+    "plain_blocks_of",
+    "rewritten",
+)
 
 MARK = "coatcheck"
 """The key in ``additional_kwargs``, which survives checkpoints and is sent to no model."""
@@ -51,6 +60,14 @@ def blocks_of(content: object) -> tuple[Block, ...]:
     if isinstance(content, Sequence):
         return tuple(_block_of(native) for native in content)
     return (OpaqueBlock(content),)
+
+
+def plain_blocks_of(content: object) -> tuple[Block, ...]:
+    """Return the content of a tool message with nothing but its texts taken out: for where conversion failed."""
+    natives = content if isinstance(content, list | tuple) else [content]
+    return tuple(
+        TextBlock(text) if (text := _plain_text(native)) is not None else OpaqueBlock(native) for native in natives
+    )
 
 
 def content_of(blocks: Sequence[Block], *, like: object = "") -> str | list[str | dict[str, Any]]:
@@ -108,6 +125,11 @@ def _block_of(native: object) -> Block:
         if (media := _media_of(native)) is not None:
             return media
     return OpaqueBlock(native)
+
+
+def _plain_text(native: object) -> str | None:
+    text = native.get("text") if isinstance(native, dict) else native
+    return text if isinstance(text, str) else None
 
 
 def _text_of(native: dict[str, Any]) -> str | None:

@@ -1,7 +1,7 @@
 """The one seam where results of LangChain's tools are rewritten, sync and async, and where our failures end.
 
 Nothing of the framework runs inside the guard: no tool, no handler, no control flow. If our rewriting fails, a warning
-says so and the raw result goes on.
+says so and the raw result goes on, but for messages that the core's last resort finds far too large.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coatcheck import Never, ToolResult, log_failure
-from coatcheck_langchain.convert import blocks_of, holds_media, is_marked, rewritten
+from coatcheck_langchain.convert import blocks_of, holds_media, is_marked, plain_blocks_of, rewritten
 from coatcheck_langchain.options import Scope, identity_of, resolved
-from coatcheck_langchain.results import map_tool_messages
+from coatcheck_langchain.results import Step, map_tool_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from langchain_core.messages import ToolMessage
 
     from coatcheck import Offloader, Outcome
-    from coatcheck_langchain.results import Step
 
 __all__ = ("FAILED", "Rewriter", "is_kept", "logger", "off_loop")
 
 logger = logging.getLogger("coatcheck_langchain")
 
 FAILED = "coatcheck could not offload a tool result; it stays in the conversation as it is"
+
+UNLIMITED = "coatcheck could not cut a tool result either; it stays in the conversation as it is, whatever its size"
 
 Result = TypeVar("Result")
 New = tuple[object, "ToolMessage"]
@@ -43,6 +44,10 @@ class Job:
     results: Sequence[ToolResult]
     together: bool
     details: dict[str, Any]
+
+    def with_messages(self, outcomes: Sequence[Outcome]) -> Iterable[tuple[New, Outcome]]:
+        """Return each outcome with the message that it is about."""
+        return zip(self.new, outcomes, strict=True)
 
     def run(self, offloader: Offloader) -> Sequence[Outcome]:
         """Return one outcome for each result."""
@@ -76,9 +81,15 @@ class Rewriter:
         try:
             step = look()
             jobs = self._jobs(self._new_messages(result, step), step)
-            return self._replaced(result, [(job, job.run(self.offloader)) for job in jobs])
+            decided = [(job, job.run(self.offloader)) for job in jobs]
+            return self._replaced(result, [pair for job, outcomes in decided for pair in job.with_messages(outcomes)])
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
             log_failure(logger, FAILED, error=error)
+        try:
+            raw = self._raw_results(result, look)
+            return self._replaced(result, [(new, self.offloader.last_resort(**sent)) for new, sent in raw])
+        except Exception as error:  # noqa: BLE001 - as above
+            log_failure(logger, UNLIMITED, error=error)
             return result
 
     async def arewrite(self, result: Any, look: Callable[[], Step]) -> Any:  # noqa: ANN401 - as it came
@@ -88,9 +99,15 @@ class Rewriter:
             new = self._new_messages(result, step)
             heavy = any(holds_media(message.content) for _, message in new)
             jobs = await off_loop(heavy, self._jobs, new, step)
-            return self._replaced(result, [(job, await job.arun(self.offloader)) for job in jobs])
+            decided = [(job, await job.arun(self.offloader)) for job in jobs]
+            return self._replaced(result, [pair for job, outcomes in decided for pair in job.with_messages(outcomes)])
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
             log_failure(logger, FAILED, error=error)
+        try:
+            raw = self._raw_results(result, look)
+            return self._replaced(result, [(new, await self.offloader.alast_resort(**sent)) for new, sent in raw])
+        except Exception as error:  # noqa: BLE001 - as above
+            log_failure(logger, UNLIMITED, error=error)
             return result
 
     def keeps(self, message: ToolMessage, *, tool_name: str) -> bool:
@@ -132,12 +149,32 @@ class Rewriter:
             jobs.append(Job(new=messages, results=results, together=True, details=details))
         return jobs
 
-    def _replaced(self, result: Any, decided: Sequence[tuple[Job, Sequence[Outcome]]]) -> Any:  # noqa: ANN401 - as it came
+    def _raw_results(self, result: object, look: Callable[[], Step]) -> list[tuple[New, dict[str, Any]]]:
+        """Return each new message with what the core's last resort is told of it, as far as anything is known."""
+        try:
+            step = look()
+        except Exception:  # noqa: BLE001 - it was logged when it failed the first time
+            step = Step(calls={}, answered=(), tools={}, context=None, config=None, retrieval_tool=None)
+        found = []
+        for new in self._new_messages(result, step):
+            message = new[1]
+            name = str(step.calls.get(message.tool_call_id, {}).get("name") or message.name or "")
+            if not getattr(step.tools.get(name), "return_direct", False):
+                sent = {
+                    "blocks": plain_blocks_of(message.content),
+                    "tool_name": name,
+                    "scope": lambda: resolved(self.scope, look().context),
+                    "identity": lambda: identity_of(look().config),
+                    "retrieval_tool": step.retrieval_tool,
+                }
+                found.append((new, sent))
+        return found
+
+    def _replaced(self, result: Any, decided: Iterable[tuple[New, Outcome | None]]) -> Any:  # noqa: ANN401 - as it came
         copies = {
             id(native): copy
-            for job, outcomes in decided
-            for (native, message), outcome in zip(job.new, outcomes, strict=True)
-            if (copy := rewritten(message, outcome)) is not message
+            for (native, message), outcome in decided
+            if outcome is not None and (copy := rewritten(message, outcome)) is not message
         }
         return map_tool_messages(result, lambda native, _: copies.get(id(native), native), key=self.key)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Outcome
 
-__all__ = ("blocks_of", "content_of", "offloaded_references", "rewritten", "texts_of")
+__all__ = ("blocks_of", "content_of", "offloaded_references", "plain_blocks_of", "rewritten", "texts_of")
 
 MARK = "coatcheck"
 """The key in a rewritten tool result. Sessions keep it; Strands' models send content, id and status only."""
@@ -30,6 +30,16 @@ _TYPES = {"image": "image", "document": "application", "audio": "audio", "video"
 def blocks_of(content: Sequence[ToolResultContent]) -> tuple[Block, ...]:
     """Return the content of a tool result as content blocks, in order."""
     return tuple([_block_of(native) for native in content])
+
+
+def plain_blocks_of(content: object) -> tuple[Block, ...]:
+    """Return the content of a tool result with nothing but its texts taken out: for where conversion failed."""
+    natives = content if isinstance(content, list | tuple) else [content]
+    texts = [native.get("text") if isinstance(native, dict) and len(native) == 1 else None for native in natives]
+    return tuple(
+        TextBlock(text) if isinstance(text, str) else OpaqueBlock(native)
+        for native, text in zip(natives, texts, strict=True)
+    )
 
 
 def texts_of(content: Sequence[ToolResultContent]) -> list[str] | None:

@@ -1,7 +1,7 @@
 """The plugin: it offloads every tool's result, brings the retrieval tool, and lets go of what is not used any more.
 
 Only what Strands asks of a plugin belongs here. Our own work runs inside a guard, and nothing of Strands does: a
-failing rewrite leaves the raw result, and the agent goes on.
+failing rewrite leaves the raw result, unless the core's last resort finds it far too large, and the agent goes on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from strands.hooks import AfterToolCallEvent, BeforeModelCallEvent  # noqa: TC00
 from strands.plugins import Plugin, hook
 
 from coatcheck import RETRIEVAL_TOOL, Kept, Offloader, log_failure
-from coatcheck_strands.convert import blocks_of, rewritten, texts_of
+from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewritten, texts_of
 from coatcheck_strands.cycles import used_by
 from coatcheck_strands.offloaders import Offloaders
 from coatcheck_strands.options import (
@@ -32,6 +32,7 @@ from coatcheck_strands.retrieval import RetrievalTool
 if TYPE_CHECKING:
     from strands import Agent
 
+    from coatcheck import Outcome
     from coatcheck_strands.protocols import ShouldOffload
 
 __all__ = ("ContextOffloader",)
@@ -141,6 +142,7 @@ class ContextOffloader(Plugin):
             await self._offload(event)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
             log_failure(logger, "coatcheck could not offload a tool result; it stays as it is", error=error)
+            await self._limit(event)
 
     @hook  # type: ignore[call-overload] # its types know no methods
     async def evict_unused(self, event: BeforeModelCallEvent) -> None:
@@ -179,6 +181,36 @@ class ContextOffloader(Plugin):
             )
         if not isinstance(outcome, Kept):
             event.result = rewritten(result, outcome)
+
+    async def _limit(self, event: AfterToolCallEvent) -> None:
+        """Cut a result that is far too large, where offloading it failed."""
+        try:
+            outcome = await self._last_resort(event)
+            if outcome is not None:
+                event.result = rewritten(event.result, outcome)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
+            log_failure(logger, "coatcheck could not cut it either; it stays, whatever its size", error=error)
+
+    async def _last_resort(self, event: AfterToolCallEvent) -> Outcome | None:
+        agent, tool_use = event.agent, event.tool_use
+        call = Call(agent=agent, tool_use=tool_use, invocation_state=event.invocation_state)
+        try:
+            offloader = self.offloader_of(agent)
+        except Exception:  # noqa: BLE001 - it was logged when it failed the first time
+            offloader = self.offloader_of()
+
+        def scope() -> str | None:
+            self.offloader_of(agent)  # raises where nobody knows where to store: then nothing is stored
+            return resolved(self._scope, call)
+
+        with used_by(agent):
+            return await offloader.alast_resort(
+                plain_blocks_of(event.result["content"]),
+                tool_name=str(tool_use["name"]),
+                scope=scope,
+                identity=partial(identity_of, agent),
+                retrieval_tool=self._retrieval_tool_of(agent),
+            )
 
     def _retrieval_tool_of(self, agent: Agent) -> str | None:
         """Return the name of the retrieval tool; None where there is none, or another tool took its name later."""

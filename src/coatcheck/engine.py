@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from coatcheck.storage.access import StorageAccess
     from coatcheck.tokens import Estimate
 
-__all__ = ("Engine",)
+__all__ = ("Engine", "cause_for_model")
 
 READING_SECONDS = 10.0
 """Of work after which a read-back is given up, without waiting for the storage. It is looked at between the parts of
@@ -274,7 +274,7 @@ class Engine:
             counter=self._counter,
             tool_name=call.result.tool_name,
             tokens=tokens,
-            reason=_cause(error),
+            reason=cause_for_model(error),
         )
         self._recorder.count(results=1, truncated=1)
         self._emit(call, "truncated", tokens=tokens.tokens, reason=str(error), error_type=_class_of(error))
@@ -483,9 +483,9 @@ def _class_of(error: CoatcheckError) -> str:
     return type(error.__cause__ or error).__name__
 
 
-def _cause(error: CoatcheckError) -> str:
+def cause_for_model(error: CoatcheckError) -> str:
     """Name a failure for the model, without paths, addresses or other tenants' data."""
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno is not None:
         return os.strerror(cause.errno)
-    return "the storage failed"
+    return "the request was refused" if isinstance(error, InvalidRequest) else "the storage failed"

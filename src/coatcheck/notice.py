@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from coatcheck.tokens import Estimate
 
 __all__ = (
+    "ALL_LOST",
     "DEFAULT_CONTEXT_LINES",
     "RETRIEVAL_ARGUMENTS",
     "RETRIEVAL_DESCRIPTION",
@@ -24,9 +25,12 @@ __all__ = (
     "RETRIEVAL_TOOL",
     "UNREADABLE",
     "block_heading",
+    "block_left_out",
+    "ends_shown",
     "index_entry",
     "index_line",
     "is_placeholder",
+    "left_out",
     "media_placeholder",
     "miss",
     "notice",
@@ -151,6 +155,28 @@ def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
         f"INCOMPLETE: the rest is lost, because it could not be stored ({_one_line(reason, longest=200)}). Do not guess"
         f" it. If you need it, call {_one_line(tool_name)} so that it returns less."
     )
+
+
+def ends_shown() -> str:
+    """Return the line above head and tail of a result that was stored, but of which no preview could be made."""
+    return "[No preview could be made: these are its first and its last characters.]"
+
+
+def left_out() -> str:
+    """Return the line between head and tail where nothing was counted."""
+    return "[… not shown …]"
+
+
+def block_left_out(size: int) -> str:
+    """Return what takes the place of a block that is no text, far too large, and could not be described."""
+    return f"[a block of about {size:,} bytes is not shown]"
+
+
+ALL_LOST = (
+    "Tool result cut. [Nothing of it is kept]\nINCOMPLETE: the result is lost, because it could neither be stored nor"
+    " shown. Do not guess it. If you need it, repeat the call so that it returns less."
+)
+"""What stands in for a result where even cutting it failed."""
 
 
 def is_placeholder(text: str) -> bool:

@@ -262,35 +262,32 @@ def test_always_takes_even_a_tiny_result(lib: Any) -> None:
     assert text_of(last(state)).startswith(FIRST_WORDS)
 
 
-def test_never_keeps_even_a_huge_result(lib: Any) -> None:
-    huge = LONG * 20
-    state = state_of(huge)
+def test_never_keeps_even_a_large_result(lib: Any) -> None:
+    state = state_of(LONG)
 
     lib.ToolResultOffloadHook(TextStore(), {"*": lib.NeverOffload()}).run(state)
 
-    assert last(state).result == huge
+    assert last(state).result == LONG
 
 
-def test_what_a_custom_policy_declines_stays_even_if_it_is_huge(lib: Any) -> None:
+def test_what_a_custom_policy_declines_stays_even_if_it_is_large(lib: Any) -> None:
     class Declining(lib.OffloadPolicy):  # type: ignore[misc]
         def should_offload(self, tool_name: str, result: str, state: State) -> bool:
             return False
 
-    huge = LONG * 20
-    state = state_of(huge)
+    state = state_of(LONG)
 
     lib.ToolResultOffloadHook(TextStore(), {"*": Declining()}).run(state)
 
-    assert last(state).result == huge
+    assert last(state).result == LONG
 
 
-def test_a_huge_result_stays_where_the_store_fails(outliving: Any) -> None:
-    huge = LONG * 20
-    state = state_of(huge)
+def test_a_large_result_stays_where_the_store_fails(outliving: Any) -> None:
+    state = state_of(LONG)
 
     outliving.ToolResultOffloadHook(FullStore(), {"*": outliving.AlwaysOffload()}).run(state)
 
-    assert last(state).result == huge
+    assert last(state).result == LONG
 
 
 def test_a_custom_policy_is_called_by_name_with_the_live_state(lib: Any) -> None:
