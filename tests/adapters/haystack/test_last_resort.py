@@ -110,7 +110,9 @@ async def test_nothing_is_stored_where_nobody_knows_where_or_for_whom(mode: str,
     hooks = {
         "scope": lambda: ToolResultOffloadHook(storage, scope=broken, max_inline_tokens=5_000),
         "store": lambda: ToolResultOffloadHook(Offloader(storage, max_inline_tokens=5_000)),
-        "strategy": lambda: ToolResultOffloadHook(storage, {"*": NeverOffload()}, scope=broken, max_inline_tokens=5_000),
+        "strategy": lambda: ToolResultOffloadHook(
+            storage, {"*": NeverOffload()}, scope=broken, max_inline_tokens=5_000
+        ),
     }
     context = {"tool_result_store": object()} if broken_part == "store" else {}
 

@@ -13,6 +13,7 @@ from strands.multiagent import GraphBuilder, Swarm
 from strands.session import FileSessionManager
 
 import coatcheck
+from coatcheck import scopes
 from coatcheck_strands import ContextOffloader, FileStorage, InMemoryStorage
 from tests.adapters.strands.agents import (
     BIG,
@@ -262,3 +263,18 @@ def test_a_conversation_is_deleted_by_its_session_in_both_places(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(coatcheck.ReferenceExpired):
         coatcheck.Offloader(storage).load(reference, scope="s1")
+
+
+def test_no_scope_is_warned_about_and_a_session_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scopes, "_unwarned", [True])
+    storage = InMemoryStorage()
+
+    stored_in(storage, session_manager=FileSessionManager("a", storage_dir=str(tmp_path)))
+    quiet = [message for message in caplog.messages if "no scope" in message]
+    for _ in range(2):
+        stored_in(storage)
+
+    assert quiet == []
+    assert sum("session manager" in message for message in caplog.messages) == 1
