@@ -42,10 +42,13 @@ def blocks_of(content: object) -> tuple[Block, ...]:
 
 
 def content_of(blocks: Sequence[Block]) -> Content:
-    """Return blocks as the content of a tool result; a single text stands alone."""
-    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
-        return blocks[0].text
-    return [_native_of(block) for block in blocks]
+    """Return blocks as the content of a tool result: one ``str`` if they are all text, else a list.
+
+    Several generators take a ``str`` only: those of Ollama, Cohere and Hugging Face serialize the content as it is.
+    """
+    natives = [_native_of(block) for block in blocks]
+    texts = [native.text for native in natives if isinstance(native, TextContent)]
+    return "\n\n".join(texts) if len(texts) == len(natives) else natives
 
 
 def payload_of(content: object) -> str:

@@ -259,7 +259,7 @@ class Engine:
         self, call: Call, measure: Measure, decision: Leave, *, items: Sequence[Item], error: CoatcheckError
     ) -> Outcome:
         """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
-        self._failed(call, error, str(error))
+        self._failed(call, error, f"Failed to offload a result of {call.result.tool_name!r}: {error}")
         limit = self._configuration.limits.max_inline_tokens
         if not measure.exceeds(limit):
             return self._keep(call, Keep(reason="storage failed"))
@@ -297,7 +297,7 @@ class Engine:
             case MediaBlock():
                 if not block.data:
                     return item
-                saved = yield from save(block.data, block.media_type, describe=None)
+                saved = yield from save(block.data, block.media_type, describe=None, file_name=block.name)
                 item = replace(item, content=_readable(block))
             case OpaqueBlock():
                 return item
