@@ -48,7 +48,7 @@ def content_of(blocks: Sequence[Block]) -> Content:
     """
     natives = [_native_of(block) for block in blocks]
     texts = [native.text for native in natives if isinstance(native, TextContent)]
-    return "\n\n".join(texts) if len(texts) == len(natives) else natives
+    return "\n".join(texts) if len(texts) == len(natives) else natives
 
 
 def payload_of(content: object) -> str:

@@ -11,7 +11,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from coatcheck import Never, ToolResult, log_failure
+from coatcheck import Never, ToolResult, asks_to_keep, is_for_code_only, log_failure
+from coatcheck_langchain.artifacts import without_copy
 from coatcheck_langchain.convert import blocks_of, holds_media, is_marked, rewritten
 from coatcheck_langchain.options import Scope, identity_of, resolved
 from coatcheck_langchain.results import map_tool_messages
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from coatcheck import Offloader, Outcome
     from coatcheck_langchain.results import Step
 
-__all__ = ("FAILED", "Rewriter", "is_kept", "logger", "off_loop")
+__all__ = ("FAILED", "Rewriter", "is_for_code", "is_kept", "logger", "off_loop")
 
 logger = logging.getLogger("coatcheck_langchain")
 
@@ -65,6 +66,9 @@ class Rewriter:
     scope: Scope
     exempt: Collection[str] = ()
     key: str = "messages"
+    keep_artifact: bool = False
+    """Whether an artifact stays even where it is a copy of the text that left."""
+
     by_step: bool = False
     """Whether a result is a whole step of parallel calls, so that ``max_step_tokens`` holds."""
 
@@ -88,7 +92,9 @@ class Rewriter:
             new = self._new_messages(result, step)
             heavy = any(holds_media(message.content) for _, message in new)
             jobs = await off_loop(heavy, self._jobs, new, step)
-            return self._replaced(result, [(job, await job.arun(self.offloader)) for job in jobs])
+            decided = [(job, await job.arun(self.offloader)) for job in jobs]
+            heavy = any(message.artifact is not None for _, message in new)
+            return await off_loop(heavy, self._replaced, result, decided)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
             log_failure(logger, FAILED, error=error)
             return result
@@ -114,6 +120,7 @@ class Rewriter:
     def _jobs(self, new: Sequence[New], step: Step) -> list[Job]:
         whose = {"scope": resolved(self.scope, step.context), "identity": identity_of(step.config)} if new else {}
         details = {**whose, "retrieval_tool": step.retrieval_tool}
+        keeps_all = asks_to_keep(step.config.get("metadata")) if isinstance(step.config, dict) else False
         jobs: list[Job] = []
         together: list[tuple[New, ToolResult]] = []
         for native, message in new:
@@ -121,7 +128,10 @@ class Rewriter:
             tool = step.tools.get(result.tool_name)
             if getattr(tool, "return_direct", False):  # a final answer, for the user
                 continue
-            keep = result.tool_name in self.exempt or is_kept(tool)
+            if message.tool_call_id in step.called_by_code or is_for_code(tool):  # never enters the model's context
+                continue
+            asked = keeps_all or is_kept(tool) or asks_to_keep(message.additional_kwargs)
+            keep = asked or result.tool_name in self.exempt
             if self.by_step and not keep:
                 together.append(((native, message), result))
                 continue
@@ -137,14 +147,23 @@ class Rewriter:
             id(native): copy
             for job, outcomes in decided
             for (native, message), outcome in zip(job.new, outcomes, strict=True)
-            if (copy := rewritten(message, outcome)) is not message
+            if (copy := rewritten(message, outcome, artifact=self._artifact_of(message, outcome))) is not message
         }
         return map_tool_messages(result, lambda native, _: copies.get(id(native), native), key=self.key)
+
+    def _artifact_of(self, message: ToolMessage, outcome: Outcome) -> object:
+        return message.artifact if self.keep_artifact else without_copy(message, outcome)
 
 
 def is_kept(tool: object) -> bool:
     """Return whether the host marked a tool with ``metadata={"coatcheck": "keep"}``."""
-    return (getattr(tool, "metadata", None) or {}).get("coatcheck") == "keep"
+    return asks_to_keep(getattr(tool, "metadata", None))
+
+
+def is_for_code(tool: object) -> bool:
+    """Return whether the host lets nobody but code call a tool, with ``extras={"allowed_callers": [...]}``."""
+    extras = getattr(tool, "extras", None)
+    return is_for_code_only(extras.get("allowed_callers")) if isinstance(extras, dict) else False
 
 
 async def off_loop(heavy: bool, function: Callable[..., Result], *args: object) -> Result:  # noqa: FBT001 - a private verb
