@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 from langchain_openai import ChatOpenAI
@@ -92,15 +93,17 @@ def from_openai(caller: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def anthropic(url: str, *, version: str | None) -> BaseChatModel:
-    made: Any = pytest.importorskip("langchain_anthropic").ChatAnthropic
+    made: Any = ChatAnthropic  # the types of its arguments are pydantic's
     model: BaseChatModel = made(model="m", base_url=url, api_key="k", max_retries=0, output_version=version)
     return model
 
 
 def openai(url: str, *, version: str | None) -> BaseChatModel:
-    return ChatOpenAI(
+    made: Any = ChatOpenAI  # the types of its arguments are pydantic's
+    model: BaseChatModel = made(
         model="m", base_url=url, api_key="k", max_retries=0, use_responses_api=True, output_version=version
-    )  # type: ignore[arg-type]  # pydantic's
+    )
+    return model
 
 
 PROVIDERS = {
@@ -124,7 +127,7 @@ async def sent_after_the_call(
         return Response(json.dumps(script[len(requests) - 1]), content_type="application/json")
 
     server.expect_request(path).respond_with_handler(answer)
-    agent = create_agent(
+    agent: Any = create_agent(
         model(server.url_for("").rstrip("/"), version=version), [search], middleware=[OffloadMiddleware()]
     )
     await agent.ainvoke(question()) if mode == "async" else agent.invoke(question())
