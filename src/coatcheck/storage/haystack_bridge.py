@@ -30,6 +30,9 @@ _ENDINGS = {
     "image/jpeg": ".jpg",
     "image/png": ".png",
     "image/webp": ".webp",
+    "text/csv": ".csv",
+    "text/html": ".html",
+    "text/markdown": ".md",
     "video/mp4": ".mp4",
 }
 """Asked first. The ``mimetypes`` module lacks some of these, or has others for them, depending on the Python."""
