@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from haystack.dataclasses import ChatMessage, FileContent, ImageContent, TextContent
 
 from coatcheck import Block, JsonBlock, Kept, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck_haystack.meta import without_copies
 
 if TYPE_CHECKING:
     from haystack.dataclasses import ToolCallResult
@@ -61,10 +62,13 @@ def plain_blocks_of(content: object) -> tuple[Block, ...]:
 
 
 def content_of(blocks: Sequence[Block]) -> Content:
-    """Return blocks as the content of a tool result; a single text stands alone."""
-    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
-        return blocks[0].text
-    return [_native_of(block) for block in blocks]
+    """Return blocks as the content of a tool result: one ``str`` if they are all text, else a list.
+
+    Several generators take a ``str`` only: those of Ollama, Cohere and Hugging Face serialize the content as it is.
+    """
+    natives = [_native_of(block) for block in blocks]
+    texts = [native.text for native in natives if isinstance(native, TextContent)]
+    return "\n".join(texts) if len(texts) == len(natives) else natives
 
 
 def payload_of(content: object) -> str:
@@ -79,16 +83,17 @@ def holds_media(content: object) -> bool:
     return not isinstance(content, str)
 
 
-def rewritten(message: ChatMessage, result: ToolCallResult, *, outcome: Outcome) -> ChatMessage:
-    """Return the message itself if its result stayed, else a marked copy in which only the content is another."""
+def rewritten(message: ChatMessage, result: ToolCallResult, *, outcome: Outcome, keep_meta: bool) -> ChatMessage:
+    """Return the message itself if its result stayed, else a marked copy with another content, and no copy of it."""
     if isinstance(outcome, Kept):
         return message
+    blocks = () if keep_meta else blocks_of(result.result)
     references = [reference.id for reference in outcome.references]
     return ChatMessage.from_tool(
         tool_result=content_of(outcome.blocks),
         origin=result.origin,
         error=result.error,
-        meta={**message.meta, MARK: references},
+        meta={**without_copies(message.meta, blocks, outcome.references), MARK: references},
     )
 
 

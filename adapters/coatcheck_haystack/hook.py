@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from haystack.core.serialization import default_from_dict, default_to_dict
 
-from coatcheck import RETRIEVAL_TOOL, Offloader, log_failure
+from coatcheck import RETRIEVAL_TOOL, Offloader, asks_to_keep, is_called_by_code, log_failure
 from coatcheck_haystack.agents import final_tools, is_name_taken, retrieval_tools, tools_of
-from coatcheck_haystack.options import Scope, StoreOrOffloader, chosen_preview, is_short, settings_of, source_of
+from coatcheck_haystack.options import (
+    Scope,
+    StoreOrOffloader,
+    chosen_preview,
+    context_of,
+    is_short,
+    settings_of,
+    source_of,
+)
 from coatcheck_haystack.serialization import source_from_dict, source_to_dict, strategies_from_dict, strategies_to_dict
 from coatcheck_haystack.step import New, Step, new_results
 from coatcheck_haystack.strategies import NEVER, Strategies, policy_for, require_strategies
@@ -53,7 +61,9 @@ class ToolResultOffloadHook:
     """Takes oversized tool results out of an agent's conversation: ``Agent(..., hooks={"after_tool": [hook]})``.
 
     Give the agent ``RetrievalTool(hook)`` too, so that the model can read them back. Results of tools in the agent's
-    ``exit_conditions`` and of the retrieval tool stay, as do errors and empty results. Streaming callbacks and tracers
+    ``exit_conditions``, of the retrieval tool and of calls that code made (``ToolCall.extra["caller"]``) stay, as do
+    errors and empty results. ``"coatcheck": "keep"`` keeps a result up to ``max_inline_tokens``: in ``ToolCall.extra``
+    for one call, in ``hook_context`` for a run. Streaming callbacks and tracers
     see the raw result before any hook does. One hook serves any number of runs at once.
     """
 
@@ -69,6 +79,7 @@ class ToolResultOffloadHook:
         preview_chars: int | None = None,
         preview_tokens: int | None = None,
         scope: Scope = None,
+        keep_meta: bool = False,
         **knobs: Any,  # noqa: ANN401 - those of Offloader
     ) -> None:
         """Configure.
@@ -86,6 +97,8 @@ class ToolResultOffloadHook:
             preview_tokens: the same in exact tokens, instead.
             scope: who may read back: a text, or a callable on the ``State``. Else the ambient scope, else
                 ``hook_context["coatcheck_scope"]``, else ``"default"``.
+            keep_meta: leave a message's ``meta`` alone even where a value in it is the very text that left; else a
+                small mark takes its place, and ``restore_meta`` gives it back.
             **knobs: those of ``Offloader``, where ``store`` is none; not ``policies``, which are the strategies.
 
         Raises:
@@ -101,6 +114,7 @@ class ToolResultOffloadHook:
         self.preview_chars, self.preview_tokens = chosen_preview(
             store, preview_chars, tokens=preview_tokens, default=default
         )
+        self.keep_meta = keep_meta
         self._knobs = knobs
         settings = settings_of(knobs, chars=self.preview_chars, tokens=preview_tokens)
         self.source = source_of(store, knobs if isinstance(store, Offloader) else settings, scope=scope)
@@ -144,7 +158,9 @@ class ToolResultOffloadHook:
         name, strategies = type(self).__name__, self.offload_strategies
         written = None if strategies is None else strategies_to_dict(strategies, name)
         previews = {"preview_chars": self.preview_chars, "preview_tokens": self.preview_tokens}
-        given = {key: size for key, size in previews.items() if size is not None}
+        given: dict[str, Any] = {key: size for key, size in previews.items() if size is not None}
+        if self.keep_meta:
+            given["keep_meta"] = True
         source = source_to_dict(self.source, name, knobs=self._knobs)
         return default_to_dict(self, offload_strategies=written, **given, **source)
 
@@ -185,10 +201,16 @@ class ToolResultOffloadHook:
         """Return what the core shall decide about; None if nothing can leave."""
         new: list[New] = []
         strategies = self.offload_strategies
+        keeps_all = asks_to_keep(context_of(state))
         for position, message, result in new_results(state):
+            said = result.origin.extra or {}
+            if is_called_by_code(said.get("caller")):  # never enters the model's context
+                continue
+            keep = keeps_all or asks_to_keep(said)
             policy = None if strategies is None else policy_for(result, strategies, state=state)
+            policy = NEVER if keep else policy
             settled = self._is_settled and (policy is NEVER or result.error) and is_short(result.result)
-            if not settled:
+            if keep or not settled:
                 new.append(New(position=position, message=message, result=result, policy=policy))
         if not new:
             return None
@@ -203,14 +225,17 @@ class ToolResultOffloadHook:
             "policies": [one.policy for one in new],
             "retrieval_tool": readers[0] if readers else None,
         }
-        return Step(state=state, new=new, offloader=self.source.offloader_of(state), details=details)
+        offloader = self.source.offloader_of(state)
+        return Step(state=state, new=new, offloader=offloader, keep_meta=self.keep_meta, details=details)
 
     def _raw_step(self, state: State) -> Step:
         """Return the new results for the core's last resort, whatever it is that failed about them."""
         readers = retrieval_tools(tools_of(state), self.source)
         stay = {*readers, *final_tools()}
         found = [
-            New(position=at, message=message, result=result, policy=None) for at, message, result in new_results(state)
+            New(position=at, message=message, result=result, policy=None)
+            for at, message, result in new_results(state)
+            if not is_called_by_code((result.origin.extra or {}).get("caller"))
         ]
         try:
             offloader = self.source.offloader_of(state)
@@ -227,4 +252,4 @@ class ToolResultOffloadHook:
             "retrieval_tool": readers[0] if readers else None,
         }
         new = [one for one in found if one.result.origin.tool_name not in stay]
-        return Step(state=state, new=new, offloader=offloader, details=details)
+        return Step(state=state, new=new, offloader=offloader, keep_meta=self.keep_meta, details=details)

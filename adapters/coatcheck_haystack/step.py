@@ -55,6 +55,9 @@ class Step:
     offloader: Offloader
     """Of the run."""
 
+    keep_meta: bool
+    """Whether ``meta`` stays even where it holds a copy of the text that left."""
+
     details: dict[str, Any]
     """Scope, policies and the name of the retrieval tool, for the core."""
 
@@ -90,7 +93,7 @@ class Step:
         messages = list(self.state.data["messages"])
         for new, outcome in zip(self.new, outcomes, strict=True):
             if outcome is not None:
-                messages[new.position] = rewritten(new.message, new.result, outcome=outcome)
+                messages[new.position] = rewritten(new.message, new.result, outcome=outcome, keep_meta=self.keep_meta)
         changed = any(messages[new.position] is not new.message for new in self.new)
         if changed:
             # The handler of the schema would append.

@@ -82,20 +82,24 @@ def content_of(blocks: Sequence[Block], *, like: object = "") -> str | list[str 
     return [_native_of(block) for block in blocks]
 
 
-def rewritten(message: ToolMessage, outcome: Outcome) -> ToolMessage:
-    """Return the message itself if its result stayed, else a marked copy in which only the content is another."""
+def rewritten(message: ToolMessage, outcome: Outcome, *, artifact: object) -> ToolMessage:
+    """Return the message itself if its result stayed, else a marked copy with another content and this artifact."""
     if isinstance(outcome, Kept):
         return message
     mark = {"references": [reference.id for reference in outcome.references]}
     content = content_of(outcome.blocks, like=message.content)
     return message.model_copy(
-        update={"content": content, "additional_kwargs": {**message.additional_kwargs, MARK: mark}}
+        update={
+            "content": content,
+            "artifact": artifact,
+            "additional_kwargs": {**message.additional_kwargs, MARK: mark},
+        }
     )
 
 
 def is_marked(message: BaseMessage) -> bool:
     """Return whether a message was rewritten already."""
-    return MARK in message.additional_kwargs
+    return isinstance(message.additional_kwargs.get(MARK), Mapping)
 
 
 def offloaded_references(message: BaseMessage) -> tuple[str, ...]:

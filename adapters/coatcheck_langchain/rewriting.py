@@ -11,7 +11,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from coatcheck import Never, ToolResult, log_failure
+from coatcheck import Never, ToolResult, asks_to_keep, is_for_code_only, log_failure
+from coatcheck_langchain.artifacts import without_copy
 from coatcheck_langchain.convert import blocks_of, holds_media, is_marked, plain_blocks_of, rewritten
 from coatcheck_langchain.options import Scope, identity_of, resolved
 from coatcheck_langchain.results import Step, map_tool_messages
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Offloader, Outcome
 
-__all__ = ("FAILED", "Rewriter", "is_kept", "logger", "off_loop")
+__all__ = ("FAILED", "Rewriter", "is_for_code", "is_kept", "logger", "off_loop")
 
 logger = logging.getLogger("coatcheck_langchain")
 
@@ -70,6 +71,9 @@ class Rewriter:
     scope: Scope
     exempt: Collection[str] = ()
     key: str = "messages"
+    keep_artifact: bool = False
+    """Whether an artifact stays even where it is a copy of the text that left."""
+
     by_step: bool = False
     """Whether a result is a whole step of parallel calls, so that ``max_step_tokens`` holds."""
 
@@ -100,7 +104,9 @@ class Rewriter:
             heavy = any(holds_media(message.content) for _, message in new)
             jobs = await off_loop(heavy, self._jobs, new, step)
             decided = [(job, await job.arun(self.offloader)) for job in jobs]
-            return self._replaced(result, [pair for job, outcomes in decided for pair in job.with_messages(outcomes)])
+            heavy = any(message.artifact is not None for _, message in new)
+            pairs = [pair for job, outcomes in decided for pair in job.with_messages(outcomes)]
+            return await off_loop(heavy, self._replaced, result, pairs)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
             log_failure(logger, FAILED, error=error)
         try:
@@ -131,14 +137,16 @@ class Rewriter:
     def _jobs(self, new: Sequence[New], step: Step) -> list[Job]:
         whose = {"scope": resolved(self.scope, step.context), "identity": identity_of(step.config)} if new else {}
         details = {**whose, "retrieval_tool": step.retrieval_tool}
+        keeps_all = asks_to_keep(step.config.get("metadata")) if isinstance(step.config, dict) else False
         jobs: list[Job] = []
         together: list[tuple[New, ToolResult]] = []
         for native, message in new:
             result = _described(message, step)
             tool = step.tools.get(result.tool_name)
-            if getattr(tool, "return_direct", False):  # a final answer, for the user
+            if self._is_not_for_the_model(message, step, tool):
                 continue
-            keep = result.tool_name in self.exempt or is_kept(tool)
+            asked = keeps_all or is_kept(tool) or asks_to_keep(message.additional_kwargs)
+            keep = asked or result.tool_name in self.exempt
             if self.by_step and not keep:
                 together.append(((native, message), result))
                 continue
@@ -149,17 +157,24 @@ class Rewriter:
             jobs.append(Job(new=messages, results=results, together=True, details=details))
         return jobs
 
+    def _is_not_for_the_model(self, message: ToolMessage, step: Step, tool: object) -> bool:
+        """Return whether a result is a final answer for the user, or for code in a provider's container."""
+        is_final = getattr(tool, "return_direct", False)
+        return is_final or message.tool_call_id in step.called_by_code or is_for_code(tool)
+
     def _raw_results(self, result: object, look: Callable[[], Step]) -> list[tuple[New, dict[str, Any]]]:
         """Return each new message with what the core's last resort is told of it, as far as anything is known."""
         try:
             step = look()
         except Exception:  # noqa: BLE001 - it was logged when it failed the first time
-            step = Step(calls={}, answered=(), tools={}, context=None, config=None, retrieval_tool=None)
+            step = Step(
+                calls={}, answered=(), called_by_code=(), tools={}, context=None, config=None, retrieval_tool=None
+            )
         found = []
         for new in self._new_messages(result, step):
             message = new[1]
             name = str(step.calls.get(message.tool_call_id, {}).get("name") or message.name or "")
-            if not getattr(step.tools.get(name), "return_direct", False):
+            if not self._is_not_for_the_model(message, step, step.tools.get(name)):
                 sent = {
                     "blocks": plain_blocks_of(message.content),
                     "tool_name": name,
@@ -174,14 +189,24 @@ class Rewriter:
         copies = {
             id(native): copy
             for (native, message), outcome in decided
-            if outcome is not None and (copy := rewritten(message, outcome)) is not message
+            if outcome is not None
+            and (copy := rewritten(message, outcome, artifact=self._artifact_of(message, outcome))) is not message
         }
         return map_tool_messages(result, lambda native, _: copies.get(id(native), native), key=self.key)
+
+    def _artifact_of(self, message: ToolMessage, outcome: Outcome) -> object:
+        return message.artifact if self.keep_artifact else without_copy(message, outcome)
 
 
 def is_kept(tool: object) -> bool:
     """Return whether the host marked a tool with ``metadata={"coatcheck": "keep"}``."""
-    return (getattr(tool, "metadata", None) or {}).get("coatcheck") == "keep"
+    return asks_to_keep(getattr(tool, "metadata", None))
+
+
+def is_for_code(tool: object) -> bool:
+    """Return whether the host lets nobody but code call a tool, with ``extras={"allowed_callers": [...]}``."""
+    extras = getattr(tool, "extras", None)
+    return is_for_code_only(extras.get("allowed_callers")) if isinstance(extras, dict) else False
 
 
 async def off_loop(heavy: bool, function: Callable[..., Result], *args: object) -> Result:  # noqa: FBT001 - a private verb

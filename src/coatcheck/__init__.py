@@ -12,6 +12,7 @@ from coatcheck.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+    from coatcheck.callers import asks_to_keep, is_called_by_code, is_for_code_only
     from coatcheck.errors import (
         CoatcheckError,
         CorruptContent,
@@ -98,7 +99,10 @@ __all__ = (
     "ToolResultStoreBridge",
     "Truncated",
     "__version__",
+    "asks_to_keep",
     "failure_for_model",
+    "is_called_by_code",
+    "is_for_code_only",
     "log_failure",
     "retrieval_arguments",
     "retrieval_schema",
@@ -107,6 +111,7 @@ __all__ = (
 
 _MODULES = {
     "blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
+    "callers": ("asks_to_keep", "is_called_by_code", "is_for_code_only"),
     "errors": (
         "CoatcheckError",
         "CorruptContent",

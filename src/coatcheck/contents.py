@@ -111,7 +111,14 @@ class Contents:
     # Saving.
 
     def save(
-        self, data: bytes, content_type: str, *, scope: str, tool_name: str, describe: Callable[[], Encoded] | None
+        self,
+        data: bytes,
+        content_type: str,
+        *,
+        scope: str,
+        tool_name: str,
+        describe: Callable[[], Encoded] | None,
+        file_name: str | None = None,
     ) -> Steps[Saved | CoatcheckError]:
         """Store bytes; return where, or the error that it ended with.
 
@@ -122,12 +129,14 @@ class Contents:
             tool_name: for the reference.
             describe: gives the lines of a text; called once, while a large content is being hashed and before the
                 storage is called: what it raises is no failure of the storage.
+            file_name: what the tool called it, if it is a file with a name.
 
         """
         digest = _Digest(content_type, data)
         encoded = None if describe is None else describe()
         if self._storage.names_references:
-            return (yield from self._save_named(data, content_type, digest, scope=scope, tool_name=tool_name))
+            named = storage_name(tool_name, scope, digest=digest.value)
+            return (yield from self._save_named(named, data, content_type, file_name=file_name))
 
         def name() -> tuple[str, Mapping[str, str]]:
             metadata = {} if encoded is None else _metadata(encoded)
@@ -152,10 +161,9 @@ class Contents:
         return Saved(reference=Reference(id=identifier, content_type=content_type, size=len(data)), path=path)
 
     def _save_named(
-        self, data: bytes, content_type: str, digest: _Digest, *, scope: str, tool_name: str
+        self, name: str, data: bytes, content_type: str, *, file_name: str | None
     ) -> Steps[Saved | CoatcheckError]:
-        name = storage_name(tool_name, scope, digest=digest.value)
-        answer = yield self._storage.save_named(name, data, content_type=content_type)
+        answer = yield self._storage.save_named(name, data, content_type=content_type, file_name=file_name)
         if isinstance(answer, CoatcheckError):
             return answer
         if not _is_reference(answer):
