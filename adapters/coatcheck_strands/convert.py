@@ -7,6 +7,7 @@ whose source is a location, passes through, the same object.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,12 +17,28 @@ if TYPE_CHECKING:
     from strands.types.content import Message
     from strands.types.tools import ToolResult, ToolResultContent
 
-    from coatcheck import Outcome
+    from coatcheck import Outcome, Reference
 
-__all__ = ("blocks_of", "content_of", "offloaded_references", "rewritten", "texts_of")
+__all__ = (
+    "STRUCTURED",
+    "blocks_of",
+    "content_of",
+    "is_large_json",
+    "offloaded_references",
+    "reference_in",
+    "rewritten",
+    "set_apart",
+    "texts_of",
+)
 
 MARK = "coatcheck"
 """The key in a rewritten tool result. Sessions keep it; Strands' models send content, id and status only."""
+
+STRUCTURED = "structuredContent"
+"""What tools of MCP servers add beside the content, as a rule the same data once more. No model reads it."""
+
+SMALL_CHARACTERS = 1_000
+"""Of JSON. What is no longer than this is not worth an entry of its own."""
 
 _TYPES = {"image": "image", "document": "application", "audio": "audio", "video": "video"}
 """Kind of block to the first half of the MIME type; the second half is its format."""
@@ -44,18 +61,30 @@ def content_of(blocks: Sequence[Block], *, name: str = "document") -> list[ToolR
 
 
 def rewritten(result: ToolResult, outcome: Outcome) -> ToolResult:
-    """Return a marked tool result with the content of ``outcome``.
+    """Return a marked tool result with the content of ``outcome``, and with all else that the old one has."""
+    mark = {"references": [reference.id for reference in outcome.references]}
+    return cast("ToolResult", {**result, "content": content_of(outcome.blocks), MARK: mark})
 
-    It has nothing else of the old one: what tools of MCP servers add beside the content, such as
-    ``structuredContent``, holds the same data once more.
-    """
-    new = {
-        "toolUseId": result["toolUseId"],
-        "status": result["status"],
-        "content": content_of(outcome.blocks),
-        MARK: {"references": [reference.id for reference in outcome.references]},
-    }
-    return cast("ToolResult", new)
+
+def is_large_json(value: object) -> bool:
+    """Return whether a value is JSON, so that it comes back as it was, and worth to be stored."""
+    try:
+        return isinstance(value, dict | list) and len(json.dumps(value)) > SMALL_CHARACTERS
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def set_apart(result: ToolResult, reference: Reference) -> ToolResult:
+    """Return a tool result with a mark in the place of its structured content."""
+    mark = {MARK: {"reference": reference.id, "bytes": reference.size}}
+    return cast("ToolResult", {**result, STRUCTURED: mark})
+
+
+def reference_in(value: object) -> str | None:
+    """Return the reference in what ``set_apart`` left; None for anything else."""
+    mark = value.get(MARK) if isinstance(value, Mapping) and value.keys() == {MARK} else None
+    reference = mark.get("reference") if isinstance(mark, Mapping) else None
+    return reference if isinstance(reference, str) else None
 
 
 def offloaded_references(message: Message | ToolResult) -> tuple[str, ...]:

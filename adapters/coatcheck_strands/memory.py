@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from coatcheck import InMemoryStorage as CoreStorage
 from coatcheck_strands.cycles import Cycles
 from coatcheck_strands.options import checked_cycles
-from coatcheck_strands.storing import StoresAndRetrieves
+from coatcheck_strands.storing import KnownScopes, StoresAndRetrieves
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,7 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
         super().__init__()
         self.evict_after_turns = checked_cycles("evict_after_turns", evict_after_turns)
         self.cycles = Cycles()
+        self.known_scopes = KnownScopes()
 
     def __repr__(self) -> str:
         return f"InMemoryStorage(evict_after_turns={self.evict_after_turns})"

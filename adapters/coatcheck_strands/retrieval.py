@@ -19,10 +19,12 @@ from coatcheck import (
     ReferenceExpired,
     ReferenceNotFound,
     TextBlock,
+    choose_scope,
     failure_for_model,
     retrieval_arguments,
     retrieval_schema,
 )
+from coatcheck_strands.calling import calling
 from coatcheck_strands.convert import content_of
 from coatcheck_strands.cycles import used_by
 from coatcheck_strands.options import Call, Scope, identity_of, resolved
@@ -112,9 +114,10 @@ class RetrievalTool(PythonAgentTool):
         reference = selected.pop("reference")
         if selected.keys() == {"context_lines"}:  # Strands' way to ask for the first lines
             selected = {"line_range": {"start": 1, "end": selected["context_lines"]}}
-        whose = {"scope": resolved(self._scope, call), "identity": identity_of(call.agent)}
+        scope, identity = resolved(self._scope, call), identity_of(call.agent)
+        whose = {"scope": scope, "identity": identity}
         served = self._offloaders.of(call.agent)
-        with used_by(call.agent):
+        with used_by(call.agent), calling(call.agent, choose_scope(scope, identity, required=False)):
             try:
                 blocks = await self._blocks(served.offloader, reference, selected=selected, whose=whose)
             except ReferenceExpired:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coatcheck.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
     from coatcheck.references import Reference
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
-    from coatcheck.scopes import scope
+    from coatcheck.scopes import choose_scope, scope
     from coatcheck.storage.file import FileStorage
     from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
     from coatcheck.storage.memory import InMemoryStorage
@@ -98,6 +98,7 @@ __all__ = (
     "ToolResultStoreBridge",
     "Truncated",
     "__version__",
+    "choose_scope",
     "failure_for_model",
     "log_failure",
     "retrieval_arguments",
@@ -122,7 +123,7 @@ _MODULES = {
     "policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
     "references": ("Reference",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
-    "scopes": ("scope",),
+    "scopes": ("choose_scope", "scope"),
     "storage.file": ("FileStorage",),
     "storage.haystack_bridge": ("ToolResultStoreBridge",),
     "storage.memory": ("InMemoryStorage",),
