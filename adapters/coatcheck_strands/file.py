@@ -15,7 +15,7 @@ from strands.sandbox.not_a_sandbox_local_environment import NotASandboxLocalEnvi
 from coatcheck import FileStorage as CoreStorage
 from coatcheck_strands.old_files import SIDECAR, UNTYPED, bare_name, old_name, types_in, within
 from coatcheck_strands.sandbox import SandboxFileStorage
-from coatcheck_strands.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop
+from coatcheck_strands.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop, shipped
 
 if TYPE_CHECKING:
     from strands.sandbox import Sandbox
@@ -61,6 +61,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         vars(bound).update(_is_bound=True, _inside=inside)
         return bound
 
+    @shipped
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Store content; return its reference, the same for the same arguments.
 

@@ -212,7 +212,7 @@ class ContextOffloader(Plugin):
         try:
             await self._offloaders.of(event.agent).evict(event.agent)
         except Exception as error:  # noqa: BLE001 - it stays a little longer
-            log_failure(logger, "coatcheck could not evict what is not used any more", error=error)
+            log_failure(logger, "coatcheck failed to evict what is not used any more", error=error)
 
     async def _offload_recorded(self, event: MessageAddedEvent) -> None:
         """Replace the result of a direct call in the message that records it; who made the call has the real one."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck import S3Storage as CoreStorage
 from coatcheck import StorageError
-from coatcheck_strands.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop
+from coatcheck_strands.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop, shipped
 
 if TYPE_CHECKING:
     from boto3.session import Session
@@ -45,6 +45,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         )
         self.known_scopes = KnownScopes()
 
+    @shipped
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Store content; return its reference, the same for the same arguments.
 
@@ -58,6 +59,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         except StorageError as error:
             raise _as_s3_said(error) from error
 
+    @shipped
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
         """Return content and MIME type; see ``StoresAndRetrieves.retrieve``.
 

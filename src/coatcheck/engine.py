@@ -259,7 +259,7 @@ class Engine:
         self, call: Call, measure: Measure, decision: Leave, *, items: Sequence[Item], error: CoatcheckError
     ) -> Outcome:
         """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
-        self._failed(call, error, str(error))
+        self._failed(call, error, f"failed to offload: {error}")
         limit = self._configuration.limits.max_inline_tokens
         if not measure.exceeds(limit):
             return self._keep(call, Keep(reason="storage failed"))
