@@ -20,21 +20,20 @@ if TYPE_CHECKING:
     from coatcheck import Outcome, Reference
 
 __all__ = (
-    "STRUCTURED",
     "blocks_of",
     "content_of",
-    "is_large_json",
+    "large_beside",
     "offloaded_references",
-    "reference_in",
     "rewritten",
     "set_apart",
+    "set_apart_in",
     "texts_of",
 )
 
 MARK = "coatcheck"
 """The key in a rewritten tool result. Sessions keep it; Strands' models send content, id and status only."""
 
-STRUCTURED = "structuredContent"
+BESIDE = ("structuredContent", "metadata")
 """What tools of MCP servers add beside the content, as a rule the same data once more. No model reads it."""
 
 SMALL_CHARACTERS = 1_000
@@ -66,25 +65,21 @@ def rewritten(result: ToolResult, outcome: Outcome) -> ToolResult:
     return cast("ToolResult", {**result, "content": content_of(outcome.blocks), MARK: mark})
 
 
-def is_large_json(value: object) -> bool:
-    """Return whether a value is JSON, so that it comes back as it was, and worth to be stored."""
-    try:
-        return isinstance(value, dict | list) and len(json.dumps(value)) > SMALL_CHARACTERS
-    except (TypeError, ValueError, RecursionError):
-        return False
+def large_beside(result: ToolResult) -> dict[str, Any]:
+    """Return what a tool result has beside its content that is JSON, so that it comes back as it was, and large."""
+    return {key: value for key, value in cast("dict[str, Any]", result).items() if key in BESIDE and _is_large(value)}
 
 
-def set_apart(result: ToolResult, reference: Reference) -> ToolResult:
-    """Return a tool result with a mark in the place of its structured content."""
-    mark = {MARK: {"reference": reference.id, "bytes": reference.size}}
-    return cast("ToolResult", {**result, STRUCTURED: mark})
+def set_apart(result: ToolResult, key: str, *, reference: Reference) -> ToolResult:
+    """Return a tool result with a mark in the place of what it has under ``key``."""
+    return cast("ToolResult", {**result, key: {MARK: {"reference": reference.id, "bytes": reference.size}}})
 
 
-def reference_in(value: object) -> str | None:
-    """Return the reference in what ``set_apart`` left; None for anything else."""
-    mark = value.get(MARK) if isinstance(value, Mapping) and value.keys() == {MARK} else None
-    reference = mark.get("reference") if isinstance(mark, Mapping) else None
-    return reference if isinstance(reference, str) else None
+def set_apart_in(result: ToolResult) -> dict[str, str]:
+    """Return the keys of a tool result that hold a mark, with the reference in each."""
+    found = {key: cast("dict[str, Any]", result).get(key) for key in BESIDE}
+    marks = {key: value.get(MARK) for key, value in found.items() if isinstance(value, Mapping)}
+    return {key: str(mark["reference"]) for key, mark in marks.items() if isinstance(mark, Mapping)}
 
 
 def offloaded_references(message: Message | ToolResult) -> tuple[str, ...]:
@@ -135,3 +130,10 @@ def _native_of(block: Block, *, name: str) -> Any:  # noqa: ANN401 - unknown blo
             return {kind: {"format": form, **named, "source": {"bytes": block.data}}}
         case OpaqueBlock():
             return block.native
+
+
+def _is_large(value: object) -> bool:
+    try:
+        return isinstance(value, dict | list) and len(json.dumps(value)) > SMALL_CHARACTERS
+    except (TypeError, ValueError, RecursionError):
+        return False

@@ -259,7 +259,7 @@ class Engine:
         self, call: Call, measure: Measure, decision: Leave, *, items: Sequence[Item], error: CoatcheckError
     ) -> Outcome:
         """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
-        self._failed(call, error, f"failed to offload: {error}")
+        self._failed(call, error, str(error), logged=f"failed to offload: {error}")
         limit = self._configuration.limits.max_inline_tokens
         if not measure.exceeds(limit):
             return self._keep(call, Keep(reason="storage failed"))
@@ -451,7 +451,7 @@ class Engine:
         )
         self._recorder.emit(event)
 
-    def _failed(self, call: Call, error: CoatcheckError, reason: str) -> None:
+    def _failed(self, call: Call, error: CoatcheckError, reason: str, *, logged: str | None = None) -> None:
         event = Event(
             kind="failed",
             scope=call.scope,
@@ -460,7 +460,7 @@ class Engine:
             reason=reason,
             error_type=_class_of(error),
         )
-        self._recorder.failure(event, error)
+        self._recorder.failure(event, error, logged=logged)
 
 
 def _readable(block: MediaBlock) -> Previewed | None:

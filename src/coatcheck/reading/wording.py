@@ -131,7 +131,7 @@ def long_line_header(line: int, lines: int, start: int, stop: int) -> str:
 def start_beyond(start: int, lines: int) -> str:
     """Refuse a line range behind the last line."""
     if lines == 1:
-        return f"line_range.start ({start}) is beyond content length (1 line). Read it by offset, or JSON by query"
+        return f"line_range.start ({start}) is beyond content length (1 line): read it by offset, or JSON by query"
     return f"line_range.start ({start}) is beyond content length ({lines} lines)."
 
 
