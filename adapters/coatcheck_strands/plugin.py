@@ -99,7 +99,8 @@ class ContextOffloader(Plugin):
                 a ready ``Offloader``; None means ``agent.storage``, else this process's memory.
             max_result_tokens: the threshold; a result above it leaves the conversation, one at it stays.
             preview_tokens: tokens that stay in view.
-            include_retrieval_tool: give the agent the tool to read back with.
+            include_retrieval_tool: give the agent the tool to read back with. Without it, placeholders name the file
+                where the storage keeps files, and a tool of your own may ``await storage.retrieve(reference)``.
             should_offload: has the last word on a result above the threshold.
             evict_after_cycles: in a storage of ``strands.storage``, what the agent has not used for so many of its
                 cycles is deleted; None for never. ``InMemoryStorage`` has a number of its own; other storages evict
@@ -123,7 +124,12 @@ class ContextOffloader(Plugin):
         super().__init__()
         checked_cycles("evict_after_cycles", evict_after_cycles)
         offloader_knobs = knobs_of(
-            storage, max_result_tokens=max_result_tokens, preview_tokens=preview_tokens, more=knobs, defaults=_DEFAULTS
+            storage,
+            max_result_tokens=max_result_tokens,
+            preview_tokens=preview_tokens,
+            has_tool=include_retrieval_tool,
+            more=knobs,
+            defaults=_DEFAULTS,
         )
         self._offloaders = Offloaders(storage, knobs=offloader_knobs, evict_after_cycles=evict_after_cycles)
         self._scope = checked_scope(scope)

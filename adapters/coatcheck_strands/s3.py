@@ -90,7 +90,9 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
 
     def _shown(self, name: str, *, content_type: str) -> str:
         del content_type
-        return f"s3://{self._bucket}/{self._folder}{FOLDER}/{name.rpartition('_')[2]}"
+        # The address of the object, unless the core made the name: then all of it, since it says whose scope it is.
+        shown = name if "_scope_" in name else name.rpartition("_")[2]
+        return f"s3://{self._bucket}/{self._folder}{FOLDER}/{shown}"
 
     def _file_in(self, reference: str) -> str:
         head = f"s3://{self._bucket}/{self._folder}{FOLDER}/"
