@@ -248,7 +248,11 @@ class ContextOffloader(Plugin):
         if outcome is not None and left:
             event.result = rewritten(result, outcome)
         for key, value in ({} if self._keep_structured_content else large_beside(result)).items():
-            alone: ToolResult = {**result, "content": [{"json": value}]}
+            alone: ToolResult = {
+                "toolUseId": result["toolUseId"],
+                "status": result["status"],
+                "content": [{"json": value}],
+            }
             apart = await self._outcome(event, alone, policy=Always() if left else None)
             if isinstance(apart, Offloaded):
                 event.result = set_apart(event.result, key, reference=apart.references[0])
