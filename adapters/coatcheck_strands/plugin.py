@@ -22,6 +22,7 @@ from strands.hooks import (
     MessageAddedEvent,
 )
 from strands.plugins import Plugin, hook
+from strands.tools import PythonAgentTool
 from strands.types.tools import AgentTool
 
 from coatcheck import RETRIEVAL_TOOL, Always, Kept, Offloaded, Offloader, choose_scope, log_failure
@@ -61,6 +62,11 @@ _TAKEN = (
 
 _direct_call: ContextVar[AfterToolCallEvent | None] = ContextVar("coatcheck_strands_direct_call", default=None)
 """The direct call that was made here last. Strands records one, if it does, in the context in which it ran."""
+
+
+def _is_stash_reader(tool: AgentTool | None) -> bool:
+    """Return whether a tool reads back what Strands' context manager took out: what comes back is bounded, and stays."""
+    return isinstance(tool, PythonAgentTool) and tool.tool_name == "retrieve_context"
 
 
 class _Recorded(AfterToolCallEvent):
@@ -197,7 +203,7 @@ class ContextOffloader(Plugin):
         if event.cancel_message is not None or event.invocation_state.get("coatcheck") == "keep":
             return
         is_final = getattr(event.selected_tool, "delegate", None) is True
-        if is_final or isinstance(event.selected_tool, RetrievalTool):
+        if is_final or isinstance(event.selected_tool, RetrievalTool) or _is_stash_reader(event.selected_tool):
             return
         # A direct call hands its result to Python code; only the event loop of an agent gives its calls a cycle.
         if "event_loop_cycle_id" not in event.invocation_state and not isinstance(event, _Recorded):

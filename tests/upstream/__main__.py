@@ -42,7 +42,7 @@ def outcomes(suite: Path) -> dict[str, bool]:
     """Run the tests in a process of their own; return for each whether it passed."""
     report, settings = suite / "outcomes.json", suite / "ours.ini"
     settings.write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n", encoding="utf-8")
-    options = ["-q", "--tb=no", "-p", "strands_in_place", "-p", "no:randomly", "-p", "no:cacheprovider"]
+    options = ["-q", "--no-summary", "-p", "strands_in_place", "-p", "no:randomly", "-p", "no:cacheprovider"]
     files = [f"-c={settings}", f"--rootdir={suite}", f"--outcomes={report}"]
     paths = [f"tests/strands/{path}" for path in WHERE]
     command = [sys.executable, "-m", "pytest", *options, *files, *paths]
