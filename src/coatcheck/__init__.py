@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from coatcheck.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
     from coatcheck.references import Reference
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
-    from coatcheck.scopes import scope
+    from coatcheck.scopes import choose_scope, scope
     from coatcheck.storage.file import FileStorage
     from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
     from coatcheck.storage.memory import InMemoryStorage
@@ -100,6 +100,7 @@ __all__ = (
     "Truncated",
     "__version__",
     "asks_to_keep",
+    "choose_scope",
     "failure_for_model",
     "is_called_by_code",
     "is_for_code_only",
@@ -127,7 +128,7 @@ _MODULES = {
     "policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
     "references": ("Reference",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
-    "scopes": ("scope",),
+    "scopes": ("choose_scope", "scope"),
     "storage.file": ("FileStorage",),
     "storage.haystack_bridge": ("ToolResultStoreBridge",),
     "storage.memory": ("InMemoryStorage",),

@@ -33,6 +33,7 @@ __all__ = (
     "left_out",
     "media_placeholder",
     "miss",
+    "no_reference",
     "notice",
     "reference_line",
     "too_slow",
@@ -195,6 +196,11 @@ def miss(reference: str, *, expired: bool) -> str:
         f"reference not found: {_one_line(reference)}. This conversation has no such content. Do not retry this"
         " reference: check it against the placeholder, or call again the tool whose result it replaced."
     )
+
+
+def no_reference(given: str) -> str:
+    """Return what the model is told that gave something without the form of a reference, in as few words as Strands."""
+    return f"reference not found: {_one_line(given)}"
 
 
 def too_slow(seconds: float) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.blocks import to_valid_unicode
 from coatcheck.errors import InvalidRequest, ReferenceNotFound, StorageError
-from coatcheck.notice import miss
+from coatcheck.notice import miss, no_reference
 
 if TYPE_CHECKING:
     import hashlib
@@ -159,7 +159,7 @@ def resolve_reference(reference: object, scope: str) -> str:
     given = _required(reference, longest=MAX_REFERENCE_LENGTH)
     found = list(_REFERENCE.finditer(given))
     if len(found) != 1:
-        raise ReferenceNotFound(miss(given, expired=False), reference=given)
+        raise ReferenceNotFound(no_reference(given), reference=given)
     digest, check = found[0].group(1).lower(), found[0].group(2).lower()
     if check != _check(scope, digest):
         raise ReferenceNotFound(miss(given, expired=False), reference=given)

@@ -137,7 +137,7 @@ def test_the_model_cannot_choose_a_scope() -> None:
 
     subject("go")
 
-    assert text_of(results(subject)[0]).startswith(f"reference not found: {reference}")
+    assert text_of(results(subject)[0]).startswith(f"Error: reference not found: {reference}")
     assert "unknown arguments: 'scope'" in text_of(results(subject)[1])
 
 
@@ -175,7 +175,7 @@ def test_another_session_cannot_read_it(tmp_path: Path) -> None:
     subject = agent(ContextOffloader(storage), turns=(call(RETRIEVE, reference=reference),), session_manager=other)
     subject("go")
 
-    assert text_of(results(subject)[0]).startswith("reference not found")
+    assert text_of(results(subject)[0]).startswith("Error: reference not found")
 
 
 # Many agents.
