@@ -11,8 +11,12 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nox
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 nox.needs_version = ">=2025.5.1"
 nox.options.default_venv_backend = "uv"
@@ -36,6 +40,9 @@ EXTRAS_PAGES = "tests/docs/test_pages.py::test_a_page_with_an_extra_does_what_it
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 """Programs that playwright can drive; its own cannot be had from a package index."""
+
+UPSTREAM = {"strands": ("strands-agents", "1.62.0"), "haystack": ("haystack-ai", "3.4.0")}
+"""For each framework that has an offloader of its own: its package, and the version that ours is held to."""
 
 DEMO = ("-e.[cli,langgraph]", "langchain-openai")
 """What `coatcheck demo` needs."""
@@ -201,6 +208,17 @@ def lowest(session: nox.Session, part: str) -> None:
 
 
 @nox.session
+@nox.parametrize("framework", list(UPSTREAM), ids=list(UPSTREAM))
+def upstream(session: nox.Session, framework: str) -> None:
+    """Run a framework's own tests of its offloader against ours: held to one version, reported for the newest."""
+    package, pin = UPSTREAM[framework]
+    session.install(f"-e.[{framework}]", f"{package}=={pin}", "moto", "pip", *groups("test", f"test-{framework}"))
+    run_upstream(session, framework)
+    session.install("--upgrade", package)
+    run_upstream(session, framework, success_codes=[0, 1])
+
+
+@nox.session
 def faults(session: nox.Session) -> None:
     """Kill writers, fill disks, break networks and damage files, for some minutes, and print what was lost."""
     session.install("-e.[all]", *groups("test", "test-s3", "test-langgraph"))
@@ -260,6 +278,15 @@ def test_with_coverage(session: nox.Session, *paths: str, only: str) -> None:
     session.run(*PYTEST, "--cov", "--cov-report=", "--cov-fail-under=0", *paths, *session.posargs, env=env)
     if not session.posargs:  # a part of the tests covers a part of the code
         session.run("coverage", "report", only, env=env)
+
+
+def run_upstream(session: nox.Session, framework: str, success_codes: Sequence[int] = (0,)) -> None:
+    """Run what is upstream's; Haystack distributes no tests, so there it is what compares both with the same tests."""
+    if framework == "strands":
+        session.run("python", "-m", "tests.upstream", env=OFFLINE, success_codes=success_codes)
+    else:
+        paths = sorted(map(str, Path("tests/adapters", framework).glob("test_upstream_*.py")))
+        session.run(*PYTEST, *paths, *session.posargs, env=OFFLINE, success_codes=success_codes)
 
 
 def copy(source: Path, target: Path) -> None:

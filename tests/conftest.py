@@ -1,4 +1,4 @@
-"""Strictness for every test, and nothing else: no fixtures, no helpers.
+"""Strictness for every test, and what a process does once: the same for each test, in whatever order they run.
 
 Hypothesis tries the same examples in every run, so that a red test means that the change is wrong. Look for new ones
 with ``HYPOTHESIS_PROFILE=explore``.
@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
+
+from coatcheck import scopes
 
 # No deadline: the first call in a process loads a vocabulary, and a busy machine is no failure.
 settings.register_profile("same", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=2_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.fixture(autouse=True)
+def default_scope_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the warning about the default scope out of the logs of tests that are about something else."""
+    monkeypatch.setattr(scopes, "_unwarned", [])

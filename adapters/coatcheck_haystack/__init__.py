@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from coatcheck_haystack.convert import offloaded_references
     from coatcheck_haystack.hook import ToolResultOffloadHook
+    from coatcheck_haystack.meta import arestore_meta, restore_meta
     from coatcheck_haystack.options import SCOPE_CONTEXT_KEY
     from coatcheck_haystack.policy import OffloadOverTokens
     from coatcheck_haystack.retrieval import RetrievalTool
@@ -44,7 +45,9 @@ __all__ = (
     "RetrievalTool",
     "ToolResultOffloadHook",
     "ToolResultStore",
+    "arestore_meta",
     "offloaded_references",
+    "restore_meta",
 )
 
 _UPSTREAM = "haystack.hooks.tool_result_offloading"
@@ -60,7 +63,9 @@ _MODULE_OF = {
     "RetrievalTool": "coatcheck_haystack.retrieval",
     "ToolResultOffloadHook": "coatcheck_haystack.hook",
     "ToolResultStore": _UPSTREAM,
+    "arestore_meta": "coatcheck_haystack.meta",
     "offloaded_references": "coatcheck_haystack.convert",
+    "restore_meta": "coatcheck_haystack.meta",
 }
 
 

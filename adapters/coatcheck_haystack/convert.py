@@ -14,13 +14,23 @@ from typing import TYPE_CHECKING
 from haystack.dataclasses import ChatMessage, FileContent, ImageContent, TextContent
 
 from coatcheck import Block, JsonBlock, Kept, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck_haystack.meta import without_copies
 
 if TYPE_CHECKING:
     from haystack.dataclasses import ToolCallResult
 
     from coatcheck import Outcome
 
-__all__ = ("MARK", "blocks_of", "content_of", "holds_media", "offloaded_references", "payload_of", "rewritten")
+__all__ = (
+    "MARK",
+    "blocks_of",
+    "content_of",
+    "holds_media",
+    "offloaded_references",
+    "payload_of",
+    "plain_blocks_of",
+    "rewritten",
+)
 
 MARK = "tool_result_offloaded"
 """Haystack's own key in ``meta``: its hook and its compactors of tool results leave a message with it alone."""
@@ -41,11 +51,24 @@ def blocks_of(content: object) -> tuple[Block, ...]:
     return (OpaqueBlock(content),)
 
 
+def plain_blocks_of(content: object) -> tuple[Block, ...]:
+    """Return the content of a tool result with nothing but its texts taken out: for where conversion failed."""
+    natives = content if isinstance(content, list | tuple) else [content]
+    texts = [native.text if isinstance(native, TextContent) else native for native in natives]
+    return tuple(
+        TextBlock(text) if isinstance(text, str) else OpaqueBlock(native)
+        for native, text in zip(natives, texts, strict=True)
+    )
+
+
 def content_of(blocks: Sequence[Block]) -> Content:
-    """Return blocks as the content of a tool result; a single text stands alone."""
-    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
-        return blocks[0].text
-    return [_native_of(block) for block in blocks]
+    """Return blocks as the content of a tool result: one ``str`` if they are all text, else a list.
+
+    Several generators take a ``str`` only: those of Ollama, Cohere and Hugging Face serialize the content as it is.
+    """
+    natives = [_native_of(block) for block in blocks]
+    texts = [native.text for native in natives if isinstance(native, TextContent)]
+    return "\n".join(texts) if len(texts) == len(natives) else natives
 
 
 def payload_of(content: object) -> str:
@@ -60,15 +83,16 @@ def holds_media(content: object) -> bool:
     return not isinstance(content, str)
 
 
-def rewritten(message: ChatMessage, result: ToolCallResult, *, outcome: Outcome) -> ChatMessage:
-    """Return the message itself if its result stayed, else a marked copy in which only the content is another."""
+def rewritten(message: ChatMessage, result: ToolCallResult, *, outcome: Outcome, keep_meta: bool) -> ChatMessage:
+    """Return the message itself if its result stayed, else a marked copy with another content, and no copy of it."""
     if isinstance(outcome, Kept):
         return message
+    blocks = () if keep_meta else blocks_of(result.result)
     return ChatMessage.from_tool(
         tool_result=content_of(outcome.blocks),
         origin=result.origin,
         error=result.error,
-        meta={**message.meta, MARK: outcome.mark["references"]},
+        meta={**without_copies(message.meta, blocks, outcome.references), MARK: outcome.mark["references"]},
     )
 
 

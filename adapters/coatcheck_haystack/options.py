@@ -27,6 +27,7 @@ __all__ = (
     "StoreOrOffloader",
     "chosen_preview",
     "context_of",
+    "is_short",
     "settings_of",
     "source_of",
 )
@@ -38,6 +39,9 @@ CHARACTERS_PER_TOKEN = 4
 
 MAX_RESULT_TOKENS = 2_500
 """The core's default threshold; a preview must stay below it."""
+
+MAX_INLINE_TOKENS = 50_000
+"""The core's default. A threshold above it, which a long preview asks for, raises it."""
 
 Scope: TypeAlias = "str | Callable[[State], str | None] | None"
 """A text, or a callable on the run's ``State``; None, also from the callable, leaves it to the next in line."""
@@ -132,8 +136,16 @@ def chosen_preview(
 def settings_of(knobs: Mapping[str, Any], *, chars: int | None, tokens: int | None) -> dict[str, Any]:
     """Return the knobs with the preview among them, and with a threshold that a long preview stays below."""
     preview = tokens if chars is None else -(-chars // CHARACTERS_PER_TOKEN)
-    threshold = {} if chars is None or preview is None else {"max_result_tokens": max(MAX_RESULT_TOKENS, preview + 1)}
-    return {"preview_tokens": preview, **threshold, **knobs}
+    if chars is None or preview is None:
+        return {"preview_tokens": preview, **knobs}
+    threshold = max(MAX_RESULT_TOKENS, preview + 1)
+    limits = {"max_result_tokens": threshold, "max_inline_tokens": max(MAX_INLINE_TOKENS, threshold)}
+    return {"preview_tokens": preview, **limits, **knobs}
+
+
+def is_short(content: object) -> bool:
+    """Return whether a result is a text that cannot have ``MAX_INLINE_TOKENS``: a character has at most 4 bytes."""
+    return isinstance(content, str) and len(content) <= MAX_INLINE_TOKENS // 4
 
 
 def context_of(state: State | None) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from haystack.components.agents.state.state_utils import replace_values
 
 from coatcheck import Policy, ToolResult
-from coatcheck_haystack.convert import MARK, blocks_of, holds_media, rewritten
+from coatcheck_haystack.convert import MARK, blocks_of, holds_media, plain_blocks_of, rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +55,9 @@ class Step:
     offloader: Offloader
     """Of the run."""
 
+    keep_meta: bool
+    """Whether ``meta`` stays even where it holds a copy of the text that left."""
+
     details: dict[str, Any]
     """Scope, policies and the name of the retrieval tool, for the core."""
 
@@ -75,11 +78,22 @@ class Step:
             for new in self.new
         ]
 
-    def put_back(self, outcomes: Sequence[Outcome]) -> bool:
-        """Write the conversation back, with copies of the messages that changed; return whether any did."""
+    def last_resorts(self) -> list[dict[str, Any]]:
+        """Return what the core's last resort is told of each result, where deciding together failed."""
+        return [
+            {"blocks": plain_blocks_of(new.result.result), "tool_name": new.result.origin.tool_name, **self.details}
+            for new in self.new
+        ]
+
+    def put_back(self, outcomes: Sequence[Outcome | None]) -> bool:
+        """Write the conversation back, with copies of the messages that changed; return whether any did.
+
+        None among the outcomes means that the result stays.
+        """
         messages = list(self.state.data["messages"])
         for new, outcome in zip(self.new, outcomes, strict=True):
-            messages[new.position] = rewritten(new.message, new.result, outcome=outcome)
+            if outcome is not None:
+                messages[new.position] = rewritten(new.message, new.result, outcome=outcome, keep_meta=self.keep_meta)
         changed = any(messages[new.position] is not new.message for new in self.new)
         if changed:
             # The handler of the schema would append.

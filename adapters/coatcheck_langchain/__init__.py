@@ -16,6 +16,7 @@ except ImportError as exc:
     raise ImportError(_msg) from exc
 
 if TYPE_CHECKING:
+    from coatcheck_langchain.artifacts import arestore_artifact, restore_artifact
     from coatcheck_langchain.convert import offloaded_references
     from coatcheck_langchain.middleware import OffloadMiddleware
     from coatcheck_langchain.retrieval import retrieval_tool
@@ -25,19 +26,23 @@ if TYPE_CHECKING:
 
 __all__ = (
     "OffloadMiddleware",
+    "arestore_artifact",
     "offload_tool",
     "offload_tool_calls",
     "offload_tool_node",
     "offloaded_references",
+    "restore_artifact",
     "retrieval_tool",
 )
 
 _MODULE_OF = {
     "OffloadMiddleware": "middleware",
+    "arestore_artifact": "artifacts",
     "offload_tool": "tool",
     "offload_tool_calls": "tool_calls",
     "offload_tool_node": "tool_node",
     "offloaded_references": "convert",
+    "restore_artifact": "artifacts",
     "retrieval_tool": "retrieval",
 }
 _BEYOND_CORE = {"OffloadMiddleware": "langchain.agents.middleware", "offload_tool_calls": "langgraph.prebuilt"}

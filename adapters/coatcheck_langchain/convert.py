@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
     from coatcheck import Outcome
 
-__all__ = ("MARK", "blocks_of", "content_of", "holds_media", "is_marked", "offloaded_references", "rewritten")
+__all__ = (
+    "MARK",
+    "blocks_of",
+    "content_of",
+    "holds_media",
+    "is_marked",
+    "offloaded_references",
+    "plain_blocks_of",
+    "rewritten",
+)
 
 MARK = "coatcheck"
 """The key in ``additional_kwargs``, which survives checkpoints and is sent to no model."""
@@ -53,6 +62,14 @@ def blocks_of(content: object) -> tuple[Block, ...]:
     return (OpaqueBlock(content),)
 
 
+def plain_blocks_of(content: object) -> tuple[Block, ...]:
+    """Return the content of a tool message with nothing but its texts taken out: for where conversion failed."""
+    natives = content if isinstance(content, list | tuple) else [content]
+    return tuple(
+        TextBlock(text) if (text := _plain_text(native)) is not None else OpaqueBlock(native) for native in natives
+    )
+
+
 def content_of(blocks: Sequence[Block], *, like: object = "") -> str | list[str | dict[str, Any]]:
     """Return blocks as content of a tool message; a single text stands alone unless ``like`` it held more than text."""
     carrier = next((native for native in _natives(like) if _type_of(native) == _CARRIER), None)
@@ -65,19 +82,23 @@ def content_of(blocks: Sequence[Block], *, like: object = "") -> str | list[str 
     return [_native_of(block) for block in blocks]
 
 
-def rewritten(message: ToolMessage, outcome: Outcome) -> ToolMessage:
-    """Return the message itself if its result stayed, else a marked copy in which only the content is another."""
+def rewritten(message: ToolMessage, outcome: Outcome, *, artifact: object) -> ToolMessage:
+    """Return the message itself if its result stayed, else a marked copy with another content and this artifact."""
     if isinstance(outcome, Kept):
         return message
     content = content_of(outcome.blocks, like=message.content)
     return message.model_copy(
-        update={"content": content, "additional_kwargs": {**message.additional_kwargs, MARK: outcome.mark}}
+        update={
+            "content": content,
+            "artifact": artifact,
+            "additional_kwargs": {**message.additional_kwargs, MARK: outcome.mark},
+        }
     )
 
 
 def is_marked(message: BaseMessage) -> bool:
     """Return whether a message was rewritten already."""
-    return MARK in message.additional_kwargs
+    return isinstance(message.additional_kwargs.get(MARK), Mapping)
 
 
 def offloaded_references(message: BaseMessage) -> tuple[str, ...]:
@@ -108,6 +129,11 @@ def _block_of(native: object) -> Block:
         if (media := _media_of(native)) is not None:
             return media
     return OpaqueBlock(native)
+
+
+def _plain_text(native: object) -> str | None:
+    text = native.get("text") if isinstance(native, dict) else native
+    return text if isinstance(text, str) else None
 
 
 def _text_of(native: dict[str, Any]) -> str | None:

@@ -37,10 +37,11 @@ __all__ = ("OffloadMiddleware",)
 class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
     """Takes oversized tool results out of an agent's conversation; the model reads them back with one tool.
 
-    Results of ``return_direct`` tools and of the retrieval tool itself stay. A tool's own messages are never changed:
-    copies are. Where our rewriting fails, a warning is logged and the raw result stays. The first middleware in the
-    list is the outermost: put this one where it shall see results relative to others that change them. Tracers and
-    callbacks see a tool's raw result before any middleware does; ``offload_tool`` keeps it from them too.
+    Results of ``return_direct`` tools, of the retrieval tool itself and of calls that code made stay. A tool's own
+    messages are never changed: copies are. Where our rewriting fails, a warning is logged and the raw result stays. The
+    first middleware in the list is the outermost: put this one where it shall see results relative to others that
+    change them. Tracers and callbacks see a tool's raw result before any middleware does; ``offload_tool`` keeps it
+    from them too.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
         name: str | None = None,
         exempt: Collection[str] = (),
         native_media: bool = False,
+        keep_artifact: bool = False,
         **knobs: Any,  # noqa: ANN401 - those of Offloader
     ) -> None:
         """Configure.
@@ -63,9 +65,12 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
             include_retrieval_tool: give the agent the tool to read back with.
             name: tells two instances in one agent apart; they should share one ``Offloader``, and one of them should
                 not include the retrieval tool.
-            exempt: names of tools whose results stay, up to ``max_inline_tokens``; for one tool,
-                ``metadata={"coatcheck": "keep"}`` does the same.
+            exempt: names of tools whose results stay, up to ``max_inline_tokens``. ``"coatcheck": "keep"`` does the
+                same in a tool's ``metadata``, in the ``additional_kwargs`` of a message that a tool returns, and in
+                the ``metadata`` of a run's configuration.
             native_media: the retrieval tool returns images and files themselves instead of a description.
+            keep_artifact: leave a message's ``artifact`` alone even where it is a copy of the text that left, as MCP
+                adapters make it; else a small mark takes its place, and ``restore_artifact`` gives it back.
             **knobs: those of ``Offloader``, where ``storage`` is none, but for ``max_step_tokens``: a middleware sees
                 one call at a time.
 
@@ -79,7 +84,12 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
         self._name = checked_name("name", name)
         expected = RETRIEVAL_TOOL if include_retrieval_tool else None
         self._wrapper = CallWrapper(
-            Rewriter(offloader=self.offloader, scope=checked_scope(scope), exempt=checked_exempt(exempt)),
+            Rewriter(
+                offloader=self.offloader,
+                scope=checked_scope(scope),
+                exempt=checked_exempt(exempt),
+                keep_artifact=keep_artifact,
+            ),
             RetrievalName(expected, offloader=self.offloader, own=True),
         )
 

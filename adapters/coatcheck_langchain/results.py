@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, ToolMessage, convert_to_messages
 from langchain_core.messages.tool import ToolOutputMixin
 
+from coatcheck import is_called_by_code
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -23,6 +25,7 @@ __all__ = (
     "Change",
     "Step",
     "answered_in",
+    "called_by_code_in",
     "id_of",
     "is_message_result",
     "map_tool_messages",
@@ -46,6 +49,9 @@ class Step:
 
     answered: Collection[str | None]
     """Ids of calls that the conversation already has answers for: those messages are not new."""
+
+    called_by_code: Collection[str]
+    """Ids of calls that code made, not the model: their results go to that code."""
 
     tools: Mapping[str, BaseTool]
     """The tools at hand, by name, as far as they are known."""
@@ -123,6 +129,7 @@ def step_of_input(
     return Step(
         calls=by_id,
         answered=answered_in(messages) - by_id.keys(),
+        called_by_code=called_by_code_in(messages),
         tools=tools,
         context=config,
         config=config,
@@ -138,6 +145,21 @@ def id_of(call: Mapping[str, Any]) -> str:
 def answered_in(messages: Iterable[object]) -> set[str | None]:
     """Return the ids of the calls that ``messages`` hold answers for."""
     return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+
+
+def called_by_code_in(messages: Iterable[object]) -> set[str]:
+    """Return the ids of the calls in the last message of the model that code made there, as its provider says.
+
+    LangChain's tool calls have no place for it; the content blocks they were made of keep it.
+    """
+    last = next((message for message in reversed(list(messages)) if isinstance(message, AIMessage)), None)
+    blocks = last.content if last is not None and isinstance(last.content, list) else []
+    return {
+        str(block.get("call_id") or block.get("id"))  # OpenAI's blocks have an id of their own beside that of the call
+        for block in blocks
+        if isinstance(block, dict)
+        and is_called_by_code(block.get("caller") or (block.get("extras") or {}).get("caller"))
+    }
 
 
 def _message_of(native: dict[str, Any]) -> ToolMessage:

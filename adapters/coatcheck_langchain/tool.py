@@ -41,13 +41,15 @@ def offload_tool(
     *,
     scope: Scope = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
+    keep_artifact: bool = False,
     **knobs: Any,  # noqa: ANN401 - those of Offloader
 ) -> AnyTool:
     """Return a copy of ``tool`` that returns a preview and a reference where its result is too large.
 
     Everything else is as before: name, description, schema, response format, artifact, metadata, sync and async.
     Exceptions pass. A ``return_direct`` tool, whose result is a final answer, and a retrieval tool are returned as they
-    are. Code that calls the copy gets the placeholder too.
+    are. Code that calls the copy gets the placeholder too. So does code in a provider's container, because a tool is
+    not told who calls it, unless the tool's ``extras["allowed_callers"]`` names code only.
 
     Args:
         tool: what ``@tool`` or ``StructuredTool`` makes.
@@ -55,6 +57,7 @@ def offload_tool(
         scope: who may read back: a text, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
+        keep_artifact: as for ``OffloadMiddleware``.
         **knobs: those of ``Offloader``, where ``storage`` is one, but for ``max_step_tokens``.
 
     Raises:
@@ -70,7 +73,7 @@ def offload_tool(
             " use offload_tool_node or OffloadMiddleware"
         )
         raise InvalidRequest(msg)
-    rewriter = Rewriter(offloader=offloader_of(storage, knobs), scope=checked_scope(scope))
+    rewriter = Rewriter(offloader=offloader_of(storage, knobs), scope=checked_scope(scope), keep_artifact=keep_artifact)
     if tool.return_direct or isinstance(tool, RetrievalTool):
         return tool
     if tool.name == name:
@@ -132,7 +135,8 @@ class _Results:
         if is_message_result(content):
             return content
         try:
-            return ToolMessage(_formatted(content), tool_call_id=_CALL, name=self._tool.name)
+            artifact = value[1] if self._splits(value) else None  # type: ignore[index]
+            return ToolMessage(_formatted(content), tool_call_id=_CALL, name=self._tool.name, artifact=artifact)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
             log_failure(logger, FAILED, error=error)
             return None
@@ -140,8 +144,9 @@ class _Results:
     def _unpacked(self, value: Any, carried: object, new: Any) -> Any:  # noqa: ANN401 - what a tool returned
         if new is carried:
             return value
-        content = new if is_message_result(self._content_of(value)) else new.content
-        return (content, value[1]) if self._splits(value) else content
+        if is_message_result(self._content_of(value)):
+            return (new, value[1]) if self._splits(value) else new
+        return (new.content, new.artifact) if self._splits(value) else new.content
 
     def _content_of(self, value: Any) -> Any:  # noqa: ANN401 - what a tool returned
         return value[0] if self._splits(value) else value
@@ -156,6 +161,7 @@ class _Results:
         return Step(
             calls={_CALL: {"name": self._tool.name, "args": arguments}},
             answered=(),
+            called_by_code=(),
             tools={self._tool.name: self._tool},
             context=config,
             config=config,

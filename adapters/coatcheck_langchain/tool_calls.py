@@ -48,6 +48,7 @@ def offload_tool_calls(
     retrieval_tool: str | None = RETRIEVAL_TOOL,
     exempt: Collection[str] = (),
     messages_key: str = "messages",
+    keep_artifact: bool = False,
     **knobs: Any,  # noqa: ANN401 - those of Offloader
 ) -> ToolCallWrappers:
     """Return what makes a tool node offload: ``ToolNode([*tools, retrieval_tool(o)], **offload_tool_calls(o))``.
@@ -63,6 +64,7 @@ def offload_tool_calls(
             warning is logged and placeholders do not name it.
         exempt: names of tools whose results stay, up to ``max_inline_tokens``.
         messages_key: as for the ``ToolNode``: where the messages stand in a state update.
+        keep_artifact: as for ``OffloadMiddleware``.
         **knobs: those of ``Offloader``, where ``storage`` is one, but for ``max_step_tokens``.
 
     Raises:
@@ -71,7 +73,13 @@ def offload_tool_calls(
     """
     offloader = offloader_of(storage, knobs)
     wrapper = CallWrapper(
-        Rewriter(offloader=offloader, scope=checked_scope(scope), exempt=checked_exempt(exempt), key=messages_key),
+        Rewriter(
+            offloader=offloader,
+            scope=checked_scope(scope),
+            exempt=checked_exempt(exempt),
+            key=messages_key,
+            keep_artifact=keep_artifact,
+        ),
         RetrievalName(checked_name("retrieval_tool", retrieval_tool), offloader=offloader),
     )
     return {"wrap_tool_call": wrapper.wrap_tool_call, "awrap_tool_call": wrapper.awrap_tool_call}

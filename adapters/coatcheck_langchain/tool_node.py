@@ -81,6 +81,7 @@ def offload_tool_node(
     retrieval_tool: str | None = RETRIEVAL_TOOL,
     exempt: Collection[str] = (),
     messages_key: str = "messages",
+    keep_artifact: bool = False,
     **knobs: Any,  # noqa: ANN401 - those of Offloader
 ) -> Runnable[Any, Any]:
     """Return a runnable that does what ``node`` does, and offloads what is too large of its results.
@@ -97,6 +98,7 @@ def offload_tool_node(
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
         exempt: names of tools whose results stay, up to ``max_inline_tokens``.
         messages_key: where the messages stand in the state and in its updates.
+        keep_artifact: as for ``OffloadMiddleware``.
         **knobs: those of ``Offloader``, where ``storage`` is one.
 
     Raises:
@@ -108,7 +110,12 @@ def offload_tool_node(
         raise InvalidRequest(msg)
     offloader = offloader_of(storage, knobs, of_a_step=True)
     rewriter = Rewriter(
-        offloader=offloader, scope=checked_scope(scope), exempt=checked_exempt(exempt), key=messages_key, by_step=True
+        offloader=offloader,
+        scope=checked_scope(scope),
+        exempt=checked_exempt(exempt),
+        key=messages_key,
+        keep_artifact=keep_artifact,
+        by_step=True,
     )
     return OffloadedNode(
         node, rewriter, RetrievalName(checked_name("retrieval_tool", retrieval_tool), offloader=offloader)

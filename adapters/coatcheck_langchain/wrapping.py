@@ -14,7 +14,7 @@ from langchain_core.messages import ToolMessage
 
 from coatcheck import failure_for_model
 from coatcheck_langchain.options import ambient, resolved
-from coatcheck_langchain.results import Step, answered_in, id_of, messages_in
+from coatcheck_langchain.results import Step, answered_in, called_by_code_in, id_of, messages_in
 from coatcheck_langchain.retrieval import RetrievalTool
 from coatcheck_langchain.rewriting import logger
 
@@ -132,9 +132,11 @@ class CallWrapper:
     def _step_of(self, request: Request) -> Step:
         call, tool, runtime = request.tool_call, request.tool, request.runtime
         call_id = id_of(call)
+        messages = messages_in(request.state, key=self._rewriter.key)
         return Step(
             calls={call_id: call},
-            answered=answered_in(messages_in(request.state, key=self._rewriter.key)) - {call_id},
+            answered=answered_in(messages) - {call_id},
+            called_by_code=called_by_code_in(messages),
             tools={} if tool is None else {call["name"]: tool},
             context=runtime,
             config=getattr(runtime, "config", None),

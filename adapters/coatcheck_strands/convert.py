@@ -7,6 +7,7 @@ whose source is a location, passes through, the same object.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,12 +17,28 @@ if TYPE_CHECKING:
     from strands.types.content import Message
     from strands.types.tools import ToolResult, ToolResultContent
 
-    from coatcheck import Offloaded, Truncated
+    from coatcheck import Offloaded, Reference, Truncated
 
-__all__ = ("blocks_of", "content_of", "offloaded_references", "rewritten", "texts_of")
+__all__ = (
+    "blocks_of",
+    "content_of",
+    "large_beside",
+    "offloaded_references",
+    "plain_blocks_of",
+    "rewritten",
+    "set_apart",
+    "set_apart_in",
+    "texts_of",
+)
 
 MARK = "coatcheck"
 """The key in a rewritten tool result. Sessions keep it; Strands' models send content, id and status only."""
+
+BESIDE = ("structuredContent", "metadata")
+"""What tools of MCP servers add beside the content, as a rule the same data once more. No model reads it."""
+
+SMALL_CHARACTERS = 1_000
+"""Of JSON. What is no longer than this is not worth an entry of its own."""
 
 _TYPES = {"image": "image", "document": "application", "audio": "audio", "video": "video"}
 """Kind of block to the first half of the MIME type; the second half is its format."""
@@ -30,6 +47,16 @@ _TYPES = {"image": "image", "document": "application", "audio": "audio", "video"
 def blocks_of(content: Sequence[ToolResultContent]) -> tuple[Block, ...]:
     """Return the content of a tool result as content blocks, in order."""
     return tuple([_block_of(native) for native in content])
+
+
+def plain_blocks_of(content: object) -> tuple[Block, ...]:
+    """Return the content of a tool result with nothing but its texts taken out: for where conversion failed."""
+    natives = content if isinstance(content, list | tuple) else [content]
+    texts = [native.get("text") if isinstance(native, dict) and len(native) == 1 else None for native in natives]
+    return tuple(
+        TextBlock(text) if isinstance(text, str) else OpaqueBlock(native)
+        for native, text in zip(natives, texts, strict=True)
+    )
 
 
 def texts_of(content: Sequence[ToolResultContent]) -> list[str] | None:
@@ -44,18 +71,25 @@ def content_of(blocks: Sequence[Block], *, name: str = "document") -> list[ToolR
 
 
 def rewritten(result: ToolResult, outcome: Offloaded | Truncated) -> ToolResult:
-    """Return a marked tool result with the content of ``outcome``.
+    """Return a marked tool result with the content of ``outcome``, and with all else that the old one has."""
+    return cast("ToolResult", {**result, "content": content_of(outcome.blocks), MARK: outcome.mark})
 
-    It has nothing else of the old one: what tools of MCP servers add beside the content, such as
-    ``structuredContent``, holds the same data once more.
-    """
-    new = {
-        "toolUseId": result["toolUseId"],
-        "status": result["status"],
-        "content": content_of(outcome.blocks),
-        MARK: outcome.mark,
-    }
-    return cast("ToolResult", new)
+
+def large_beside(result: ToolResult) -> dict[str, Any]:
+    """Return what a tool result has beside its content that is JSON, so that it comes back as it was, and large."""
+    return {key: value for key, value in cast("dict[str, Any]", result).items() if key in BESIDE and _is_large(value)}
+
+
+def set_apart(result: ToolResult, key: str, *, reference: Reference) -> ToolResult:
+    """Return a tool result with a mark in the place of what it has under ``key``."""
+    return cast("ToolResult", {**result, key: {MARK: {"reference": reference.id, "bytes": reference.size}}})
+
+
+def set_apart_in(result: ToolResult) -> dict[str, str]:
+    """Return the keys of a tool result that hold a mark, with the reference in each."""
+    found = {key: cast("dict[str, Any]", result).get(key) for key in BESIDE}
+    marks = {key: value.get(MARK) for key, value in found.items() if isinstance(value, Mapping)}
+    return {key: str(mark["reference"]) for key, mark in marks.items() if isinstance(mark, Mapping)}
 
 
 def offloaded_references(message: Message | ToolResult) -> tuple[str, ...]:
@@ -108,3 +142,10 @@ def _native_of(block: Block, *, name: str) -> Any:  # noqa: ANN401 - unknown blo
             return {kind: {"format": form, **named, "source": {"bytes": block.data}}}
         case OpaqueBlock():
             return block.native
+
+
+def _is_large(value: object) -> bool:
+    try:
+        return isinstance(value, dict | list) and len(json.dumps(value)) > SMALL_CHARACTERS
+    except (TypeError, ValueError, RecursionError):
+        return False

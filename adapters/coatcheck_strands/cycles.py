@@ -1,7 +1,7 @@
 """Which agent last used which entry, in which of its cycles.
 
 Only noting and asking belong here; what leaves for it is decided in ``eviction``. Where a storage is used on behalf of
-nobody, nothing is noted.
+nobody, only the host's own content is noted: for the agent that last called its model, or for the first one to come.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from strands import Agent
 
-__all__ = ("INDEX", "Cycles", "used_by")
+__all__ = ("FOLDER", "INDEX", "Cycles", "used_by")
+
+FOLDER = "0" * 16
+"""What the host stores itself has this in the place of a scope: keys of the core are two times 16 hex digits."""
 
 INDEX = "-lines"
 """What the key of an entry's line index ends with; it comes and goes with the entry."""
@@ -42,14 +45,28 @@ class Cycles:
     def __init__(self) -> None:
         self.owner = secrets.token_hex(8)
         self._last: WeakKeyDictionary[Agent, dict[str, int]] = WeakKeyDictionary()
+        self._latest: ReferenceType[Agent] | None = None
+        self._of_nobody: set[str] = set()
         self._lock = threading.Lock()
 
     def note(self, key: str) -> None:
         """Note that a key is used now."""
         agent = _user.get()
-        if agent is not None:
-            with self._lock:
+        with self._lock:
+            if agent is None and key.startswith(FOLDER):
+                agent = None if self._latest is None else self._latest()
+                if agent is None:
+                    self._of_nobody.add(key)
+            if agent is not None:
                 self._last.setdefault(agent, {})[key.removesuffix(INDEX)] = agent.event_loop_metrics.cycle_count
+
+    def begin(self, agent: Agent) -> None:
+        """Note that ``agent`` begins a cycle. What the host stored before the first agent came counts from cycle 0."""
+        with self._lock:
+            self._latest = ref(agent)
+            if self._of_nobody:
+                self._last.setdefault(agent, {}).update(dict.fromkeys(self._of_nobody, 0))
+                self._of_nobody.clear()
 
     def stale(self, agent: Agent, limit: int) -> list[str]:
         """Return the keys that ``agent`` last used more than ``limit`` cycles ago."""

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from coatcheck import Deletes, Storage, StrandsStorageBridge, log_failure
-from coatcheck_strands.cycles import INDEX, Cycles
+from coatcheck_strands.cycles import INDEX, Cycles, used_by
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -66,12 +66,14 @@ async def evict(storage: EvictsFrom, cycles: Cycles, *, agent: Agent, limit: int
 
     What cannot be deleted, or not in 30 seconds, is logged and forgotten: it stays.
     """
+    cycles.begin(agent)
     for key in cycles.stale(agent, limit):
         try:
             if not cycles.is_used_beside(agent, key):
-                await asyncio.wait_for(_let_go(storage, cycles, agent, key=key), LIMIT_SECONDS)
+                with used_by(agent):  # to look at an entry is no use by anybody else
+                    await asyncio.wait_for(_let_go(storage, cycles, agent, key=key), LIMIT_SECONDS)
         except Exception as error:  # noqa: BLE001 - one that fails must not keep the others
-            log_failure(logger, f"coatcheck could not evict {key}, which stays", error=error)
+            log_failure(logger, f"coatcheck failed to evict {key}, which stays", error=error)
         cycles.forget(agent, key)
 
 

@@ -6,15 +6,16 @@ reading what Strands' own offloader wrote into the same folder. New content goes
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from strands.sandbox.not_a_sandbox_local_environment import NotASandboxLocalEnvironment
 
 from coatcheck import FileStorage as CoreStorage
 from coatcheck_strands.old_files import SIDECAR, UNTYPED, bare_name, old_name, types_in, within
 from coatcheck_strands.sandbox import SandboxFileStorage
-from coatcheck_strands.storing import FOLDER, StoresAndRetrieves, missing, off_loop
+from coatcheck_strands.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop, shipped
 
 if TYPE_CHECKING:
     from strands.sandbox import Sandbox
@@ -25,10 +26,14 @@ __all__ = ("FileStorage",)
 class FileStorage(StoresAndRetrieves, CoreStorage):
     """Keeps content as raw files on this machine, or, bound to a sandbox, in that. Reads references of old sessions."""
 
-    def __new__(cls, artifact_dir: str = "./artifacts", *, sandbox: Sandbox | None = None) -> Any:  # noqa: ANN401
-        """Return a storage of this machine, or one of ``sandbox``: what the two can do differs, so the class does."""
-        if sandbox is None or isinstance(sandbox, NotASandboxLocalEnvironment):
-            return super().__new__(cls)
+    def __new__(cls, artifact_dir: str = "./artifacts", *_: Any, sandbox: Sandbox | None = None, **__: Any) -> Any:  # noqa: ANN401
+        """Return a storage of this machine, or one of ``sandbox``: what the two can do differs, so the class does.
+
+        A subclass with its own ``store`` or ``retrieve`` keeps its class: those two are all that is asked of it.
+        """
+        made = super().__new__(cls)
+        if not _is_sandbox(sandbox) or made.is_overridden():
+            return made
         return SandboxFileStorage(artifact_dir, sandbox=sandbox)
 
     def __init__(self, artifact_dir: str = "./artifacts", *, sandbox: Sandbox | None = None) -> None:
@@ -42,23 +47,44 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         self._given = Path(artifact_dir)
         self._artifact_dir = self._given.expanduser().absolute()
         self._is_bound = sandbox is not None
+        self._inside = SandboxFileStorage(artifact_dir, sandbox=sandbox) if _is_sandbox(sandbox) else None
+        self.known_scopes = KnownScopes()
 
     def for_sandbox(self, sandbox: Sandbox) -> FileStorage | SandboxFileStorage:
         """Return the storage for an agent with this sandbox: itself where it is this machine, or was bound before."""
-        if self._is_bound or isinstance(sandbox, NotASandboxLocalEnvironment):
+        if self._is_bound or not _is_sandbox(sandbox):
             return self
-        return SandboxFileStorage(str(self._given), sandbox=sandbox)
+        inside = SandboxFileStorage(str(self._given), sandbox=sandbox)
+        if not self.is_overridden():
+            return inside
+        bound = copy.copy(self)  # with whatever the subclass keeps, such as a key
+        vars(bound).update(_is_bound=True, _inside=inside)
+        return bound
 
-    async def retrieve(self, reference: str) -> tuple[bytes, str]:
-        """Return content and MIME type, also of what Strands' own offloader stored.
+    @shipped
+    async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+        """Store content; return its reference, the same for the same arguments.
+
+        Raises:
+            StorageError: the disk refused.
+
+        """
+        if self._inside is not None:
+            return await self._inside.store(key, content, content_type)
+        return await super().store(key, content, content_type)
+
+    async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
+        """Return what ``store`` named, also that of Strands' own offloader.
 
         Raises:
             KeyError: there is none.
             StorageError: the disk refused.
 
         """
+        if self._inside is not None:
+            return await self._inside.retrieve_named(reference)
         try:
-            return await super().retrieve(reference)
+            return await super().retrieve_named(reference)
         except KeyError:
             return await off_loop(lambda: self._old(reference))
 
@@ -76,3 +102,8 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         if name is None or path.is_symlink() or not path.is_file():
             raise missing(reference)
         return path.read_bytes(), types.get(name, UNTYPED)
+
+
+def _is_sandbox(sandbox: Sandbox | None) -> TypeGuard[Sandbox]:
+    """Return whether files go elsewhere than to this machine."""
+    return sandbox is not None and not isinstance(sandbox, NotASandboxLocalEnvironment)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck import InMemoryStorage as CoreStorage
-from coatcheck_strands.cycles import Cycles
+from coatcheck_strands.cycles import FOLDER, Cycles
 from coatcheck_strands.options import checked_cycles
-from coatcheck_strands.storing import StoresAndRetrieves
+from coatcheck_strands.storing import KnownScopes, StoresAndRetrieves
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from coatcheck import Stored
+    from coatcheck import Listed, Stored
 
 __all__ = ("InMemoryStorage",)
 
@@ -37,6 +37,7 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
         super().__init__()
         self.evict_after_turns = checked_cycles("evict_after_turns", evict_after_turns)
         self.cycles = Cycles()
+        self.known_scopes = KnownScopes()
 
     def __repr__(self) -> str:
         return f"InMemoryStorage(evict_after_turns={self.evict_after_turns})"
@@ -57,3 +58,10 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
         if found is not None:
             self.cycles.note(key)
         return found
+
+    def entries(self, prefix: str) -> list[Listed]:
+        """Return the entries whose key starts with ``prefix``, but for what the host stored itself, which has no scope.
+
+        So no clean-up of coatcheck deletes it; it leaves as unused in cycles, or as the least recently used.
+        """
+        return [entry for entry in super().entries(prefix) if not entry.key.startswith(FOLDER)]

@@ -7,8 +7,9 @@ each agent's own.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from coatcheck import InvalidRequest, NamesReferences, Offloader, StrandsOffloaderStorageBridge
@@ -16,11 +17,14 @@ from coatcheck import Storage as CoreStorage
 from coatcheck_strands.cycles import Cycles
 from coatcheck_strands.eviction import EvictingBridge, EvictsFrom, evict
 from coatcheck_strands.memory import InMemoryStorage
+from coatcheck_strands.storing import StoresAndRetrieves
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from strands import Agent
+
+    from coatcheck_strands.storing import KnownScopes
 
 __all__ = ("Offloaders", "Served")
 
@@ -36,7 +40,11 @@ class Served:
     """Saves and reads."""
 
     old: Offloader | None = None
-    """Reads what Strands' own offloader stored in the same place, by the references that it gave."""
+    """Reads what else is in the same place: what the host or Strands' own offloader stored, by the reference that it
+    gave, and what was saved before the host's class had its own ``store``."""
+
+    known_scopes: KnownScopes | None = None
+    """Told under which scopes something was saved."""
 
     storage: EvictsFrom | None = None
     """From which entries leave that were not used for ``limit`` cycles, as ``cycles`` tells."""
@@ -106,18 +114,16 @@ class Offloaders:
     def _serving(self, storage: Any) -> Served:  # noqa: ANN401 - known by its methods
         if isinstance(storage, Offloader):
             return Served(offloader=storage)
-        if isinstance(storage, InMemoryStorage):
-            return Served(
-                offloader=Offloader(storage, **self._knobs),
-                storage=storage,
-                cycles=storage.cycles,
-                limit=storage.evict_after_turns,
-            )
-        old = _is_offloader_storage(storage)
-        if isinstance(storage, CoreStorage | NamesReferences):
-            return Served(offloader=Offloader(storage, **self._knobs), old=self._naming(storage) if old else None)
-        if old:
+        if isinstance(storage, StoresAndRetrieves):
+            served = self._serving_ours(storage)
+            if isinstance(storage, InMemoryStorage):
+                served = replace(served, storage=storage, cycles=storage.cycles, limit=storage.evict_after_turns)
+            return served
+        # Asked before the methods of coatcheck, which mean something else in a class that was written for Strands.
+        if hasattr(storage, "store") and hasattr(storage, "retrieve"):
             return Served(offloader=self._naming(storage))
+        if isinstance(storage, CoreStorage | NamesReferences):
+            return Served(offloader=Offloader(storage, **self._knobs))
         if hasattr(storage, "write") and hasattr(storage, "read"):
             prefix = "" if getattr(storage, "_namespaced", None) else _NAMESPACE
             bridge = EvictingBridge(storage, prefix=prefix, cycles=self._cycles)
@@ -130,9 +136,14 @@ class Offloaders:
         )
         raise InvalidRequest(msg)
 
+    def _serving_ours(self, storage: StoresAndRetrieves) -> Served:
+        """Return what serves a storage of this package: by the keys of the core, unless it has its own ``store``."""
+        keyed = Offloader(cast("CoreStorage", storage), **self._knobs)
+        if storage.is_overridden():
+            return Served(offloader=self._naming(storage), old=keyed, known_scopes=storage.known_scopes)
+        # Not its ``retrieve``, which finds what any scope saved where no scope is at hand.
+        named = self._naming(SimpleNamespace(store=storage.store, retrieve=storage.retrieve_named))
+        return Served(offloader=keyed, old=named, known_scopes=storage.known_scopes)
+
     def _naming(self, storage: Any) -> Offloader:  # noqa: ANN401 - known by its methods
         return Offloader(StrandsOffloaderStorageBridge(storage), **self._knobs)
-
-
-def _is_offloader_storage(storage: object) -> bool:
-    return hasattr(storage, "store") and hasattr(storage, "retrieve")

@@ -45,7 +45,13 @@ Scope: TypeAlias = str | Callable[[Call], str | None] | None
 
 
 def knobs_of(
-    storage: object, *, max_result_tokens: int, preview_tokens: int, more: Mapping[str, Any], defaults: tuple[int, int]
+    storage: object,
+    *,
+    max_result_tokens: int,
+    preview_tokens: int,
+    has_tool: bool,
+    more: Mapping[str, Any],
+    defaults: tuple[int, int],
 ) -> dict[str, Any]:
     """Return the arguments for ``Offloader``; none beside a ready one.
 
@@ -69,7 +75,14 @@ def knobs_of(
         raise InvalidRequest(msg)
     if knobs.get("max_retrieval_tokens", 0) is None:  # the tool returns the whole then; what it searches stays bounded
         del knobs["max_retrieval_tokens"]
-    knobs = {"offload_errors": True, **knobs, "max_result_tokens": max_result_tokens, "preview_tokens": preview_tokens}
+    # Without our tool the agent reads with one of its own, such as a shell, which needs a path.
+    knobs = {
+        "offload_errors": True,
+        "show_path": not has_tool,
+        **knobs,
+        "max_result_tokens": max_result_tokens,
+        "preview_tokens": preview_tokens,
+    }
     if isinstance(max_result_tokens, int):
         knobs.setdefault("max_inline_tokens", max(_MAX_INLINE_TOKENS, max_result_tokens))
     Offloader(**knobs)  # checks them here and now, also where the storage is found only with the agent

@@ -7,6 +7,7 @@ arguments go to the core as the model sent them, because the core validates them
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strands.tools import PythonAgentTool
@@ -19,10 +20,12 @@ from coatcheck import (
     ReferenceExpired,
     ReferenceNotFound,
     TextBlock,
+    choose_scope,
     failure_for_model,
     retrieval_arguments,
     retrieval_schema,
 )
+from coatcheck_strands.calling import calling
 from coatcheck_strands.convert import content_of
 from coatcheck_strands.cycles import used_by
 from coatcheck_strands.options import Call, Scope, identity_of, resolved
@@ -102,7 +105,7 @@ class RetrievalTool(PythonAgentTool):
             return {
                 "toolUseId": tool_use["toolUseId"],
                 "status": "error",
-                "content": [{"text": failure_for_model(error)}],
+                "content": [{"text": f"Error: {failure_for_model(error)}"}],  # as Strands words it for any tool
             }
         return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": content}
 
@@ -111,10 +114,12 @@ class RetrievalTool(PythonAgentTool):
         selected = retrieval_arguments(arguments)
         reference = selected.pop("reference")
         if selected.keys() == {"context_lines"}:  # Strands' way to ask for the first lines
-            selected = {"line_range": {"start": 1, "end": selected["context_lines"]}}
-        whose = {"scope": resolved(self._scope, call), "identity": identity_of(call.agent)}
+            lines = selected["context_lines"]
+            selected = {"line_range": {"start": 1, "end": max(1, lines) if isinstance(lines, int) else lines}}
+        scope, identity = resolved(self._scope, call), identity_of(call.agent)
+        whose = {"scope": scope, "identity": identity}
         served = self._offloaders.of(call.agent)
-        with used_by(call.agent):
+        with used_by(call.agent), calling(call.agent, choose_scope(scope, identity, required=False)):
             try:
                 blocks = await self._blocks(served.offloader, reference, selected=selected, whose=whose)
             except ReferenceExpired:
@@ -136,13 +141,18 @@ class RetrievalTool(PythonAgentTool):
         if self._whole and not selected:
             return (_block_of(await offloader.aload(reference, **whose)),)
         found = await offloader.aretrieve(reference, **whose, **selected, native_media=self._native_media)
-        return found.blocks
+        if selected or found.next_call is not None or isinstance(found.blocks[0], MediaBlock):
+            return found.blocks
+        block = _block_of(await offloader.aload(reference, **whose))  # small: all of it is in the answer
+        return (block,) if isinstance(block, JsonBlock) else found.blocks
 
 
 def _block_of(content: Content) -> Block:
     """Return a whole content in the block that it came from."""
     if content.content_type == "application/json":
-        return JsonBlock(json.loads(content.data))
+        with suppress(ValueError):  # the host may have stored anything under this type
+            return JsonBlock(json.loads(content.data))
+        return TextBlock(content.text)
     if content.content_type.startswith("text/"):
         return TextBlock(content.text)
     return MediaBlock(content.data, content.content_type)

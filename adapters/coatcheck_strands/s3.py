@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck import S3Storage as CoreStorage
 from coatcheck import StorageError
-from coatcheck_strands.storing import FOLDER, StoresAndRetrieves, missing, off_loop
+from coatcheck_strands.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop, shipped
 
 if TYPE_CHECKING:
     from boto3.session import Session
@@ -43,7 +43,9 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         super().__init__(
             bucket, prefix, boto_session=boto_session, boto_client_config=boto_client_config, region_name=region_name
         )
+        self.known_scopes = KnownScopes()
 
+    @shipped
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Store content; return its reference, the same for the same arguments.
 
@@ -57,8 +59,9 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         except StorageError as error:
             raise _as_s3_said(error) from error
 
+    @shipped
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
-        """Return content and MIME type, also of what Strands' own offloader stored.
+        """Return content and MIME type; see ``StoresAndRetrieves.retrieve``.
 
         Raises:
             KeyError: there is none, or it is in another bucket or behind another prefix.
@@ -70,12 +73,26 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
             return await super().retrieve(reference)
         except StorageError as error:
             raise _as_s3_said(error) from error
+
+    async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
+        """Return what ``store`` named, also that of Strands' own offloader.
+
+        Raises:
+            KeyError: there is none, or it is in another bucket or behind another prefix.
+            botocore.exceptions.ClientError: S3 refused to give an old object.
+            StorageError: S3 could not be reached.
+
+        """
+        try:
+            return await super().retrieve_named(reference)
         except KeyError:
             return await off_loop(lambda: self._old(reference))
 
     def _shown(self, name: str, *, content_type: str) -> str:
         del content_type
-        return f"s3://{self._bucket}/{self._folder}{FOLDER}/{name.rpartition('_')[2]}"
+        # The address of the object, unless the core made the name: then all of it, since it says whose scope it is.
+        shown = name if "_scope_" in name else name.rpartition("_")[2]
+        return f"s3://{self._bucket}/{self._folder}{FOLDER}/{shown}"
 
     def _file_in(self, reference: str) -> str:
         head = f"s3://{self._bucket}/{self._folder}{FOLDER}/"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck import CorruptContent, FileStorage, StorageError, Stored
 from coatcheck_strands.old_files import SIDECAR, UNTYPED, bare_name, old_name, types_in, within
-from coatcheck_strands.storing import FOLDER, StoresAndRetrieves, missing
+from coatcheck_strands.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +36,7 @@ class SandboxFileStorage(StoresAndRetrieves):
         """Choose the folder in the sandbox; it is made at the first save."""
         self._folder = PurePosixPath(artifact_dir)
         self._sandbox = sandbox
+        self.known_scopes = KnownScopes()
         # Futures of threads, not of a loop: agents run on a new loop each time.
         self._saving: dict[str, Future[None]] = {}
 
@@ -83,8 +84,8 @@ class SandboxFileStorage(StoresAndRetrieves):
             return None
         return Stored(content=content, content_type=content_type, metadata=described["metadata"], size=size)
 
-    async def retrieve(self, reference: str) -> tuple[bytes, str]:
-        """Return content and MIME type, also of what Strands' own offloader stored.
+    async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
+        """Return what ``store`` named, also that of Strands' own offloader.
 
         Raises:
             KeyError: there is none.
@@ -92,7 +93,7 @@ class SandboxFileStorage(StoresAndRetrieves):
 
         """
         try:
-            return await super().retrieve(reference)
+            return await super().retrieve_named(reference)
         except KeyError:
             types = types_in(await self._read(str(self._folder / SIDECAR)) or b"")
             name = old_name(self._file_in(reference), types)

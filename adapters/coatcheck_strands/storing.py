@@ -1,7 +1,8 @@
 """The shape of Strands' own offloader storages, over a storage with keys: ``store`` and ``retrieve``.
 
-Only this shape belongs here. It is for direct calls, and for Strands' own offloader; ``ContextOffloader`` uses the keys
-of the core instead. What is stored directly has no scope: whoever has its reference may read it.
+Only this shape belongs here. It is for direct calls, for Strands' own offloader, and for subclasses that override it;
+else ``ContextOffloader`` uses the keys of the core. What the host stores has no scope: whoever has its reference may
+read it.
 """
 
 from __future__ import annotations
@@ -10,22 +11,66 @@ import asyncio
 import hashlib
 import inspect
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+import threading
+from collections import OrderedDict
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from coatcheck import (
+    InvalidRequest,
+    Offloader,
+    ReferenceNotFound,
+    StrandsOffloaderStorageBridge,
+)
+from coatcheck_strands.calling import scope_at_hand
+from coatcheck_strands.cycles import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coatcheck import Stored
+    from coatcheck import Storage, Stored
 
-__all__ = ("FOLDER", "StoresAndRetrieves", "missing", "off_loop")
+__all__ = ("FOLDER", "KnownScopes", "StoresAndRetrieves", "missing", "off_loop", "shipped")
 
-FOLDER = "0" * 16
-"""In the place of a scope: the keys of the core are two times 16 hex digits."""
+MOST_SCOPES = 256
+"""Scopes that one storage object remembers. Each costs one check of a reference, and no access to the storage."""
 
 _REFERENCE = re.compile(r"(?:.*_)?([0-9a-f]{16})(?:\.\w+)?")
-_LONGEST_NAME = 64
+
+_LONGEST_NAME = 128
+"""Characters. What the core asks for, which names a scope at its end, has 73 at most and must stay whole."""
 
 Result = TypeVar("Result")
+Method = TypeVar("Method", bound="Callable[..., Any]")
+
+_shipped: set[object] = set()
+
+
+def shipped(method: Method) -> Method:
+    """Mark a ``store`` or ``retrieve`` of this package, so that one that somebody else wrote is known."""
+    _shipped.add(method)
+    return method
+
+
+class KnownScopes:
+    """The scopes that one storage object saved under in this process, the latest 256. Safe for many threads."""
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[str, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def note(self, scope: str) -> None:
+        """Remember a scope."""
+        with self._lock:
+            self._names[scope] = None
+            self._names.move_to_end(scope)
+            if len(self._names) > MOST_SCOPES:
+                self._names.popitem(last=False)
+
+    def names(self) -> list[str]:
+        """Return the scopes, the latest first."""
+        with self._lock:
+            return list(reversed(self._names))
 
 
 class StoresAndRetrieves:
@@ -33,7 +78,9 @@ class StoresAndRetrieves:
 
     save: Callable[..., Any]
     load: Callable[..., Any]
+    known_scopes: KnownScopes
 
+    @shipped
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Store content; return its reference, the same for the same arguments.
 
@@ -54,8 +101,40 @@ class StoresAndRetrieves:
         name = re.sub(r"[^\w-]+", "_", key)[:_LONGEST_NAME]
         return self._shown(f"{name}_{digits}", content_type=content_type)
 
+    @shipped
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
-        """Return content and MIME type.
+        """Return content and MIME type of what ``store`` named, and of what a placeholder in a conversation names.
+
+        A reference of a conversation is looked for in the scope of the tool call at hand, or in the ambient one. Where
+        there is neither, it is looked for in the scopes that a plugin saved under with this object.
+
+        Raises:
+            KeyError: there is none.
+            StorageError: the storage failed.
+
+        """
+        scope = scope_at_hand()
+        if scope is None:
+            try:
+                return await self.retrieve_named(reference)
+            except KeyError:
+                scopes = self.known_scopes.names()
+        else:
+            scopes = [scope]
+        readers = [Offloader(StrandsOffloaderStorageBridge(cast("Any", SimpleNamespace(retrieve=self.retrieve_named))))]
+        if not self.is_overridden():  # what was saved past an override would be passed to it
+            readers.append(Offloader(cast("Storage", self)))
+        for name in scopes:
+            for reader in readers:
+                try:
+                    content = await reader.aload(reference, scope=name)
+                except (InvalidRequest, ReferenceNotFound):
+                    continue
+                return content.data, content.content_type
+        raise missing(reference)
+
+    async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
+        """Return what ``store`` named, whatever its scope, and nothing else.
 
         Raises:
             KeyError: there is none.
@@ -72,6 +151,10 @@ class StoresAndRetrieves:
             raise missing(reference)
         return found.content, found.content_type
 
+    def is_overridden(self) -> bool:
+        """Return whether a subclass, or the host on this object, put its own ``store`` or ``retrieve`` in place."""
+        return any(getattr(method, "__func__", None) not in _shipped for method in (self.store, self.retrieve))
+
     def _shown(self, name: str, *, content_type: str) -> str:
         """Return the reference for a name: the name itself, unless a class shows more."""
         del content_type
@@ -84,7 +167,7 @@ class StoresAndRetrieves:
 
 def missing(reference: str) -> KeyError:
     """Return what is raised for a reference that leads nowhere."""
-    return KeyError(f"reference not found: {reference}")
+    return KeyError(f"Reference not found: {reference}")
 
 
 async def off_loop(work: Callable[[], Result]) -> Result:

@@ -13,6 +13,7 @@ from coatcheck.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+    from coatcheck.callers import asks_to_keep, is_called_by_code, is_for_code_only
     from coatcheck.errors import (
         CoatcheckError,
         CorruptContent,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from coatcheck.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
     from coatcheck.references import Reference
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
-    from coatcheck.scopes import scope
+    from coatcheck.scopes import choose_scope, scope
     from coatcheck.storage.file import FileStorage
     from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
     from coatcheck.storage.memory import InMemoryStorage
@@ -99,7 +100,11 @@ __all__ = (
     "ToolResultStoreBridge",
     "Truncated",
     "__version__",
+    "asks_to_keep",
+    "choose_scope",
     "failure_for_model",
+    "is_called_by_code",
+    "is_for_code_only",
     "log_failure",
     "retrieval_arguments",
     "retrieval_schema",
@@ -108,6 +113,7 @@ __all__ = (
 
 _MODULES = {
     "blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
+    "callers": ("asks_to_keep", "is_called_by_code", "is_for_code_only"),
     "errors": (
         "CoatcheckError",
         "CorruptContent",
@@ -123,7 +129,7 @@ _MODULES = {
     "policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
     "references": ("Reference",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
-    "scopes": ("scope",),
+    "scopes": ("choose_scope", "scope"),
     "storage.file": ("FileStorage",),
     "storage.haystack_bridge": ("ToolResultStoreBridge",),
     "storage.memory": ("InMemoryStorage",),

@@ -82,11 +82,11 @@ def configure(
 
     """
     threshold = require_positive("max_result_tokens", max_result_tokens)
-    if preview_tokens is not None and not _is_count(preview_tokens, below=threshold):
-        msg = (
-            f"preview_tokens must be a whole number from 0 to below max_result_tokens ({threshold:,}),"
-            f" not {preview_tokens!r}"
-        )
+    if preview_tokens is not None and not _is_count(preview_tokens):
+        msg = f"preview_tokens must be non-negative, a whole number of at least 0, not {preview_tokens!r}"
+        raise InvalidRequest(msg)
+    if preview_tokens is not None and preview_tokens >= threshold:
+        msg = f"preview_tokens must be less than max_result_tokens ({threshold:,}), not {preview_tokens!r}"
         raise InvalidRequest(msg)
     if require_positive("max_inline_tokens", max_inline_tokens) < threshold:
         msg = f"max_inline_tokens must be at least max_result_tokens ({threshold:,}), not {max_inline_tokens!r}"
@@ -128,7 +128,5 @@ def _seconds(name: str, value: object) -> float:
     return float(value)
 
 
-def _is_count(value: object, *, least: int = 0, below: int | None = None) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return False
-    return value >= least and (below is None or value < below)
+def _is_count(value: object, *, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -140,6 +140,7 @@ class Contents:
         tool_name: str,
         describe: Callable[[], Steps[Encoded | None]] | None,
         starts: tuple[int, ...] | None = None,
+        file_name: str | None = None,
     ) -> Steps[Saved | CoatcheckError]:
         """Store bytes; return where, or the error that it ended with.
 
@@ -151,6 +152,7 @@ class Contents:
             describe: gives the lines of a text, or None where they are unknown; called once, while a large content is
                 being hashed and before the storage is called. It must not raise.
             starts: the byte at which each item of a text of many begins; kept where the storage has keys.
+            file_name: what the tool called it, if it is a file with a name.
 
         """
         named = self._storage.names_references
@@ -161,7 +163,8 @@ class Contents:
             Reference, content_type=content_type, size=len(data), items=None if starts is None else len(starts)
         )
         if named:
-            return (yield from self._save_named(data, content_type, digest, entry, scope=scope, tool_name=tool_name))
+            name_of = storage_name(tool_name, scope, digest=digest.value)
+            return (yield from self._save_named(name_of, data, content_type, entry, file_name=file_name))
         if encoded is not None and starts is not None:
             encoded = encoded.with_items(starts)
 
@@ -188,16 +191,14 @@ class Contents:
 
     def _save_named(
         self,
+        name: str,
         data: bytes,
         content_type: str,
-        digest: _Digest,
         entry: Callable[..., Reference],
         *,
-        scope: str,
-        tool_name: str,
+        file_name: str | None,
     ) -> Steps[Saved | CoatcheckError]:
-        name = storage_name(tool_name, scope, digest=digest.value)
-        answer = yield self._storage.save_named(name, data, content_type=content_type)
+        answer = yield self._storage.save_named(name, data, content_type=content_type, file_name=file_name)
         if isinstance(answer, CoatcheckError):
             return answer
         if not _is_reference(answer):

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from coatcheck.storage.access import StorageAccess
     from coatcheck.tokens import Estimate
 
-__all__ = ("Engine",)
+__all__ = ("Engine", "cause_for_model")
 
 READING_SECONDS = 10.0
 """Of work after which a read-back is given up, without waiting for the storage. It is looked at between the parts of
@@ -290,7 +290,7 @@ class Engine:
         error: CoatcheckError,
     ) -> Outcome:
         """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
-        self._failed(call, error, str(error))
+        self._failed(call, error, str(error), logged=f"failed to offload: {error}")
         limit = self._configuration.limits.max_inline_tokens
         if not measure.exceeds(limit):
             return self._keep(call, Keep(reason="storage failed"))
@@ -307,7 +307,7 @@ class Engine:
             counter=self._counter,
             tool_name=call.result.tool_name,
             tokens=tokens,
-            reason=_cause(error),
+            reason=cause_for_model(error),
         )
         self._recorder.count(results=1, truncated=1)
         self._emit(call, "truncated", tokens=tokens.tokens, reason=str(error), error_type=_class_of(error))
@@ -333,7 +333,7 @@ class Engine:
             case MediaBlock():
                 if not block.data:
                     return item
-                saved = yield from save(block.data, block.media_type, describe=None)
+                saved = yield from save(block.data, block.media_type, describe=None, file_name=block.name)
                 readable = _readable(block)
                 if readable is not None:
                     item = replace(item, content=self._previewed(call, readable, content_type=block.media_type))
@@ -514,7 +514,7 @@ class Engine:
         )
         self._recorder.emit(event)
 
-    def _failed(self, call: Call, error: CoatcheckError, reason: str) -> None:
+    def _failed(self, call: Call, error: CoatcheckError, reason: str, *, logged: str | None = None) -> None:
         event = Event(
             kind="failed",
             scope=call.scope,
@@ -523,7 +523,7 @@ class Engine:
             reason=reason,
             error_type=_class_of(error),
         )
-        self._recorder.failure(event, error)
+        self._recorder.failure(event, error, logged=logged)
 
 
 def _readable(block: MediaBlock) -> str | None:
@@ -541,9 +541,9 @@ def _class_of(error: CoatcheckError) -> str:
     return type(error.__cause__ or error).__name__
 
 
-def _cause(error: CoatcheckError) -> str:
+def cause_for_model(error: CoatcheckError) -> str:
     """Name a failure for the model, without paths, addresses or other tenants' data."""
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno is not None:
         return os.strerror(cause.errno)
-    return "the storage failed"
+    return "the request was refused" if isinstance(error, InvalidRequest) else "the storage failed"

@@ -180,9 +180,9 @@ class Recorder:
             logger.debug("%s %s", event.kind, event.tool_name or "a reference", extra=_fields(event))
         self._tell(event)
 
-    def failure(self, event: Event, error: CoatcheckError) -> None:
+    def failure(self, event: Event, error: CoatcheckError, *, logged: str | None = None) -> None:
         """Log, count and tell the host that something failed and the agent goes on without it."""
-        logger.warning("%s", f"{event.reason}\n{_raised_at(error)}".rstrip(), extra=_fields(event))
+        logger.warning("%s", f"{logged or event.reason}\n{_raised_at(error)}".rstrip(), extra=_fields(event))
         self.count(failed=1)
         self._tell(event)
 

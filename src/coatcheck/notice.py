@@ -21,19 +21,24 @@ if TYPE_CHECKING:
     from coatcheck.tokens import Estimate
 
 __all__ = (
+    "ALL_LOST",
     "DEFAULT_CONTEXT_LINES",
     "RETRIEVAL_ARGUMENTS",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
     "UNREADABLE",
     "block_heading",
+    "block_left_out",
+    "ends_shown",
     "index_entry",
     "index_line",
     "is_placeholder",
+    "left_out",
     "malformed_reference",
     "media_placeholder",
     "miss",
     "missing_reference",
+    "no_reference",
     "notice",
     "reference_line",
     "too_slow",
@@ -146,6 +151,28 @@ def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
     )
 
 
+def ends_shown() -> str:
+    """Return the line above head and tail of a result that was stored, but of which no preview could be made."""
+    return "[No preview could be made: these are its first and its last characters.]"
+
+
+def left_out() -> str:
+    """Return the line between head and tail where nothing was counted."""
+    return "[… not shown …]"
+
+
+def block_left_out(size: int) -> str:
+    """Return what takes the place of a block that is no text, far too large, and could not be described."""
+    return f"[a block of about {size:,} bytes is not shown]"
+
+
+ALL_LOST = (
+    "Tool result cut. [Nothing of it is kept]\nINCOMPLETE: the result is lost, because it could neither be stored nor"
+    " shown. Do not guess it. If you need it, repeat the call so that it returns less."
+)
+"""What stands in for a result where even cutting it failed."""
+
+
 def is_placeholder(text: str) -> bool:
     """Return whether ``text`` opens as a placeholder does."""
     return text.startswith(_OPENING)
@@ -172,6 +199,11 @@ def missing_reference() -> str:
 def malformed_reference(given: str) -> str:
     """Return what a model is told whose reference cannot be one; ``given`` describes it."""
     return f"reference must be one reference as a string, not {given}: {_WHICH_REFERENCE}"
+
+
+def no_reference(given: str) -> str:
+    """Return what the model is told that gave something without the form of a reference, in as few words as Strands."""
+    return f"reference not found: {_one_line(given)}"
 
 
 def too_slow(seconds: float) -> str:

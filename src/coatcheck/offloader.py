@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from coatcheck.blocks import Block
     from coatcheck.events import Listener
-    from coatcheck.outcomes import Content, Outcome, Retrieved
+    from coatcheck.outcomes import Content, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.policy import Policy
     from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
     from coatcheck.tokens import TokenCounter
@@ -122,8 +122,10 @@ class Offloader:
         )
         with loading:
             from coatcheck.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
+            from coatcheck.last_resort import LastResort  # noqa: PLC0415 - it imports the engine
 
         self._engine = Engine(self._storage, self._configuration, self._recorder)
+        self._last_resort = LastResort(self._storage, self._configuration, self._recorder)
 
     def __deepcopy__(self, memo: object) -> Offloader:
         """Return the offloader itself: it never changes, and frameworks copy what holds one without being asked."""
@@ -299,6 +301,71 @@ class Offloader:
         calls = self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
         short = certainly_within((block for call in calls for block in call.result.blocks), SHORT_BYTES)
         return await arun(self._engine.offload_step(calls), short=short)
+
+    def last_resort(
+        self,
+        blocks: Sequence[Block],
+        *,
+        tool_name: str,
+        scope: str | Callable[[], str | None] | None = None,
+        identity: str | Callable[[], str | None] | None = None,
+        retrieval_tool: str | None = RETRIEVAL_TOOL,
+    ) -> Offloaded | Truncated | None:
+        """Hold a hard limit where an adapter failed to offload a result: store it as it is, or cut it. Never raises.
+
+        For the guard of an adapter, after whatever was raised in its own code or in ``offload``. It makes no preview by
+        kind, counts no tokens and asks no policy, so that what failed there does not fail here too.
+
+        Args:
+            blocks: the result, converted in the simplest way: text parts as ``TextBlock``, all else as ``OpaqueBlock``.
+            tool_name: the tool's name, or ``""`` where it is not known.
+            scope: as for ``offload``; or a callable that returns it. Where a callable raises, or no scope was given and
+                ``require_scope`` is set, nothing is stored: the text is cut.
+            identity: as for ``offload``; or a callable, like ``scope``.
+            retrieval_tool: as for ``offload``.
+
+        Returns:
+            None where the texts together have at most 4 times ``max_inline_tokens`` UTF-8 bytes, and no other block has
+            more alone: the result stays, as do results of the retrieval tool. ``Offloaded`` where what leaves could be
+            stored; nothing is lost then. ``Truncated`` where not: head and tail of the texts are kept, up to that
+            limit, with a notice that the rest is lost, and why.
+
+        """
+        if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
+            return None
+        chosen = ""
+        try:
+            chosen = self._scope(_found(scope), _found(identity))
+            stored: Reference | Exception = run(self._last_resort.store(blocks, scope=chosen, tool_name=tool_name))
+        except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
+            stored = error
+        return self._last_resort.outcome(
+            blocks, stored, scope=chosen, tool_name=tool_name, retrieval_tool=retrieval_tool
+        )
+
+    async def alast_resort(
+        self,
+        blocks: Sequence[Block],
+        *,
+        tool_name: str,
+        scope: str | Callable[[], str | None] | None = None,
+        identity: str | Callable[[], str | None] | None = None,
+        retrieval_tool: str | None = RETRIEVAL_TOOL,
+    ) -> Offloaded | Truncated | None:
+        """Do what ``last_resort`` does, without blocking the event loop."""
+        if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
+            return None
+        chosen = ""
+        try:
+            chosen = self._scope(_found(scope), _found(identity))
+            stored: Reference | Exception = await arun(
+                self._last_resort.store(blocks, scope=chosen, tool_name=tool_name)
+            )
+        except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
+            stored = error
+        return self._last_resort.outcome(
+            blocks, stored, scope=chosen, tool_name=tool_name, retrieval_tool=retrieval_tool
+        )
 
     # Stored content on its way back.
 
@@ -606,6 +673,10 @@ def _check_medium(block: MediaBlock) -> None:
 
 def _id(reference: str | Reference) -> str:
     return reference.id if isinstance(reference, Reference) else reference
+
+
+def _found(scope: str | Callable[[], str | None] | None) -> str | None:
+    return scope() if callable(scope) else scope
 
 
 def _text(value: object) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from coatcheck.blocks import to_valid_unicode
 from coatcheck.errors import InvalidRequest, ReferenceNotFound, StorageError
 from coatcheck.forks import loading
-from coatcheck.notice import malformed_reference, miss, missing_reference
+from coatcheck.notice import malformed_reference, miss, missing_reference, no_reference
 
 if TYPE_CHECKING:
     import hashlib
@@ -163,7 +163,7 @@ def resolve_reference(reference: object, scope: str) -> str:
     given = _required(reference, longest=MAX_REFERENCE_LENGTH)
     found = list(_REFERENCE.finditer(given))
     if len(found) != 1:
-        raise ReferenceNotFound(miss(given, expired=False), reference=given)
+        raise ReferenceNotFound(no_reference(given), reference=given)
     digest, check = found[0].group(1).lower(), found[0].group(2).lower()
     if check != _check(scope, digest):
         raise ReferenceNotFound(miss(given, expired=False), reference=given)

@@ -6,6 +6,7 @@ never from the model's arguments. Only choosing it belongs here; how it enters k
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -22,6 +23,14 @@ DEFAULT_SCOPE = "default"
 
 MAX_SCOPE_LENGTH = 4096
 """Characters. A scope is hashed, so this bounds only mistakes such as a whole document passed as a scope."""
+
+_GIVE_ONE = (
+    'Pass scope=..., call inside `with coatcheck.scope("..."):`, or give the framework an identity: a thread_id in'
+    ' LangGraph, a session manager in Strands, hook_context={"coatcheck_scope": ...} in Haystack'
+)
+
+_unwarned = [True]
+"""Empty once the warning about the default scope was logged."""
 
 _ambient: ContextVar[str | None] = ContextVar("coatcheck_scope", default=None)
 
@@ -52,13 +61,25 @@ def choose_scope(argument: str | None, identity: str | None, *, required: bool) 
         if candidate is not None:
             return _checked(candidate)
     if required:
-        msg = (
-            "no scope: require_scope=True refuses the shared default. Pass scope=..., call inside"
-            ' `with coatcheck.scope("..."):`, or give the framework an identity: a thread_id in LangGraph, a session'
-            ' manager in Strands, hook_context={"coatcheck_scope": ...} in Haystack'
-        )
+        msg = f"no scope: require_scope=True refuses the shared default. {_GIVE_ONE}"
         raise InvalidRequest(msg)
+    _warn_once()
     return DEFAULT_SCOPE
+
+
+def _warn_once() -> None:
+    """Say once in a process that conversations are not kept apart: nothing else would show it."""
+    try:
+        _unwarned.pop()  # atomic, so that of several threads one says it
+    except IndexError:
+        return
+    logging.getLogger("coatcheck").warning(
+        "no scope was given, so this tool result is stored and read in the scope %r. All conversations without a scope"
+        " share it, and can read each other's references. %s. To refuse such calls, pass require_scope=True. This is"
+        " logged once",
+        DEFAULT_SCOPE,
+        _GIVE_ONE,
+    )
 
 
 def _checked(name: object) -> str:

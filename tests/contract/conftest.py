@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contract.server import ScriptedServer
+from coatcheck.testing.server import ScriptedServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from coatcheck import RETRIEVAL_TOOL, Offloader, TiktokenCounter
-from coatcheck.testing import Harness, Run
-from tests.contract.server import ScriptedServer
+from coatcheck.testing import Conversation, Harness, Model, Run, ScriptedServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from werkzeug import Request, Response
+    from collections.abc import Callable, Iterator
 
 __all__ = ("MOST_TOKENS", "tokens_on_the_wire")
 
@@ -21,13 +19,14 @@ MOST_TOKENS = 150
 
 
 class _Recording(ScriptedServer):
-    """Keeps the last request as it came."""
+    """Keeps its last conversation."""
 
-    body = b""
+    last: Conversation
 
-    def _answer(self, request: Request) -> Response:
-        self.body = request.get_data()
-        return super()._answer(request)
+    @contextmanager
+    def conversation(self, model: Model, **options: str) -> Iterator[Conversation]:
+        with super().conversation(model, **options) as self.last:
+            yield self.last
 
 
 def tokens_on_the_wire(harness: Callable[[ScriptedServer], Harness]) -> int:
@@ -35,7 +34,7 @@ def tokens_on_the_wire(harness: Callable[[ScriptedServer], Harness]) -> int:
     with _Recording().serving() as server:
         assert isinstance(server, _Recording)
         harness(server).run(Run(offloader=Offloader(), scope="conversation-1", tools={}, model=lambda _: ()))
-        body = server.body.decode()
+        body = server.last.sent[-1].decode()
     (tool,) = (tool for tool in json.loads(body)["tools"] if tool["function"]["name"] == RETRIEVAL_TOOL)
     forms = (json.dumps(tool, separators=(",", ":"), ensure_ascii=False), json.dumps(tool))
     (sent,) = (form for form in forms if form in body)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from haystack.dataclasses import ToolCallResult
 
     from coatcheck.testing import Returned, Run
-    from tests.contract.server import Conversation, ScriptedServer
+    from coatcheck.testing.server import Conversation, ScriptedServer
 
 __all__ = ("HaystackHarness",)
 

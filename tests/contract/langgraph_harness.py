@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable, RunnableConfig
 
     from coatcheck.testing import Returned, Run, Transcript
-    from tests.contract.server import Conversation, ScriptedServer
+    from coatcheck.testing.server import Conversation, ScriptedServer
 
 __all__ = ("CreateAgentHarness", "LangChainHarness", "ToolNodeHarness", "WrappedNodeHarness")
 

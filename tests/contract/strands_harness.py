@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from strands.types.tools import AgentTool
 
     from coatcheck.testing import Received, Returned, Run, Transcript
-    from tests.contract.server import Conversation, ScriptedServer
+    from coatcheck.testing.server import Conversation, ScriptedServer
 
 __all__ = ("StrandsHarness", "agent_of", "native_block")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from coatcheck.testing import Scenario
-    from tests.contract.server import ScriptedServer
+    from coatcheck.testing.server import ScriptedServer
 
 STREAMED = [scenario for scenario in SCENARIOS if scenario.name in {"parallel calls", "read by pattern"}]
 

@@ -16,7 +16,7 @@ from tests.contract.telemetry import parents
 from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from tests.contract.server import ScriptedServer
+    from coatcheck.testing.server import ScriptedServer
 
 
 class TestAgent(AdapterContract):

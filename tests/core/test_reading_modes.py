@@ -82,7 +82,7 @@ def test_an_offset_behind_the_end_is_refused_with_the_length(offset: int) -> Non
 
 @pytest.mark.parametrize("selectors", [{}, {"offset": 0}, {"line_range": "1-2"}, {"pattern": "x"}, {"query": "a"}])
 def test_empty_content_says_so(selectors: dict[str, object]) -> None:
-    assert stored("").follow(selectors).text == "[Content is empty]"
+    assert stored("").follow(selectors).text == "Content is empty (0 lines)."
 
 
 def test_lines_are_numbered() -> None:
@@ -101,7 +101,7 @@ def test_a_carriage_return_without_a_line_feed_is_content() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "length"), [("a\nb\nc\n", r"\(3 lines\)$"), ("a", r"\(1 line\): read it by offset, or JSON by query$")]
+    ("text", "length"), [("a\nb\nc\n", r"\(3 lines\)\.$"), ("a", r"\(1 line\): read it by offset, or JSON by query$")]
 )
 def test_a_line_range_behind_the_end_is_refused(text: str, length: str) -> None:
     with pytest.raises(InvalidRequest, match=rf"line_range.start \(9\) is beyond content length {length}"):

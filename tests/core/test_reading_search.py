@@ -188,10 +188,12 @@ def test_groups_are_parted_and_overlapping_contexts_merged() -> None:
     )
 
 
-def test_without_context_nothing_is_parted() -> None:
+def test_without_context_what_is_apart_is_parted_too() -> None:
     text = "a\nb\na\nb\na\n"
 
-    assert stored(text).ask(pattern="a", context_lines=0).text == "[3 matches for /a/]\n\n> 1| a\n> 3| a\n> 5| a"
+    assert (
+        stored(text).ask(pattern="a", context_lines=0).text == "[3 matches for /a/]\n\n> 1| a\n---\n> 3| a\n---\n> 5| a"
+    )
 
 
 def test_a_truncated_search_says_which_matches_it_shows_and_how_to_go_on() -> None:
@@ -284,7 +286,10 @@ def test_long_context_is_shown_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_windows_line_ends_are_line_ends() -> None:
     content = stored("ERROR\r\nERROR x\r\n\r\n ERROR\r\n")
 
-    assert content.ask(pattern="ERROR$", context_lines=0).text == "[2 matches for /ERROR$/]\n\n> 1| ERROR\n> 4|  ERROR"
+    assert (
+        content.ask(pattern="ERROR$", context_lines=0).text
+        == "[2 matches for /ERROR$/]\n\n> 1| ERROR\n---\n> 4|  ERROR"
+    )
     assert content.ask(pattern="^$", context_lines=0).text == "[1 match for /^$/]\n\n> 3| "
     assert content.ask(pattern="^").matches == 4
     assert stored("ERROR\n\r").ask(pattern="ERROR").text.endswith("\n  2| \r")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coatcheck import InvalidRequest, scope
+from coatcheck import InvalidRequest, Offloader, TextBlock, scope, scopes
 from coatcheck.scopes import choose_scope
 
 
@@ -70,3 +70,43 @@ def test_a_thread_with_a_copied_context_sees_the_scope() -> None:
 def test_what_is_no_scope_is_refused(name: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="scope"), scope(name):
         pass
+
+
+def test_the_shared_default_is_warned_about_once_in_a_process(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scopes, "_unwarned", [True])
+    threads = [
+        threading.Thread(target=lambda: Offloader().offload([TextBlock("ok")], tool_name="search")) for _ in range(8)
+    ]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [(record.name, record.levelname) for record in caplog.records] == [("coatcheck", "WARNING")]
+    for word in (
+        "'default'",
+        "share it",
+        "scope=",
+        "thread_id",
+        "session manager",
+        "hook_context",
+        "require_scope=True",
+    ):
+        assert word in caplog.text
+
+
+@pytest.mark.parametrize("given", [{"scope": "mine"}, {"identity": "mine"}])
+def test_nothing_is_said_where_a_scope_is_given(
+    given: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scopes, "_unwarned", [True])
+
+    Offloader().offload([TextBlock("word " * 5_000)], tool_name="search", **given)  # type: ignore[arg-type]
+    with scope("ambient"):
+        Offloader().offload([TextBlock("word " * 5_000)], tool_name="search")
+
+    assert not caplog.records
+    assert scopes._unwarned

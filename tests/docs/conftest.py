@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from coatcheck.testing import Received
-    from tests.contract.server import Conversation, ScriptedServer
+    from coatcheck.testing.server import Conversation, ScriptedServer
 
 __all__ = ("conversation", "loopback_only", "server")
 

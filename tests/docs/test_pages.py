@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tests.contract.server import Conversation
+    from coatcheck.testing.server import Conversation
 
 AT_RUN_TIME = {"python", "shown"}
 

@@ -133,7 +133,45 @@ def test_a_store_for_texts_is_given_texts_only(caplog: pytest.LogCaptureFixture)
 
     assert isinstance(outcome, Kept)
     assert store.kept == {}
-    assert "Store does not take image/png" in caplog.text
+    assert "Store does not support binary content, here image/png" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("block", "ending", "comes_back_as"),
+    [
+        (MediaBlock(b"a,b\n1,2\n", "text/csv"), ".csv", "text/csv"),
+        (MediaBlock(b"a,b\n1,2\n", "text/csv; charset=utf-8"), ".csv", "text/csv"),
+        (MediaBlock(b"# Notes", "application/octet-stream", name="notes.md"), ".md", "text/markdown"),
+        (MediaBlock(b"%PDF\xff", "application/pdf", name="notes.md"), ".md", "application/octet-stream"),
+        (MediaBlock(b"%PDF\xff", "application/pdf", name="a/../b.pdf"), ".pdf", "application/pdf"),
+        (MediaBlock(b"\xff", "application/x-odd", name="x.y z"), ".bin", "application/octet-stream"),
+        (MediaBlock(b"\xff", "application/x-odd", name="x." + "y" * 40), ".bin", "application/octet-stream"),
+        (MediaBlock(b"\xff", "application/x-odd", name="x./../../y"), ".bin", "application/octet-stream"),
+    ],
+)
+def test_a_files_own_ending_is_kept_and_never_makes_text_of_what_is_none(
+    block: MediaBlock, ending: str, comes_back_as: str
+) -> None:
+    store = Store()
+    offloader = make_offloader(store, policies={"*": Always()})
+
+    content = offloader.load(reference_of(offloader.offload([block], tool_name="fetch", scope="a")), scope="a")
+
+    (key,) = store.writes
+    assert key.endswith(ending)
+    assert "/" not in key
+    assert (content.data, content.content_type) == (block.data, comes_back_as)
+
+
+def test_one_content_under_two_names_is_there_under_both() -> None:
+    store = Store()
+    offloader = make_offloader(store, policies={"*": Always()})
+    blocks = [MediaBlock(b"same", "application/pdf", name=name) for name in ("a.pdf", "a.md")]
+
+    references = [reference_of(offloader.offload([block], tool_name="fetch", scope="a")) for block in blocks]
+
+    assert len(set(references)) == 2
+    assert [offloader.load(reference, scope="a").data for reference in references] == [b"same", b"same"]
 
 
 def test_another_scopes_reference_is_unknown() -> None:

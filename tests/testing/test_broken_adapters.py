@@ -11,10 +11,14 @@ import pytest
 
 from coatcheck import RETRIEVAL_TOOL, Kept, Offloader, Outcome, TextBlock
 from coatcheck.testing import SCENARIOS, ModelCall, Received, Run, Scenario, Transcript
-from coatcheck.testing.adapter import AdapterContract
-from tests.testing.toy_framework import Interrupt, Message, ToyHarness
+from coatcheck.testing.adapter import AdapterContract, reason_to_skip
+from coatcheck.testing.guard_scenarios import GUARD_SCENARIOS
+from coatcheck.testing.reading_scenarios import READING_SCENARIOS
+from coatcheck.testing.scenario import CAPABILITIES
+from coatcheck.testing.toy import Interrupt, Message, ToyHarness, ToyTool
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from coatcheck.testing import Returned
@@ -162,26 +166,26 @@ class OffloadsFinalAnswers(ToyHarness):
 class OffloadsCancelledCalls(ToyHarness):
     """Takes what the host says for what the tool returned."""
 
-    def answer(self, call: ModelCall, case: Run) -> Message:
-        return super().answer(call, replace(case, cancelled_tools=frozenset()))
+    def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
+        return super().answer(call, replace(case, cancelled_tools=frozenset()), tools)
 
 
 class StoresCancelledCalls(ToyHarness):
     """Shows what the host says, and stores it all the same."""
 
-    def answer(self, call: ModelCall, case: Run) -> Message:
-        message = super().answer(call, case)
+    def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
+        message = super().answer(call, case, tools)
         if case.offloader is not None and call.tool in case.cancelled_tools:
-            super().answer(call, replace(case, cancelled_tools=frozenset()))
+            super().answer(call, replace(case, cancelled_tools=frozenset()), tools)
         return message
 
 
 class SwallowsInterrupts(ToyHarness):
     """Takes whatever a tool raises for a failure."""
 
-    def answer(self, call: ModelCall, case: Run) -> Message:
+    def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
         try:
-            return super().answer(call, case)
+            return super().answer(call, case, tools)
         except Interrupt:
             return (TextBlock("the tool failed"),)
 
@@ -268,14 +272,62 @@ def test_a_model_that_is_shown_no_reference_is_named(tmp_path: Path) -> None:
         AdapterContract().test_scenario(ToyHarness(), scenario=wrong, delivery="sync, memory", tmp_path=tmp_path)
 
 
-def test_scenarios_that_cannot_be_expressed_are_real_and_have_reasons() -> None:
+def test_what_is_left_out_is_real_and_has_a_reason() -> None:
     class Unknown(AdapterContract):
         cannot = {"no such scenario": "because"}  # noqa: RUF012 - as a subclass writes it
 
     class Unexplained(AdapterContract):
         cannot = {"video": " "}  # noqa: RUF012
 
-    with pytest.raises(AssertionError, match="unknown scenarios"):
-        Unknown().test_what_cannot_be_expressed_has_a_reason()
-    with pytest.raises(AssertionError, match="lacks a reason"):
-        Unexplained().test_what_cannot_be_expressed_has_a_reason()
+    class LacksUnknown(AdapterContract):
+        lacks = {"wings": "because"}  # type: ignore[dict-item] # noqa: RUF012
+
+    class LacksUnexplained(AdapterContract):
+        lacks = {"video": ""}  # noqa: RUF012
+
+    for suite, words in (
+        (Unknown, "unknown scenarios"),
+        (Unexplained, "lacks a reason"),
+        (LacksUnknown, "unknown capabilities"),
+        (LacksUnexplained, "lacks a reason"),
+    ):
+        with pytest.raises(AssertionError, match=words):
+            suite().test_what_cannot_be_expressed_has_a_reason()
+
+
+@pytest.mark.parametrize("scenario", [one for one in SCENARIOS if one.is_essential], ids=lambda one: one.name)
+def test_nothing_essential_can_be_left_out(scenario: Scenario) -> None:
+    class Leaving(AdapterContract):
+        cannot = {scenario.name: "it is too hard"}  # noqa: RUF012
+        lacks = dict.fromkeys(CAPABILITIES - {"sync"}, "it has nothing")  # type: ignore[arg-type]
+
+    assert reason_to_skip(scenario, lacks=Leaving.lacks, cannot={}) is None
+    with pytest.raises(AssertionError, match="no adapter may leave out"):
+        Leaving().test_little_is_left_out()
+
+
+def test_at_most_a_tenth_of_the_rest_can_be_left_out() -> None:
+    rest = [scenario.name for scenario in SCENARIOS if not scenario.is_essential]
+
+    class Tenth(AdapterContract):
+        cannot = dict.fromkeys(rest[: len(rest) // 10], "it is too hard")
+
+    class More(AdapterContract):
+        cannot = dict.fromkeys(rest[: len(rest) // 10 + 1], "it is too hard")
+
+    class MoreThatNobodyCounts(AdapterContract):
+        cannot = dict.fromkeys([one.name for one in SCENARIOS if one.needs], "it is too hard")
+        lacks = dict.fromkeys(CAPABILITIES - {"sync"}, "it has nothing")  # type: ignore[arg-type]
+
+    Tenth().test_little_is_left_out()
+    MoreThatNobodyCounts().test_little_is_left_out()
+    with pytest.raises(AssertionError, match="may be left out"):
+        More().test_little_is_left_out()
+
+
+def test_scopes_guards_bounds_and_read_backs_are_essential() -> None:
+    essential = {scenario.name for scenario in SCENARIOS if scenario.is_essential}
+
+    assert {scenario.name for scenario in GUARD_SCENARIOS} <= essential
+    assert {one.name for one in READING_SCENARIOS if not one.needs} <= essential
+    assert {"never, above the inline limit", "storage fails on write of a huge result"} <= essential

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from coatcheck.testing import AdapterContract
-from tests.testing.toy_framework import ToyHarness
+from coatcheck.testing.toy import ToyHarness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from coatcheck.testing import Capability
+
 
 class TestToyAdapter(AdapterContract):
-    cannot: ClassVar[Mapping[str, str]] = {
-        "parallel calls over the step budget": "the toy hands its results to the core one by one"
-    }
+    lacks: ClassVar[Mapping[Capability, str]] = {"whole steps": "the toy hands its results to the core one by one"}
 
     @pytest.fixture
     def harness(self) -> ToyHarness:

@@ -94,5 +94,7 @@ def _describe(source: Source, request: Request) -> Answer:
     """Answer for content without text."""
     content_type = source.content_type[:_SHOWN_TYPE]
     if not request.selects_nothing:
-        raise InvalidRequest(wording.binary_refused(content_type))
+        raise InvalidRequest(
+            wording.binary_refused(content_type, more=bool(request.query or request.offset is not None))
+        )
     return Answer(text=wording.binary(content_type, source.size))

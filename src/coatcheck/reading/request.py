@@ -107,10 +107,7 @@ def _context_lines(value: object) -> int:
     lines = _integer("context_lines", value)
     if lines is None:
         return DEFAULT_CONTEXT_LINES
-    if lines < 0:
-        msg = f"context_lines must be 0 or more, not {lines}"
-        raise InvalidRequest(msg)
-    return min(lines, MAX_CONTEXT_LINES)
+    return max(0, min(lines, MAX_CONTEXT_LINES))
 
 
 def _line_range(value: object) -> tuple[int, int] | None:
@@ -122,10 +119,10 @@ def _line_range(value: object) -> tuple[int, int] | None:
         return None
     start = 1 if start is None else start
     if start < 1:
-        msg = f"line_range.start must be 1 or more, not {start}: the first line is 1"
+        msg = f"line_range.start ({start}) must be >= 1."
         raise InvalidRequest(msg)
     if end is not None and end < start:
-        msg = f"line_range.start ({start}) is after line_range.end ({end}): give the smaller number first"
+        msg = f"line_range.start ({start}) must be <= line_range.end ({end})."
         raise InvalidRequest(msg)
     return start, LAST_LINE if end is None else end
 

@@ -126,7 +126,7 @@ class RowMaker:
         _, lines = yield from self._behind(hit.start, count)
         first = hit.line - len(lines)
         rows = [Row(owner=number, line=first + n, text=text) for n, text in enumerate(lines)]
-        if last and self._context and first > last + 1:
+        if last and first > last + 1:
             rows.insert(0, Row(owner=number))
         return rows
 

@@ -57,7 +57,7 @@ __all__ = (
 SHOWN_SELECTOR = 50
 """Characters of a pattern or query in a header: enough to know it again."""
 
-EMPTY = "[Content is empty]"
+EMPTY = "Content is empty (0 lines)."
 END_OF_CONTENT = "[End of content]"
 END_OF_RESULT = "[End of result]"
 RANGE_TRUNCATED = "[output truncated, narrow your range]"
@@ -99,9 +99,10 @@ def binary(content_type: str, size: int) -> str:
     return f"[{content_type}, {size:,} bytes: binary content, which this tool does not show]"
 
 
-def binary_refused(content_type: str) -> str:
-    """Refuse a selector on content that has no text."""
-    return f"cannot search binary content ({content_type}): call without pattern, line_range, query and offset"
+def binary_refused(content_type: str, *, more: bool) -> str:
+    """Refuse a selector on content that has no text; with ``more``, one that Strands' own tool has not."""
+    selectors = "pattern/line_range/context_lines" + ("/query/offset" if more else "")
+    return f"cannot search binary content ({content_type}). Omit {selectors} to retrieve the full content."
 
 
 def offset_beyond(offset: int, total: int, what: str = "content") -> str:
@@ -131,7 +132,7 @@ def start_beyond(start: int, lines: int) -> str:
     """Refuse a line range behind the last line."""
     if lines == 1:
         return f"line_range.start ({start}) is beyond content length (1 line): read it by offset, or JSON by query"
-    return f"line_range.start ({start}) is beyond content length ({lines} lines)"
+    return f"line_range.start ({start}) is beyond content length ({lines} lines)."
 
 
 def numbered(line: int, text: str, *, width: int, marked: bool = False, item: int | None = None) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.errors import InvalidRequest
 from coatcheck.execution import NETWORK_THREADS, QUEUE_SECONDS, Effect, Line
+from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import (
     Deletes,
@@ -70,12 +71,14 @@ class StorageAccess:
         call = partial(method, content, scope_tag=scope_tag, content_type=content_type, name=name)
         return self._effect(method, call, f"saving {len(content):,} bytes")
 
-    def save_named(self, name: str, content: bytes, *, content_type: str) -> Effect:
-        """Save an entry whose reference the storage chooses. Answers with that reference."""
+    def save_named(self, name: str, content: bytes, *, content_type: str, file_name: str | None) -> Effect:
+        """Save an entry whose reference the storage chooses, and which a tool may have named. Answers with it."""
         if not isinstance(self.storage, NamesReferences):
             raise self._lacks(NamesReferences)
         method = self.storage.save_named
         call = partial(method, name, content, content_type=content_type)
+        if isinstance(self.storage, ToolResultStoreBridge):  # no other keeps its content's type in nothing but a name
+            call = partial(call, file_name=file_name)
         return self._effect(method, call, f"saving {len(content):,} bytes")
 
     def load(self, key: str) -> Effect:

@@ -2,15 +2,20 @@
 
 Only the translation belongs here, and no import of Haystack: any object with ``write(key=, content=) -> reference`` and
 ``read(reference)`` will do. The store chooses the references, so that whoever reads them with a tool of their own still
-can. Beside its name a store keeps nothing, so a content's type is read off the name's ending.
+can. Beside its name a store keeps nothing, so a content's type is read off the name's ending. That is the ending of the
+file's own name where a tool gave one, as with Haystack's own hook, else the usual one for the type.
 """
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from mimetypes import MimeTypes
 from pathlib import PurePath
 from typing import Protocol, runtime_checkable
 
 from coatcheck.errors import InvalidRequest, StorageError
+from coatcheck.reading import is_text
 from coatcheck.storage.protocol import Stored
 
 __all__ = ("ToolResultStoreBridge",)
@@ -25,11 +30,15 @@ _ENDINGS = {
     "image/jpeg": ".jpg",
     "image/png": ".png",
     "image/webp": ".webp",
+    "text/csv": ".csv",
+    "text/html": ".html",
+    "text/markdown": ".md",
     "video/mp4": ".mp4",
 }
-"""Not the ``mimetypes`` module: what it says depends on the files of the machine that it runs on."""
+"""Asked first. The ``mimetypes`` module lacks some of these, or has others for them, depending on the Python."""
 
 _TYPES = {ending: content_type for content_type, ending in _ENDINGS.items()}
+_OWN_ENDING = re.compile(r"\.[0-9A-Za-z]{1,16}", re.ASCII)
 _TEXTS = ("text/plain", "application/json")
 
 
@@ -49,6 +58,7 @@ class _WritesAndReads(Protocol):
 class ToolResultStoreBridge:
     """Lets a Haystack ``ToolResultStore`` serve as a storage.
 
+    Keys end as Haystack's own do: ``.md`` for a file called ``notes.md``, ``.csv`` for a nameless one of ``text/csv``.
     A text goes to the store as text, with lone surrogates as they are, or as UTF-8 if its own class, not one that it
     inherits from, says ``stores_text_as_utf8``: two copies of a large text are saved then. Media go there as bytes,
     and only if it says ``supports_binary_content``. What ``write`` got is never written over by another content: its
@@ -79,21 +89,25 @@ class ToolResultStoreBridge:
     def __repr__(self) -> str:
         return f"ToolResultStoreBridge({self._store!r})"
 
-    def save_named(self, name: str, content: bytes, *, content_type: str) -> str:
-        """Write a content, and return the reference that the store chose.
+    def save_named(self, name: str, content: bytes, *, content_type: str, file_name: str | None = None) -> str:
+        """Write a content, and return the reference that the store chose; ``file_name`` is what the tool called it.
 
         Raises:
             StorageError: it is no text, and the store takes nothing else. What the store raises passes.
 
         """
-        is_text = content_type in _TEXTS
-        if not is_text and not getattr(self._store, "supports_binary_content", False):
-            msg = f"{type(self._store).__name__} does not take {content_type}: it has no supports_binary_content = True"
+        writes_text = content_type in _TEXTS
+        if not writes_text and not getattr(self._store, "supports_binary_content", False):
+            kind = type(self._store).__name__
+            msg = (
+                f"{kind} does not support binary content, here {content_type}. If it can hold bytes, set"
+                f" supports_binary_content = True on {kind}"
+            )
             raise StorageError(msg)
         # Not inherited: a subclass may do something with texts.
-        as_text = is_text and not vars(type(self._store)).get("stores_text_as_utf8", False)
+        as_text = writes_text and not vars(type(self._store)).get("stores_text_as_utf8", False)
         written = content.decode("utf-8", "surrogatepass") if as_text else content
-        return self._store.write(key=name + _ENDINGS.get(content_type, ".bin"), content=written)
+        return self._store.write(key=name + _ending_of(content_type, file_name), content=written)
 
     def load(self, key: str) -> Stored | None:
         """Return what the store reads for a reference, or None where it knows none.
@@ -107,7 +121,34 @@ class ToolResultStoreBridge:
             raise
         except (LookupError, FileNotFoundError, ValueError):
             return None
-        is_text = isinstance(found, str)
         content = found.encode("utf-8", "surrogatepass") if isinstance(found, str) else bytes(found)
-        content_type = _TYPES.get(PurePath(key).suffix.lower(), "text/plain" if is_text else "application/octet-stream")
+        content_type = _type_of(key, content, was_text=isinstance(found, str))
         return Stored(content=content, content_type=content_type, metadata={}, size=len(content))
+
+
+@cache
+def _known() -> MimeTypes:
+    """Return Python's own table: that of the module's functions depends on the files of the machine."""
+    return MimeTypes()
+
+
+def _ending_of(content_type: str, file_name: str | None) -> str:
+    own = PurePath(file_name or "").suffix
+    if _OWN_ENDING.fullmatch(own):
+        return own
+    essence = content_type.partition(";")[0].strip().lower()
+    return _ENDINGS.get(essence) or _known().guess_extension(essence) or ".bin"
+
+
+def _type_of(key: str, content: bytes, *, was_text: bool) -> str:
+    """Return the type that the ending of a key says, unless the ending belongs to text and the content is none."""
+    ending = PurePath(key).suffix.lower()
+    said = _TYPES.get(ending) or _known().guess_type(f"x{ending}")[0]
+    if said is None:
+        return "text/plain" if was_text else "application/octet-stream"
+    if is_text(said) and not was_text:
+        try:
+            content.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return "application/octet-stream"
+    return said

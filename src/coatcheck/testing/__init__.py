@@ -2,6 +2,9 @@
 
     from coatcheck.testing import StorageContract, ReadsRangesContract   # see coatcheck.testing.storage
     from coatcheck.testing import AdapterContract, Harness               # see coatcheck.testing.adapter
+    from coatcheck.testing import ScriptedServer                         # the scripted model behind OpenAI's API
+
+``coatcheck.testing.toy`` is a whole adapter with its harness, to copy.
 
 Needs pytest and nothing else. A new version of coatcheck may bring new tests: pin it where that must not surprise you.
 """
@@ -28,19 +31,23 @@ from coatcheck.testing.capabilities import (  # noqa: E402
     SavesUnnamedContract,
     SweepsContract,
 )
-from coatcheck.testing.harness import Harness, ModelCall, Received, Returned, Run, Transcript  # noqa: E402
-from coatcheck.testing.scenario import Call, Read, Scenario  # noqa: E402
+from coatcheck.testing.harness import Harness, Model, ModelCall, Received, Returned, Run, Transcript  # noqa: E402
+from coatcheck.testing.scenario import Call, Capability, Read, Scenario  # noqa: E402
 from coatcheck.testing.scenarios import SCENARIOS  # noqa: E402
+from coatcheck.testing.server import Conversation, ScriptedServer  # noqa: E402
 from coatcheck.testing.storage import StorageContract  # noqa: E402
 
 __all__ = (
     "SCENARIOS",
     "AdapterContract",
     "Call",
+    "Capability",
+    "Conversation",
     "DeletesContract",
     "Harness",
     "ListsContract",
     "LocalPathContract",
+    "Model",
     "ModelCall",
     "Read",
     "ReadsRangesContract",
@@ -49,6 +56,7 @@ __all__ = (
     "Run",
     "SavesUnnamedContract",
     "Scenario",
+    "ScriptedServer",
     "StorageContract",
     "SweepsContract",
     "Transcript",

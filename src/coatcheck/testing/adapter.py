@@ -19,6 +19,7 @@ import pytest
 
 from coatcheck.storage.file import FileStorage
 from coatcheck.storage.memory import InMemoryStorage
+from coatcheck.testing.scenario import CAPABILITIES
 from coatcheck.testing.scenarios import SCENARIOS
 from coatcheck.testing.suite import Contract
 from coatcheck.testing.trial import Trial
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from coatcheck.testing.harness import Harness
-    from coatcheck.testing.scenario import Scenario
+    from coatcheck.testing.scenario import Capability, Scenario
 
-__all__ = ("DELIVERIES", "AdapterContract")
+__all__ = ("DELIVERIES", "AdapterContract", "reason_to_skip")
+
+MOST_LEFT_OUT = 0.1
+"""Of the scenarios that count for a framework and are not essential."""
 
 DELIVERIES = ("sync, memory", "async, memory", "sync, files", "async, files")
 """The ways in which each scenario is run."""
@@ -39,8 +43,13 @@ DELIVERIES = ("sync, memory", "async, memory", "sync, files", "async, files")
 class AdapterContract(Contract):
     """What every adapter promises: in each scenario the model gets what the core says, and can read all of it back."""
 
+    lacks: ClassVar[Mapping[Capability, str]] = {}
+    """What the framework does not have, with the reason, as ``{"images": "tools return text only"}``. Scenarios that
+    need it are skipped, saying so; they do not count."""
+
     cannot: ClassVar[Mapping[str, str]] = {}
-    """Scenarios that the framework cannot express, by name, with the reason. They are skipped, saying so."""
+    """Other scenarios that the framework cannot express, by name, with the reason: at most a tenth of those that count,
+    and never one about scopes, guards, bounds or reading back (``Scenario.is_essential``)."""
 
     deliveries: ClassVar[tuple[str, ...]] = DELIVERIES
     """Override to run fewer of them, where another suite of the same framework runs all."""
@@ -60,7 +69,8 @@ class AdapterContract(Contract):
         """Make a test of each scenario in each delivery."""
         if {"scenario", "delivery"} <= set(metafunc.fixturenames):
             metafunc.parametrize("scenario", [self._parameter(scenario) for scenario in SCENARIOS])
-            metafunc.parametrize("delivery", self.deliveries)
+            deliveries = [name for name in self.deliveries if name.split(",")[0] not in self.lacks]
+            metafunc.parametrize("delivery", deliveries)
 
     def test_scenario(self, harness: Harness, *, scenario: Scenario, delivery: str, tmp_path: Path) -> None:
         """The model receives what the core makes of each result, the storage holds it, and each read answers.
@@ -79,11 +89,33 @@ class AdapterContract(Contract):
         """
         assert self.cannot.keys() <= {scenario.name for scenario in SCENARIOS}, "cannot names unknown scenarios"
         assert all(reason.strip() for reason in self.cannot.values()), "cannot lacks a reason"
+        assert self.lacks.keys() <= CAPABILITIES, f"lacks names unknown capabilities; there are {sorted(CAPABILITIES)}"
+        assert all(reason.strip() for reason in self.lacks.values()), "lacks lacks a reason"
+
+    def test_little_is_left_out(self) -> None:
+        """What is essential is played, sync or async, and at most a tenth of the rest is named in ``cannot``.
+
+        If this fails, say what the framework does not have in ``lacks``, or make the harness express more.
+        """
+        assert not {"sync", "async"} <= self.lacks.keys(), "a framework runs sync or async"
+        essential = {scenario.name for scenario in SCENARIOS if scenario.is_essential}
+        assert not essential & self.cannot.keys(), f"no adapter may leave out {sorted(essential & self.cannot.keys())}"
+        rest = {scenario.name for scenario in SCENARIOS if not scenario.needs & self.lacks.keys()} - essential
+        counted = rest & self.cannot.keys()
+        assert len(counted) <= len(rest) * MOST_LEFT_OUT, (
+            f"cannot names {len(counted)} of {len(rest)} scenarios; {int(len(rest) * MOST_LEFT_OUT)} may be left out"
+        )
 
     def _parameter(self, scenario: Scenario) -> object:
-        reason = self.cannot.get(scenario.name)
+        reason = reason_to_skip(scenario, lacks=self.lacks, cannot=self.cannot)
         marks = () if reason is None else (pytest.mark.skip(reason=f"cannot be expressed: {reason}"),)
         return pytest.param(scenario, id=scenario.name, marks=marks)
+
+
+def reason_to_skip(scenario: Scenario, *, lacks: Mapping[Capability, str], cannot: Mapping[str, str]) -> str | None:
+    """Return why a framework cannot express a scenario; None if it can."""
+    missing = [lacks[capability] for capability in sorted(scenario.needs) if capability in lacks]
+    return missing[0] if missing else cannot.get(scenario.name)
 
 
 def _opener(storage: str, folder: Path) -> Callable[[], FileStorage | InMemoryStorage]:

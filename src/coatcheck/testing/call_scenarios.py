@@ -34,6 +34,11 @@ async def async_over_1_000_characters(result: ToolResult) -> OverChars:
     return over_1_000_characters(result)
 
 
+def by_arguments(result: ToolResult) -> bool:
+    """Answer by what the model asked for: the first call's result stays."""
+    return bool(result.tool_args["number"])
+
+
 def raising_policy(result: ToolResult) -> bool:
     """Fail as a user's policy function may."""
     message = f"no rule for {result.tool_name}"
@@ -79,6 +84,14 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
         steps=((Call(returns=(TextBlock("y" * 1_100),)), Call(returns=(BIG,), tool="other", becomes="kept")),),
         knobs={"policies": {"*": async_over_1_000_characters}},
         holds=(b"y" * 1_100,),
+    ),
+    Scenario(
+        name="policy function that looks at arguments",
+        promise="A policy function is asked with the arguments of the call, as the model gave them.",
+        steps=((Call(returns=(BIG,), becomes="kept"), Call(returns=(TextBlock(numbered_lines(401)),))),),
+        knobs={"policies": {"*": by_arguments}},
+        hides=("line 200 of 401",),
+        holds=(stored(numbered_lines(401)),),
     ),
     Scenario(
         name="policy function that raises",
@@ -181,6 +194,33 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
         promise="A placeholder, from a sub-agent for example, is never offloaded again, whatever the policy.",
         steps=((Call(returns=(placeholder(),), becomes="kept"),),),
         knobs={"policies": {"*": Always()}},
+        holds=(),
+    ),
+    # What the host decides about one call.
+    Scenario(
+        name="a result that the host keeps",
+        promise="A call whose result the host asks to keep whole keeps it, up to the inline limit.",
+        steps=((Call(returns=(BIG,), tool="search", becomes="kept"),),),
+        kept_tool="search",
+        sees=(MIDDLE,),
+        holds=(),
+    ),
+    Scenario(
+        name="a result that the host keeps, above the inline limit",
+        promise="Above the inline limit it leaves even so.",
+        steps=((Call(returns=(BIG,), tool="search"),),),
+        knobs={"max_inline_tokens": 2_000},
+        kept_tool="search",
+        hides=(MIDDLE,),
+        holds=(stored(BIG.text),),
+    ),
+    Scenario(
+        name="a result for code",
+        promise="What code in a provider's container asked for stays whole, whatever its size: no model reads it.",
+        steps=((Call(returns=(BIG,), tool="search", becomes="kept"),),),
+        knobs={"max_inline_tokens": 2_000},
+        code_tool="search",
+        sees=(MIDDLE,),
         holds=(),
     ),
     # What comes from outside.

@@ -1,11 +1,14 @@
-"""A storage that fails on purpose, for scenarios about failing storages. Only the faults of ``scenario.Fault``."""
+"""Storages and offloaders that fail on purpose, and one that tells where it was called. Only what scenarios need."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+from coatcheck.offloader import Offloader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +16,71 @@ if TYPE_CHECKING:
     from coatcheck.storage.protocol import MaybeAwaitable, Storage, Stored
     from coatcheck.testing.scenario import Fault
 
-__all__ = ("FaultyStorage",)
+__all__ = ("BrokenOnPurpose", "FailingOffloader", "FailingReader", "FaultyStorage", "WatchedStorage")
+
+
+class BrokenOnPurpose(Exception):
+    """What a failing offloader raises: no error that an offloader should raise, so no adapter can expect it."""
+
+    def __init__(self) -> None:
+        super().__init__("BrokenOnPurpose")
+
+
+class FailingOffloader(Offloader):
+    """Fails at every result that it is asked to offload. Its last resort works, and so does reading back."""
+
+    def offload(self, *_: object, **__: object) -> NoReturn:
+        """Fail."""
+        raise BrokenOnPurpose
+
+    async def aoffload(self, *_: object, **__: object) -> NoReturn:
+        """Fail."""
+        raise BrokenOnPurpose
+
+    def offload_step(self, *_: object, **__: object) -> NoReturn:
+        """Fail."""
+        raise BrokenOnPurpose
+
+    async def aoffload_step(self, *_: object, **__: object) -> NoReturn:
+        """Fail."""
+        raise BrokenOnPurpose
+
+
+class FailingReader(Offloader):
+    """Fails at every read-back."""
+
+    def retrieve(self, *_: object, **__: object) -> NoReturn:
+        """Fail."""
+        raise BrokenOnPurpose
+
+    async def aretrieve(self, *_: object, **__: object) -> NoReturn:
+        """Fail."""
+        raise BrokenOnPurpose
+
+
+class WatchedStorage:
+    """Passes every call on, and counts those that were made on a thread that runs an event loop: they block it."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self.on_a_loop: list[str] = []
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> MaybeAwaitable[None]:
+        """Save."""
+        self._look("save")
+        return self._storage.save(key, content, content_type=content_type, metadata=metadata)
+
+    def load(self, key: str) -> MaybeAwaitable[Stored | None]:
+        """Load."""
+        self._look("load")
+        return self._storage.load(key)
+
+    def _look(self, called: str) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self.on_a_loop.append(called)
 
 
 class FaultyStorage:
@@ -21,7 +88,7 @@ class FaultyStorage:
 
     def __init__(self, storage: Storage, fault: Fault) -> None:
         self._storage = storage
-        self._fault = fault
+        self._fault = "every save" if fault == "every offload and save" else fault
         self._saves = 0
         self._lock = threading.Lock()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from coatcheck.blocks import Block
@@ -58,7 +58,15 @@ class Returned:
 
 
 Model: TypeAlias = Callable[[Sequence[Received]], Sequence[ModelCall]]
-"""Asked at every request with all tool results in it; answers with tool calls, or with none for a final answer."""
+"""The scripted model: ``calls = model(received)``, at every request of the conversation.
+
+``received`` are all tool results in the request, in their order, those of earlier steps too; none in the first one. The
+answer is the tool calls to make in parallel, or nothing for a final answer.
+"""
+
+
+def _unwatched(tool: Any) -> Any:  # noqa: ANN401 - a tool of any framework
+    return tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +76,18 @@ class Run:
     offloader: Offloader | None
     """Given to the adapter as it is. None: an agent without any offloading, for comparison."""
 
-    scope: str
-    """Given to the adapter as its scope."""
+    scope: str | None
+    """Given to the adapter as its scope; None: no scope is given to it."""
 
     tools: Mapping[str, Mapping[int, Returned]]
     """Every tool of the agent by its name, and what it returns by the argument ``number``."""
 
     model: Model
     """Speaks for the model."""
+
+    identity: str | None = None
+    """The conversation's id, given to the framework in its own way, such as a thread or a session id. The adapter must
+    find it there by itself: never pass it as a scope. None: the framework is given none."""
 
     final_tools: frozenset[str] = frozenset()
     """Tools whose result is the answer to the user, in the framework's way: the model is not asked again."""
@@ -87,6 +99,17 @@ class Run:
     interrupting_tools: frozenset[str] = frozenset()
     """Tools that stop the agent before they return, once in each call, in the framework's way. The harness lets the
     agent go on."""
+
+    kept_tools: frozenset[str] = frozenset()
+    """Tools whose results the host asks to keep whole, in the adapter's documented way: ``"coatcheck": "keep"``. The
+    way may keep all results of the run; then no other tool is in it."""
+
+    code_tools: frozenset[str] = frozenset()
+    """Tools that only code in a provider's container may call, in the framework's way."""
+
+    watch: Callable[[Any], Any] = _unwatched
+    """Pass every tool object that you make through it before the adapter sees it; it returns the same object. So the
+    contract can tell whether the adapter changed what belongs to the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

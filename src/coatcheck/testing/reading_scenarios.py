@@ -155,7 +155,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
         steps=OFFLOADED,
         reads=(
             Read(reference=UNKNOWN, sees=(f"reference not found: {UNKNOWN}", "Do not retry")),
-            Read(reference="../../etc/passwd", sees=("reference not found", "Do not retry"), hides=("root:",)),
+            Read(reference="../../etc/passwd", sees=("reference not found: ../../etc/passwd",), hides=("root:",)),
             Read(reference="x" * 1_000, sees=("1,000 characters",)),
         ),
     ),

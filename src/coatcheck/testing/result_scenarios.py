@@ -205,6 +205,21 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
         holds=(noise(500),),
     ),
     Scenario(
+        name="document without a name",
+        promise="A document that has no name leaves a mark with its format, its size and its reference.",
+        steps=((Call(returns=(MediaBlock(noise(600), "application/pdf"),)),),),
+        sees=("[document: pdf, 600 bytes | ref: ",),
+        holds=(noise(600),),
+    ),
+    Scenario(
+        name="text and document without a name",
+        promise="The same beside a text.",
+        steps=((Call(returns=(BIG, MediaBlock(noise(600), "application/pdf"))),),),
+        sees=("[document: pdf, 600 bytes | ref: ",),
+        hides=(MIDDLE,),
+        holds=(stored(BIG.text), noise(600)),
+    ),
+    Scenario(
         name="audio",
         promise="Audio leaves a mark like an image.",
         steps=((Call(returns=(MediaBlock(noise(800), "audio/wav"),)),),),

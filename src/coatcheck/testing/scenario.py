@@ -6,20 +6,37 @@ belongs in ``trial``, which runs it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.notice import RETRIEVAL_TOOL
 from coatcheck.tokens import ByteCounter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from coatcheck.blocks import Block
-
-__all__ = ("KNOBS", "SCOPE", "Becomes", "Between", "Call", "Fault", "Read", "Scenario")
+__all__ = (
+    "CAPABILITIES",
+    "IDENTITY",
+    "KNOBS",
+    "SCOPE",
+    "Becomes",
+    "Between",
+    "Call",
+    "Capability",
+    "Fault",
+    "Read",
+    "Scenario",
+    "ScopeFrom",
+)
 
 SCOPE = "conversation-1"
 """The scope of every scenario's first conversation."""
+
+IDENTITY = "thread-1"
+"""The framework's own identity of the first conversation, where a scenario gives it one."""
 
 KNOBS: Mapping[str, Any] = {"max_result_tokens": 600, "preview_tokens": 200, "token_counter": ByteCounter()}
 """How every offloader of a scenario is set, unless the scenario says otherwise. One counter for all frameworks: four
@@ -27,7 +44,56 @@ UTF-8 bytes a token, so that a text can be made of exactly as many tokens as a s
 
 Becomes: TypeAlias = Literal["kept", "offloaded", "truncated"]
 Between: TypeAlias = Literal["nothing", "restart", "deletion", "another scope"]
-Fault: TypeAlias = Literal["none", "every save", "second save", "every load"]
+Fault: TypeAlias = Literal[
+    "none", "every save", "second save", "every load", "every offload", "every offload and save", "every retrieve"
+]
+"""What fails: the storage, or the offloader itself, with an exception that no offloader should raise."""
+
+ScopeFrom: TypeAlias = Literal["argument", "identity", "both", "nowhere"]
+"""What says whose content it is: an argument of the adapter, the framework's own identity, both, or nothing."""
+
+Capability: TypeAlias = Literal[
+    "sync",
+    "async",
+    "several blocks",
+    "JSON values",
+    "images",
+    "audio",
+    "video",
+    "documents",
+    "document names",
+    "unknown blocks",
+    "errors",
+    "any tool names",
+    "missing call ids",
+    "repeated call ids",
+    "whole steps",
+    "final answers",
+    "cancelled calls",
+    "interrupts",
+    "results for code",
+]
+"""What a framework may lack. A scenario that needs it does not count for such a framework."""
+
+CAPABILITIES: frozenset[str] = frozenset(get_args(Capability))
+"""Every one of them."""
+
+_USUAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_MEDIA: Mapping[str, Capability] = {"image": "images", "audio": "audio", "video": "video"}
+
+
+def _needed_by(block: Block) -> Iterator[Capability]:
+    match block:
+        case JsonBlock():
+            yield "JSON values"
+        case OpaqueBlock():
+            yield "unknown blocks"
+        case MediaBlock():
+            yield _MEDIA.get(block.media_type.partition("/")[0], "documents")
+            if block.name is not None:
+                yield "document names"
+        case TextBlock():
+            pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +117,23 @@ class Call:
 
     is_error: bool = False
     """Whether the tool reports the result as an error."""
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        """What a framework must have to make such a call."""
+        return frozenset(self._needs())
+
+    def _needs(self) -> Iterator[Capability]:
+        if len(self.returns) > 1:
+            yield "several blocks"
+        if self.is_error:
+            yield "errors"
+        if not _USUAL_NAME.fullmatch(self.tool):
+            yield "any tool names"
+        if self.call_id == "" or not self.has_id:
+            yield "missing call ids"
+        for block in self.returns:
+            yield from _needed_by(block)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +191,21 @@ class Scenario:
     interrupting_tool: str | None = None
     """The tool that stops the agent once before it returns, until the host lets the agent go on."""
 
+    kept_tool: str | None = None
+    """The tool whose results the host asks to keep whole, in the framework's way: ``"coatcheck": "keep"``."""
+
+    code_tool: str | None = None
+    """The tool that only code calls, in the provider's container: its results never enter the model's context."""
+
+    scope_from: ScopeFrom = "argument"
+    """What says whose content it is."""
+
+    watches_tools: bool = False
+    """Whether the user's own tool objects are compared before and after."""
+
+    watches_threads: bool = False
+    """Whether the threads that the storage is called on are looked at."""
+
     holds: tuple[bytes, ...] | None = None
     """Every content that the storage holds afterwards, beside indexes; None where the references say enough."""
 
@@ -119,6 +217,39 @@ class Scenario:
 
     reads: tuple[Read, ...] = ()
     """What the model reads back, one after another."""
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        """What a framework must have to play it."""
+        return frozenset(self._needs())
+
+    @property
+    def is_essential(self) -> bool:
+        """Whether every framework must play it: scopes, guards, bounds, and reading back."""
+        guards = self.fault != "none" or self.claims_our_name or self.watches_tools or self.watches_threads
+        decides = guards or bool(self.reads) or self.scope_from != "argument" or "max_inline_tokens" in self.knobs
+        return decides and not self.needs
+
+    @property
+    def claims_our_name(self) -> bool:
+        """Whether a tool of the user's own has the retrieval tool's name."""
+        return any(call.tool == RETRIEVAL_TOOL for call in self.calls)
+
+    def _needs(self) -> Iterator[Capability]:
+        for call in self.calls:
+            yield from call.needs
+        ids = [call.call_id for call in self.calls if call.call_id is not None]
+        if len(set(ids)) < len(ids):
+            yield "repeated call ids"
+        if self.knobs.get("max_step_tokens") is not None:
+            yield "whole steps"
+        needed: Mapping[Capability, str | None] = {
+            "final answers": self.final_tool,
+            "cancelled calls": self.cancelled_tool,
+            "interrupts": self.interrupting_tool,
+            "results for code": self.code_tool,
+        }
+        yield from (capability for capability, tool in needed.items() if tool is not None)
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -138,4 +269,4 @@ class Scenario:
     @property
     def for_core(self) -> tuple[Call, ...]:
         """Return the calls whose results the core decides about: those of them that a tool returned."""
-        return tuple(call for call in self.for_model if call.tool != self.cancelled_tool)
+        return tuple(call for call in self.for_model if call.tool not in {self.cancelled_tool, self.code_tool})

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck.testing.call_scenarios import CALL_SCENARIOS
+from coatcheck.testing.guard_scenarios import GUARD_SCENARIOS
 from coatcheck.testing.reading_scenarios import READING_SCENARIOS
 from coatcheck.testing.result_scenarios import RESULT_SCENARIOS
 
@@ -16,5 +17,5 @@ if TYPE_CHECKING:
 
 __all__ = ("SCENARIOS",)
 
-SCENARIOS: tuple[Scenario, ...] = (*RESULT_SCENARIOS, *CALL_SCENARIOS, *READING_SCENARIOS)
+SCENARIOS: tuple[Scenario, ...] = (*RESULT_SCENARIOS, *CALL_SCENARIOS, *READING_SCENARIOS, *GUARD_SCENARIOS)
 """In no particular order: each stands for itself."""

@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from coatcheck.blocks import TextBlock, ToolResult, to_valid_unicode
-from coatcheck.errors import CoatcheckError
 from coatcheck.notice import RETRIEVAL_TOOL
 from coatcheck.offloader import Offloader
 from coatcheck.outcomes import Kept, Offloaded, Truncated
+from coatcheck.policy import Never
+from coatcheck.retrieval import failure_for_model
+from coatcheck.scopes import DEFAULT_SCOPE
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import Deletes, Lists, Storage
-from coatcheck.testing.faults import FaultyStorage
+from coatcheck.testing.faults import BrokenOnPurpose, FailingOffloader, FailingReader, FaultyStorage, WatchedStorage
 from coatcheck.testing.harness import Returned, Run
-from coatcheck.testing.scenario import KNOBS, SCOPE
+from coatcheck.testing.scenario import IDENTITY, KNOBS, SCOPE
 from coatcheck.testing.scripting import Script, page_content, shown_references
 from coatcheck.testing.suite import require_same, settle
+from coatcheck.testing.watching import ToolWatch, warnings_logged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from logging import LogRecord
 
     from coatcheck.blocks import Block
     from coatcheck.outcomes import Outcome
@@ -38,6 +42,8 @@ __all__ = ("Trial",)
 OTHER_SCOPE = "conversation-2"
 SURVIVING = 200
 """Characters that Strands' default conversation manager keeps of a result's beginning when the window overflows."""
+OTHER_IDENTITY = "thread-2"
+FAULTS_OF_THE_OFFLOADER = ("every offload", "every offload and save")
 _BECOMES: dict[type, Becomes] = {Kept: "kept", Offloaded: "offloaded", Truncated: "truncated"}
 
 
@@ -66,8 +72,10 @@ class Trial:
         self._open_storage = open_storage
         # The oracle's own storage: a storage contract of its own makes sure that storages are alike.
         self._oracle_storage = InMemoryStorage()
-        self._oracle = self._offloader(self._oracle_storage)
-        self._scope = SCOPE
+        self._oracle = Offloader(self._faulty(self._oracle_storage), **self._knobs)
+        self._is_second = False
+        self._watch = ToolWatch()
+        self._watched_storages: list[WatchedStorage] = []
 
     def check(self) -> None:
         """Play the scenario, and check all that it says.
@@ -76,13 +84,19 @@ class Trial:
             AssertionError: the adapter does something else than the scenario says, or than the core does.
 
         """
+        if self._scenario.claims_our_name:
+            self._check_name_clash()
+            return
         script = Script(self._scenario)
         offloader = self._offloader(self._open_storage())
-        transcript = self._converse(offloader, script)
+        with warnings_logged() as warnings:
+            transcript = self._converse(offloader, script)
         if self._scenario.interrupting_tool is not None:
             assert transcript.was_interrupted, "the agent was to be interrupted, and was not"
         results = transcript.received[: len(self._scenario.for_model)]
         self._check_results(results)
+        self._check_warnings([*map(_words, warnings)])
+        self._check_tools()
         if self._scenario.answer is not None:
             check_equal(str(transcript.answer), _texts(self._scenario.answer.returns), "the answer to the user")
         for answer in (answer for answers in script.answers for answer in answers):
@@ -94,10 +108,39 @@ class Trial:
         for read, answers in zip(self._scenario.reads, script.answers, strict=True):
             self._check_answers(read, answers, results)
         self._check_stored(results, when="after reading back", expired=self._scenario.between == "deletion")
+        self._check_threads()
+
+    @property
+    def _knobs(self) -> dict[str, Any]:
+        return {**KNOBS, **self._scenario.knobs}
+
+    @property
+    def _stored_in(self) -> str:
+        """The scope of the first conversation."""
+        return {"identity": IDENTITY, "nowhere": DEFAULT_SCOPE}.get(self._scenario.scope_from, SCOPE)
+
+    @property
+    def _reads_in(self) -> str:
+        """The scope of the conversation that reads."""
+        if not self._is_second or self._scenario.between != "another scope":
+            return self._stored_in
+        return OTHER_IDENTITY if self._scenario.scope_from == "identity" else OTHER_SCOPE
+
+    def _faulty(self, storage: Storage) -> Storage:
+        return storage if self._scenario.fault == "none" else FaultyStorage(storage, self._scenario.fault)
 
     def _offloader(self, storage: Storage) -> Offloader:
-        faulty = storage if self._scenario.fault == "none" else FaultyStorage(storage, self._scenario.fault)
-        return Offloader(faulty, **{**KNOBS, **self._scenario.knobs})
+        """Return what the adapter gets."""
+        kind = Offloader
+        if self._scenario.fault in FAULTS_OF_THE_OFFLOADER:
+            kind = FailingOffloader
+        if self._scenario.fault == "every retrieve":
+            kind = FailingReader
+        faulty = self._faulty(storage)
+        if self._scenario.watches_threads:
+            faulty = WatchedStorage(faulty)
+            self._watched_storages.append(faulty)
+        return kind(faulty, **self._knobs)
 
     def _converse(self, offloader: Offloader | None, script: Script) -> Transcript:
         tools: dict[str, dict[int, Returned]] = {}
@@ -105,14 +148,70 @@ class Trial:
             tools.setdefault(call.tool, {})[number] = Returned(blocks=call.returns, is_error=call.is_error)
         case = Run(
             offloader=offloader,
-            scope=self._scope,
+            scope=self._reads_in if self._scenario.scope_from in {"argument", "both"} else None,
+            identity=self._identity,
             tools=tools,
             model=script,
             final_tools=_named(self._scenario.final_tool),
             cancelled_tools=_named(self._scenario.cancelled_tool),
             interrupting_tools=_named(self._scenario.interrupting_tool),
+            kept_tools=_named(self._scenario.kept_tool),
+            code_tools=_named(self._scenario.code_tool),
+            watch=self._watch.watch,
         )
         return asyncio.run(self._harness.arun(case)) if self._is_async else self._harness.run(case)
+
+    @property
+    def _identity(self) -> str | None:
+        if self._scenario.scope_from == "both":
+            return IDENTITY
+        return self._reads_in if self._scenario.scope_from == "identity" else None
+
+    # What else must hold.
+
+    def _check_name_clash(self) -> None:
+        """Check that a tool of the user's with our tool's name is refused, or warned about."""
+        script = Script(replace(self._scenario, reads=()))
+        refusal = ""
+        with warnings_logged() as warnings:
+            try:
+                self._converse(self._offloader(self._open_storage()), script)
+            except Exception as error:  # noqa: BLE001 - whatever the adapter or its framework refuses it with
+                refusal = repr(error)
+        assert any(RETRIEVAL_TOOL in words for words in [refusal, *map(_words, warnings)]), (
+            f"a tool of the user's own is named {RETRIEVAL_TOOL!r}, and this was neither refused nor warned about,"
+            f" by that name: {refusal}"
+        )
+
+    def _check_warnings(self, warnings: Sequence[str]) -> None:
+        """Check that a failing offloader was told of, and not too often."""
+        if self._scenario.fault in FAULTS_OF_THE_OFFLOADER:
+            told = sum(BrokenOnPurpose.__name__ in words for words in warnings)
+            most = len(self._scenario.for_core)
+            assert 1 <= told <= most, (
+                f"the offloader failed, and {told} warnings name its error instead of one for each call or step"
+            )
+        if self._scenario.scope_from == "nowhere" and self._knobs.get("require_scope"):
+            assert any("require_scope" in words for words in warnings), "no warning, although a scope is required"
+
+    def _check_tools(self) -> None:
+        """Check that the adapter changed none of the user's tools; what the framework itself changes, it may."""
+        if not self._scenario.watches_tools:
+            return
+        assert self._watch.saw_any, "the harness watched no tool: pass every tool that it makes through Run.watch"
+        changed = self._watch.changes()
+        self._watch = ToolWatch()
+        self._without_offloading()
+        changed -= self._watch.changes()
+        assert not changed, f"the adapter changed the user's own tools: {sorted(changed)}; change a copy"
+
+    def _check_threads(self) -> None:
+        """Check that no sync storage was called on the thread of an event loop."""
+        if self._is_async:
+            called = [name for storage in self._watched_storages for name in storage.on_a_loop]
+            assert not called, (
+                f"calls of the storage that blocked the event loop: {called}; await aoffload and aretrieve"
+            )
 
     # The results of the scenario's own tools.
 
@@ -151,7 +250,26 @@ class Trial:
             ]
             for step in self._scenario.steps
         ]
-        return [outcome for step in steps for outcome in self._oracle.offload_step(step, scope=SCOPE)]
+        if self._scenario.fault in FAULTS_OF_THE_OFFLOADER or self._scope_is_missing:
+            return [self._limited(result) for step in steps for result in step]
+        policies = {self._scenario.kept_tool: Never()}
+        return [
+            outcome
+            for step in steps
+            for outcome in self._oracle.offload_step(
+                step, scope=self._stored_in, policies=[policies.get(result.tool_name) for result in step]
+            )
+        ]
+
+    @property
+    def _scope_is_missing(self) -> bool:
+        return self._scenario.scope_from == "nowhere" and bool(self._knobs.get("require_scope"))
+
+    def _limited(self, result: ToolResult) -> Outcome:
+        """Return what the last resort of the core makes of a result."""
+        scope = None if self._scope_is_missing else self._stored_in
+        outcome = self._oracle.last_resort(result.blocks, tool_name=result.tool_name, scope=scope)
+        return Kept(blocks=result.blocks, reason="storage failed") if outcome is None else outcome
 
     def _without_offloading(self) -> Sequence[Received]:
         """Run the same conversation without the adapter, and without reads, which need it."""
@@ -182,7 +300,7 @@ class Trial:
     def _check_references(self, results: Sequence[Received]) -> None:
         reader = Offloader(self._open_storage())
         for reference in self._shown(results):
-            content = reader.load(reference, scope=SCOPE)
+            content = reader.load(reference, scope=self._stored_in)
             assert content.data in _contents(self._oracle_storage).values(), f"{reference} names other content"
 
     def _shown(self, results: Sequence[Received]) -> list[str]:
@@ -198,11 +316,10 @@ class Trial:
 
     def _second_conversation(self, results: Sequence[Received]) -> Script:
         references = self._shown(results)
-        if self._scenario.between == "another scope":
-            self._scope = OTHER_SCOPE
+        self._is_second = True
         if self._scenario.between == "deletion":
             for storage in (self._open_storage(), self._oracle_storage):
-                assert Offloader(storage).delete_scope(SCOPE) > 0, "there was nothing to delete"
+                assert Offloader(storage).delete_scope(self._stored_in) > 0, "there was nothing to delete"
         script = Script(self._scenario, references=references)
         self._converse(self._offloader(self._open_storage()), script)
         return script
@@ -219,7 +336,7 @@ class Trial:
         seen = "\n".join(answer.text for answer in answers)
         check_contains(seen, sees=read.sees, hides=read.hides, what=f"the answer to {read.arguments}")
         if read.to_the_end:
-            whole = Offloader(self._open_storage()).load(references[read.of], scope=SCOPE).text
+            whole = Offloader(self._open_storage()).load(references[read.of], scope=self._stored_in).text
             pages = "".join(page_content(answer.text) for answer in answers)
             check_equal(pages, to_valid_unicode(whole), "the pages together are not the stored text")
 
@@ -231,9 +348,11 @@ class Trial:
 
     def _answer_of_the_core(self, reference: str, read: Read) -> str:
         try:
-            return self._oracle.retrieve(reference, scope=self._scope, **read.arguments).text  # type: ignore[arg-type]
-        except CoatcheckError as error:
-            return error.for_model
+            if self._scenario.fault == "every retrieve":
+                raise BrokenOnPurpose  # noqa: TRY301 - as the adapter's offloader does
+            return self._oracle.retrieve(reference, scope=self._reads_in, **read.arguments).text  # type: ignore[arg-type]
+        except Exception as error:  # noqa: BLE001 - whatever it is, the model is told in the core's words
+            return failure_for_model(error)
 
 
 def check_equal(found: str, expected: str, what: str) -> None:
@@ -254,6 +373,12 @@ def check_early(text: str) -> None:
     reference = shown_references(text)[0]
     end = text.index(reference) + len(reference)
     assert end < SURVIVING, f"the first reference ends at character {end}; {SURVIVING} are what is left of old results"
+
+
+def _words(record: LogRecord) -> str:
+    """Return what a record says, its error included."""
+    error = record.exc_info[0] if isinstance(record.exc_info, tuple) else None
+    return f"{record.getMessage()} {'' if error is None else error.__name__}"
 
 
 def _named(tool: str | None) -> frozenset[str]:

@@ -269,17 +269,6 @@ def test_the_cores_own_policies_serve_as_strategies() -> None:
     assert text_of(last(other)).startswith(OPENING)
 
 
-def test_what_a_strategy_keeps_is_kept_whatever_its_size_unless_a_limit_is_set() -> None:
-    huge = LONG * 20
-    kept, limited = state_of(huge), state_of(huge)
-
-    ToolResultOffloadHook(InMemoryStorage(), {}).run(kept)
-    ToolResultOffloadHook(InMemoryStorage(), {}, max_inline_tokens=50_000).run(limited)
-
-    assert last(kept).result == huge
-    assert text_of(last(limited)).startswith(OPENING)
-
-
 def test_events_tell_of_kept_results_too() -> None:
     events: list[Event] = []
     hook = ToolResultOffloadHook(InMemoryStorage(), {"*": NeverOffload()}, on_event=events.append)

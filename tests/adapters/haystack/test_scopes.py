@@ -11,7 +11,7 @@ import pytest
 from haystack.tools import AgentTool
 
 import coatcheck
-from coatcheck import InMemoryStorage, Offloader, ReferenceNotFound
+from coatcheck import InMemoryStorage, Offloader, ReferenceNotFound, scopes
 from coatcheck_haystack import (
     SCOPE_CONTEXT_KEY,
     AlwaysOffload,
@@ -228,3 +228,19 @@ def test_the_context_is_not_copied() -> None:
 
     (reference,) = offloaded_references(state.data["messages"][-1])
     assert "row 7:" in RetrievalTool(hook).invoke(state=state, reference=reference, pattern="row 7:")
+
+
+@RUNS
+async def test_no_scope_is_warned_about_and_a_context_is_not(
+    mode: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scopes, "_unwarned", [True])
+    hook = ToolResultOffloadHook(InMemoryStorage())
+
+    assert await found_in(hook, "a", mode, hook_context={SCOPE_CONTEXT_KEY: "a"})
+    quiet = [message for message in caplog.messages if "no scope" in message]
+    for _ in range(2):
+        assert await found_in(hook, "default", mode)
+
+    assert quiet == []
+    assert sum("hook_context" in message for message in caplog.messages) == 1

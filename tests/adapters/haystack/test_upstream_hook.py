@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import errno
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import haystack.hooks.tool_result_offloading as upstream
@@ -262,35 +263,32 @@ def test_always_takes_even_a_tiny_result(lib: Any) -> None:
     assert text_of(last(state)).startswith(FIRST_WORDS)
 
 
-def test_never_keeps_even_a_huge_result(lib: Any) -> None:
-    huge = LONG * 20
-    state = state_of(huge)
+def test_never_keeps_even_a_large_result(lib: Any) -> None:
+    state = state_of(LONG)
 
     lib.ToolResultOffloadHook(TextStore(), {"*": lib.NeverOffload()}).run(state)
 
-    assert last(state).result == huge
+    assert last(state).result == LONG
 
 
-def test_what_a_custom_policy_declines_stays_even_if_it_is_huge(lib: Any) -> None:
+def test_what_a_custom_policy_declines_stays_even_if_it_is_large(lib: Any) -> None:
     class Declining(lib.OffloadPolicy):  # type: ignore[misc]
         def should_offload(self, tool_name: str, result: str, state: State) -> bool:
             return False
 
-    huge = LONG * 20
-    state = state_of(huge)
+    state = state_of(LONG)
 
     lib.ToolResultOffloadHook(TextStore(), {"*": Declining()}).run(state)
 
-    assert last(state).result == huge
+    assert last(state).result == LONG
 
 
-def test_a_huge_result_stays_where_the_store_fails(outliving: Any) -> None:
-    huge = LONG * 20
-    state = state_of(huge)
+def test_a_large_result_stays_where_the_store_fails(outliving: Any) -> None:
+    state = state_of(LONG)
 
     outliving.ToolResultOffloadHook(FullStore(), {"*": outliving.AlwaysOffload()}).run(state)
 
-    assert last(state).result == huge
+    assert last(state).result == LONG
 
 
 def test_a_custom_policy_is_called_by_name_with_the_live_state(lib: Any) -> None:
@@ -405,8 +403,65 @@ def test_media_stay_with_a_store_for_texts_and_a_warning_says_so(
     lib.ToolResultOffloadHook(TextStore(), {"*": lib.AlwaysOffload()}).run(state)
 
     assert last(state).result == content
-    assert "TextStore does not" in caplog.text
+    assert "TextStore does not support binary content" in caplog.text
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("part", "ending"),
+    [
+        (FileContent("aGk=", mime_type="text/csv"), ".csv"),
+        (FileContent("aGk=", mime_type="application/pdf", filename="notes.md"), ".md"),
+        (FileContent("aGk=", mime_type="application/pdf", filename="notes"), ".pdf"),
+        (FileContent("aGk=", mime_type=None, filename="data.xyz"), ".xyz"),
+        (FileContent("aGk=", mime_type="application/gzip", filename="../a/dump.tar.gz"), ".gz"),
+        (FileContent("aGk=", mime_type="application/zip"), ".zip"),
+        (FileContent("aGk=", mime_type="application/x-odd", filename="UPPER.XLSX"), ".XLSX"),
+        (FileContent("aGk=", mime_type=None), ".bin"),
+        (ImageContent("aGk=", mime_type="image/svg+xml", validation=False), ".svg"),
+        (ImageContent("aGk=", mime_type="image/webp", validation=False), ".webp"),
+    ],
+)
+def test_a_key_ends_like_the_files_own_name_or_else_its_type(lib: Any, part: Any, ending: str) -> None:
+    state, store = state_of([part]), BytesStore()
+
+    lib.ToolResultOffloadHook(store, {"*": lib.AlwaysOffload()}).run(state)
+
+    (reference,) = state.data["messages"][-1].meta["tool_result_offloaded"]
+    assert PurePath(reference).suffix == ending
+    assert store.read(reference) == b"hi"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LONG,
+        [TextContent(LONG)],
+        [IMAGE],
+        [PDF],
+        [TextContent(""), IMAGE],
+        [TextContent("caption"), IMAGE, PDF],
+        [TextContent(LONG), TextContent(LONG + "x")],
+    ],
+    ids=["text", "list of one", "image", "file", "empty text and image", "text, image and file", "two texts"],
+)
+@RUNS
+async def test_what_takes_the_place_of_a_result_is_one_str(lib: Any, mode: str, content: Any) -> None:
+    state = state_of(content)
+
+    await apply(lib.ToolResultOffloadHook(BytesStore(), {"*": lib.AlwaysOffload()}), state, mode)
+
+    shown = last(state).result
+    assert isinstance(shown, str)
+    assert shown.startswith(FIRST_WORDS)
+    assert all(reference in shown for reference in state.data["messages"][-1].meta["tool_result_offloaded"])
+
+
+def test_what_could_not_be_stored_is_logged_in_known_words(outliving: Any, caplog: pytest.LogCaptureFixture) -> None:
+    outliving.ToolResultOffloadHook(FullStore(), {"*": outliving.AlwaysOffload()}).run(state_of(LONG))
+
+    assert "failed to offload" in caplog.text.lower()
+    assert "No space left on device" in caplog.text
 
 
 def test_nothing_is_logged_for_texts_in_a_store_for_texts(lib: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,14 @@ import pytest
 import coatcheck_langchain
 
 NEEDS_LANGGRAPH = ("OffloadMiddleware", "offload_tool_calls")
-NEEDS_CORE_ONLY = ("offload_tool", "offload_tool_node", "offloaded_references", "retrieval_tool")
+NEEDS_CORE_ONLY = (
+    "arestore_artifact",
+    "offload_tool",
+    "offload_tool_node",
+    "offloaded_references",
+    "restore_artifact",
+    "retrieval_tool",
+)
 
 BLOCK = """
 import importlib.abc, sys

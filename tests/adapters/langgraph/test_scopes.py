@@ -12,6 +12,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 import coatcheck
+from coatcheck import scopes
 from coatcheck_langchain import OffloadMiddleware
 from tests.adapters.langchain.samples import LONG, OPENING, make_offloader, text_of
 from tests.adapters.langgraph.agents import agent_of, answers, call, question, read, reference_in, say, thread
@@ -206,3 +207,18 @@ async def test_one_agent_for_many_threads_keeps_them_apart(mode: str) -> None:
     assert references[0] != references[1]
     with pytest.raises(coatcheck.ReferenceNotFound):
         offloader.load(references[0], scope="b")
+
+
+@RUNS
+async def test_no_scope_is_warned_about_and_a_thread_is_not(
+    mode: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scopes, "_unwarned", [True])
+
+    await run(asking_and_reading(make_offloader())[0], mode, thread("a"))
+    quiet = list(caplog.messages)
+    for _ in range(2):
+        await run(asking_and_reading(make_offloader())[0], mode)
+
+    assert quiet == []
+    assert [message.count("thread_id") for message in caplog.messages] == [1]

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from strands import Agent, tool
 from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
-from strands.types._events import ToolResultEvent
-from strands.types.tools import AgentTool
+from strands.session import FileSessionManager
 
 from coatcheck import Offloader
-from coatcheck_strands import ContextOffloader, InMemoryStorage
-from coatcheck_strands.convert import MARK
+from coatcheck_strands import ContextOffloader, FileStorage, InMemoryStorage, offloaded_references
 from tests.adapters.strands.agents import (
     BIG,
     MIDDLE,
@@ -31,7 +29,7 @@ from tests.adapters.strands.agents import (
 )
 
 if TYPE_CHECKING:
-    from strands.types.tools import ToolGenerator, ToolSpec, ToolUse
+    from pathlib import Path
 
 
 class Broken:
@@ -47,22 +45,56 @@ class Broken:
 # Direct calls.
 
 
-def test_a_direct_call_gets_the_real_result() -> None:
+def test_a_direct_call_gets_the_real_result_and_records_the_placeholder() -> None:
+    subject = agent(ContextOffloader(), turns=(reading(pattern="^line 7 of"),))
+
+    result = subject.tool.fetch()
+
+    assert result["content"] == [{"text": BIG}]
+    (recorded,) = results(subject)
+    assert MIDDLE not in str(subject.messages)
+    assert offloaded_references(recorded)
+    subject("what did it say?")
+    assert ">  7| line 7 of" in text_of(results(subject)[1])
+
+
+def test_a_direct_call_that_is_not_recorded_stores_nothing() -> None:
     storage = InMemoryStorage()
     subject = agent(ContextOffloader(storage))
 
-    result = subject.tool.fetch()
+    result = subject.tool.fetch(record_direct_tool_call=False)
 
     assert result["content"] == [{"text": BIG}]
     assert storage.entries("") == []
 
 
-def test_a_direct_call_that_is_recorded_puts_the_real_result_into_the_conversation() -> None:
-    subject = agent(ContextOffloader())
+def test_a_recorded_direct_call_enters_the_session_as_its_placeholder(tmp_path: Path) -> None:
+    def resumed(*turns: Any) -> Agent:  # noqa: ANN401
+        session = FileSessionManager("s1", storage_dir=str(tmp_path / "sessions"))
+        plugin = ContextOffloader(FileStorage(str(tmp_path / "kept")))
+        return agent(plugin, turns=turns, session_manager=session, agent_id="a")
 
-    subject.tool.fetch(record_direct_tool_call=True)
+    first = resumed()  # held, since what calls tools holds its agent weakly
+    first.tool.fetch()
 
+    assert not [path for path in (tmp_path / "sessions").rglob("*.json") if MIDDLE in path.read_text()]
+    later = resumed(reading(pattern="^line 7 of"))
+    later("what did it say?")
+    assert ">  7| line 7 of" in text_of(results(later)[1])
+
+
+def test_a_direct_call_whose_storage_fails_records_the_real_result() -> None:
+    subject = agent(ContextOffloader(Broken()))
+
+    assert subject.tool.fetch()["content"] == [{"text": BIG}]
     assert [text_of(result) for result in results(subject)] == [BIG]
+
+
+def test_a_small_direct_call_is_recorded_as_it_is() -> None:
+    subject = agent(ContextOffloader(), tools=[returning("small")])
+
+    assert subject.tool.fetch()["content"] == [{"text": "small"}]
+    assert results(subject)[0].keys() == {"toolUseId", "status", "content"}
 
 
 def test_a_direct_call_inside_a_tool_gets_the_real_result() -> None:
@@ -90,6 +122,39 @@ def test_the_retrieval_tool_can_be_called_directly() -> None:
 
     assert result["status"] == "success"
     assert ">  7| line 7 of" in result["content"][0]["text"]
+
+
+# Results that code asked for.
+
+
+def test_what_an_invocation_asks_to_keep_stays() -> None:
+    subject = agent(ContextOffloader(), turns=(call(), "done", call(), "done"))
+
+    subject("go", invocation_state={"coatcheck": "keep"})
+    subject("go")
+
+    kept, left = results(subject)
+    assert kept["content"] == [{"text": BIG}]
+    assert offloaded_references(left)
+
+
+def test_what_a_direct_call_asks_to_keep_is_recorded_whole() -> None:
+    subject = agent(ContextOffloader())
+
+    subject.tool.fetch(coatcheck="keep")
+
+    assert results(subject)[0]["content"] == [{"text": BIG}]
+
+
+def test_strands_tells_nobody_that_code_made_a_call() -> None:
+    """Where this fails, Strands passes programmatic callers on, and their results can stay by themselves."""
+    anthropic = pytest.importorskip("strands.models.anthropic")
+    model = anthropic.AnthropicModel(client_args={"api_key": "none"}, model_id="m", max_tokens=1)
+    made = {"type": "tool_use", "id": "1", "name": "fetch", "caller": {"type": "code_execution_20250825"}}
+
+    chunk = model.format_chunk({"type": "content_block_start", "index": 0, "content_block": made})
+
+    assert "caller" not in str(chunk)
 
 
 # Final answers.
@@ -269,7 +334,7 @@ def test_an_eviction_that_fails_does_no_harm(monkeypatch: pytest.MonkeyPatch, ca
 
     agent(ContextOffloader(storage), tools=tools, turns=(call(), *[call("small")] * 3))("go")
 
-    assert "could not evict" in caplog.text
+    assert "failed to evict" in caplog.text
 
 
 # The tool's own objects, and what else stands in a result.
@@ -283,44 +348,6 @@ def test_the_tools_own_result_is_never_changed() -> None:
     for _ in range(2):
         assert MIDDLE not in text_of(run(ContextOffloader(), tools=tools))
     assert block == before
-
-
-class Server(AgentTool):
-    """Returns what a tool of an MCP server does: the data beside the content once more."""
-
-    @property
-    def tool_name(self) -> str:
-        return "fetch"
-
-    @property
-    def tool_spec(self) -> ToolSpec:
-        return {"name": "fetch", "description": "Gives a result.", "inputSchema": {"json": {"type": "object"}}}
-
-    @property
-    def tool_type(self) -> str:
-        return "python"
-
-    async def stream(self, tool_use: ToolUse, invocation_state: dict[str, Any], **_: object) -> ToolGenerator:
-        result: Any = {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": BIG}]}
-        result.update(structuredContent={"data": BIG}, metadata={"data": BIG}, isError=False)
-        yield ToolResultEvent(result)
-
-
-def test_the_structured_content_of_a_server_leaves_too() -> None:
-    subject = agent(ContextOffloader(), tools=[Server()])
-
-    subject("go")
-
-    assert MIDDLE not in str(subject.messages)
-    assert results(subject)[0].keys() == {"toolUseId", "status", "content", MARK}
-
-
-def test_the_structured_content_of_a_small_result_stays() -> None:
-    subject = agent(ContextOffloader(max_result_tokens=1_000_000), tools=[Server()])
-
-    subject("go")
-
-    assert results(subject)[0]["structuredContent"] == {"data": BIG}  # type: ignore[typeddict-item]
 
 
 # A tool with the retrieval tool's name.

@@ -73,7 +73,7 @@ async def test_nothing_else_in_the_bucket_can_be_named(server: Server, prefix: s
 
     named = [*keys, *(f"s3://{BUCKET}/{key}" for key in keys), f"s3://other/{prefix}/{OLD}", "nowhere", ""]
     for reference in named:
-        with pytest.raises(KeyError, match="reference not found"):
+        with pytest.raises(KeyError, match="Reference not found"):
             await ours(prefix).retrieve(reference)
 
 

@@ -13,6 +13,7 @@ from strands.multiagent import GraphBuilder, Swarm
 from strands.session import FileSessionManager
 
 import coatcheck
+from coatcheck import scopes
 from coatcheck_strands import ContextOffloader, FileStorage, InMemoryStorage
 from tests.adapters.strands.agents import (
     BIG,
@@ -136,7 +137,7 @@ def test_the_model_cannot_choose_a_scope() -> None:
 
     subject("go")
 
-    assert text_of(results(subject)[0]).startswith(f"reference not found: {reference}")
+    assert text_of(results(subject)[0]).startswith(f"Error: reference not found: {reference}")
     assert "unknown arguments: 'scope'" in text_of(results(subject)[1])
 
 
@@ -174,7 +175,7 @@ def test_another_session_cannot_read_it(tmp_path: Path) -> None:
     subject = agent(ContextOffloader(storage), turns=(call(RETRIEVE, reference=reference),), session_manager=other)
     subject("go")
 
-    assert text_of(results(subject)[0]).startswith("reference not found")
+    assert text_of(results(subject)[0]).startswith("Error: reference not found")
 
 
 # Many agents.
@@ -262,3 +263,18 @@ def test_a_conversation_is_deleted_by_its_session_in_both_places(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(coatcheck.ReferenceExpired):
         coatcheck.Offloader(storage).load(reference, scope="s1")
+
+
+def test_no_scope_is_warned_about_and_a_session_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scopes, "_unwarned", [True])
+    storage = InMemoryStorage()
+
+    stored_in(storage, session_manager=FileSessionManager("a", storage_dir=str(tmp_path)))
+    quiet = [message for message in caplog.messages if "no scope" in message]
+    for _ in range(2):
+        stored_in(storage)
+
+    assert quiet == []
+    assert sum("session manager" in message for message in caplog.messages) == 1

@@ -135,7 +135,7 @@ async def test_a_reference_that_leads_nowhere_is_a_key_error(
         (folder / "secret.txt").write_text("secret")
     (tmp_path / ".metadata.json").write_text("{}")
 
-    with pytest.raises(KeyError, match="reference not found"):
+    with pytest.raises(KeyError, match="Reference not found"):
         await made().retrieve(reference)
 
 

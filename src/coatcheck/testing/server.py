@@ -1,33 +1,43 @@
 """The scripted model behind a real wire: an HTTP server on loopback that speaks OpenAI's chat completions.
 
 A framework's own OpenAI client talks to it, whole or streaming, so that what a test sees is what a model would get.
-Only the wire format belongs here: what the model says is decided by ``Run.model``.
+Only the wire format belongs here: what the model says is decided by ``Run.model``. Needs nothing but Python::
+
+    with ScriptedServer().serving() as server, server.conversation(case.model) as conversation:
+        client = OpenAI(base_url=conversation.base_url, api_key="none", max_retries=0)
+        ...
+        return conversation.transcript()
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import re
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_httpserver import HTTPServer
-from werkzeug import Response
-
-from coatcheck.testing import ModelCall, Received, Transcript
+from coatcheck.testing.harness import Received, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from werkzeug import Request
-
-    from coatcheck.testing.harness import Model
+    from coatcheck.testing.harness import Model, ModelCall
 
 __all__ = ("Conversation", "ScriptedServer")
 
 FINAL_ANSWER = "done"
+
+
+class _Response(NamedTuple):
+    """What goes back over the wire."""
+
+    text: str
+    content_type: str = "application/json"
+    status: int = 200
 
 
 @dataclass
@@ -35,53 +45,67 @@ class Conversation:
     """One conversation of one agent: its own address, and every request that reached it."""
 
     base_url: str
+    """For the framework's OpenAI client."""
+
     model: Model
+    """Speaks for the model."""
+
     final_answer: str = FINAL_ANSWER
-    bodies: list[dict[str, Any]] = field(default_factory=list)
+    """What the model says once it calls no more tools."""
+
+    sent: list[bytes] = field(default_factory=list)
+    """The bodies of the requests, as they came."""
+
     error: BaseException | None = None
+    """What the script raised."""
 
     def transcript(self) -> Transcript:
         """Return what the model received, or raise what went wrong in the script."""
         if self.error is not None:
             raise self.error
-        last = self.bodies[-1]
+        last = json.loads(self.sent[-1])
         offered = frozenset(tool["function"]["name"] for tool in last.get("tools", ()))
         return Transcript(received=received_in(last), offered=offered)
 
-    def answer(self, body: dict[str, Any]) -> Response:
+    def answer(self, data: bytes) -> _Response:
         """Answer one request as the script says."""
-        self.bodies.append(body)
+        self.sent.append(data)
+        body = json.loads(data)
         try:
             calls = self.model(received_in(body))
         except Exception as error:  # noqa: BLE001 - shown to the test, which runs on another thread
             self.error = error
-            return Response("the script failed", status=400)  # no client tries again after a 400
+            return _Response("{}", status=400)  # no client tries again after a 400
         says = None if calls else self.final_answer
         return streamed(calls, says) if body.get("stream") else whole(calls, says)
 
 
 class ScriptedServer:
-    """Serves any number of conversations at once, each at a path of its own."""
+    """Serves any number of conversations at once on 127.0.0.1, each at a path of its own."""
 
     def __init__(self) -> None:
-        self._http = HTTPServer(host="127.0.0.1", threaded=True)
-        self._http.expect_request(re.compile(r"/\d+/chat/completions"), method="POST").respond_with_handler(
-            self._answer
-        )
         self._conversations: dict[str, Conversation] = {}
         self._numbers = itertools.count()
+        self._url = ""
 
     @contextmanager
     def serving(self) -> Iterator[ScriptedServer]:
         """Listen on a free port until the end of the block."""
-        with self._http:
-            yield self
+        with _Server(("127.0.0.1", 0), partial(_Handler, self._conversations)) as http:
+            self._url = f"http://127.0.0.1:{http.server_address[1]}"
+            thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+            thread.start()
+            try:
+                yield self
+            finally:
+                http.shutdown()
+                thread.join()
 
     @contextmanager
     def conversation(self, model: Model, *, final_answer: str = FINAL_ANSWER) -> Iterator[Conversation]:
         """Serve one conversation until the end of the block; if the script failed, raise that instead."""
         number = str(next(self._numbers))
-        conversation = Conversation(self._http.url_for(f"/{number}"), model, final_answer)
+        conversation = Conversation(f"{self._url}/{number}", model, final_answer)
         self._conversations[number] = conversation
         try:
             yield conversation
@@ -89,10 +113,38 @@ class ScriptedServer:
             raise (conversation.error or error) from error
         finally:
             del self._conversations[number]
-            self._http.clear_log()
 
-    def _answer(self, request: Request) -> Response:
-        return self._conversations[request.path.split("/")[1]].answer(json.loads(request.get_data()))
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False  # clients keep their connections open
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two writes; together with delayed acknowledgements, 40 ms each
+
+    def __init__(self, conversations: dict[str, Conversation], *args: Any) -> None:  # noqa: ANN401 - as the base has it
+        self._conversations = conversations
+        super().__init__(*args)
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        _, number, path = self.path.split("/", 2)
+        conversation = self._conversations.get(number)
+        if conversation is None or path != "chat/completions":
+            response = _Response("{}", status=404)
+        else:
+            response = conversation.answer(body)
+        data = response.text.encode()
+        self.send_response(response.status)
+        self.send_header("Content-Type", response.content_type)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing: a test's output is the test's."""
 
 
 def received_in(body: dict[str, Any]) -> tuple[Received, ...]:
@@ -106,14 +158,14 @@ def received(content: str | list[dict[str, Any]]) -> Received:
     return Received(text="\n".join(texts), raw=json.dumps(content, ensure_ascii=False))
 
 
-def whole(calls: Sequence[ModelCall], says: str | None) -> Response:
+def whole(calls: Sequence[ModelCall], says: str | None) -> _Response:
     """Return a completion in one piece."""
     message = {"role": "assistant", "content": says, "tool_calls": tool_calls(calls) or None}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(calls)}
-    return Response(json.dumps(completion("chat.completion", choice)), content_type="application/json")
+    return _Response(json.dumps(completion("chat.completion", choice)))
 
 
-def streamed(calls: Sequence[ModelCall], says: str | None) -> Response:
+def streamed(calls: Sequence[ModelCall], says: str | None) -> _Response:
     """Return a completion as server-sent events: one with the message, one with the reason why it ended."""
     indexed = [{"index": index, **call} for index, call in enumerate(tool_calls(calls))]
     delta = {"role": "assistant", "content": says, "tool_calls": indexed or None}
@@ -123,7 +175,7 @@ def streamed(calls: Sequence[ModelCall], says: str | None) -> Response:
     )
     events = [json.dumps(completion("chat.completion.chunk", choice)) for choice in choices]
     text = "".join(f"data: {event}\n\n" for event in (*events, "[DONE]"))
-    return Response(text, content_type="text/event-stream")
+    return _Response(text, content_type="text/event-stream")
 
 
 def completion(kind: str, choice: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,66 @@
+"""Which scope the tool call at hand belongs to, so that a storage can read for a tool what its agent may read.
+
+Only noting and asking belong here. The hooks before and after a tool call are two functions, so a ``with`` block cannot
+hold both. Strands calls no hook after a call that was interrupted, or that went to the background: what such a call
+left is taken away before the agent's next call of a tool or of the model, and at the end of its run.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coatcheck import InvalidRequest, choose_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ("begin_call", "calling", "end_calls", "scope_at_hand")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Running:
+    agent: object
+    choose: Callable[[], str]
+    outer: _Running | None
+
+
+_running: ContextVar[_Running | None] = ContextVar("coatcheck_strands_running", default=None)
+
+
+def begin_call(agent: object, choose: Callable[[], str]) -> None:
+    """Note that ``agent`` is about to run a tool; ``choose`` gives the scope, and is asked only where it is needed."""
+    end_calls(agent)  # an agent runs one tool in one context
+    _running.set(_Running(agent=agent, choose=choose, outer=_running.get()))
+
+
+def end_calls(agent: object) -> None:
+    """Note that ``agent`` runs no tool here any more; that of an agent around it goes on."""
+    running = _running.get()
+    while running is not None and running.agent is agent:
+        running = running.outer
+    if running is not _running.get():
+        _running.set(running)
+
+
+@contextmanager
+def calling(agent: object, scope: str) -> Iterator[None]:
+    """Make ``scope`` the one at hand inside the block."""
+    token = _running.set(_Running(agent=agent, choose=lambda: scope, outer=_running.get()))
+    try:
+        yield
+    finally:
+        _running.reset(token)
+
+
+def scope_at_hand() -> str | None:
+    """Return the scope of the tool call at hand, else the ambient one, else None."""
+    running = _running.get()
+    if running is not None:
+        return running.choose()
+    try:
+        return choose_scope(None, None, required=True)
+    except InvalidRequest:
+        return None

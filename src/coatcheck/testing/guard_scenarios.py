@@ -1,0 +1,150 @@
+"""What keeps conversations apart and the agent alive, as data: scopes, failing offloaders, threads, the user's tools.
+
+None of these can be left out by any framework: each shows a way in which an adapter would leak, block, or end an agent.
+"""
+
+from __future__ import annotations
+
+from coatcheck.blocks import TextBlock
+from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.testing.samples import numbered_lines, stored
+from coatcheck.testing.scenario import Call, Read, Scenario
+
+__all__ = ("GUARD_SCENARIOS",)
+
+SMALL = TextBlock("small")
+BIG = TextBlock(numbered_lines(400))
+MIDDLE = "line 200 of 400"
+HUGE = TextBlock(numbered_lines(3_000))
+"""More than 4 bytes for each of ``LIMIT``."""
+
+LIMIT = {"max_inline_tokens": 2_000}
+OFFLOADED = ((Call(returns=(BIG,)),),)
+FOUND = Read(arguments={"pattern": "^line 321 "}, sees=("> 321| line 321 of 400",))
+REFUSED = Read(sees=("reference not found", "Do not retry"), hides=("line 1 of 400", "expired"))
+
+GUARD_SCENARIOS: tuple[Scenario, ...] = (
+    # Whose content it is.
+    Scenario(
+        name="identity from the framework",
+        promise="Without a scope of the host's, the framework's own identity of the conversation is the scope.",
+        steps=OFFLOADED,
+        scope_from="identity",
+        reads=(FOUND,),
+        holds=(stored(BIG.text),),
+    ),
+    Scenario(
+        name="reference from another conversation of the framework",
+        promise="A conversation with another identity cannot read it: the reference is as good as unknown.",
+        steps=OFFLOADED,
+        scope_from="identity",
+        between="another scope",
+        reads=(REFUSED,),
+    ),
+    Scenario(
+        name="the same conversation of the framework after a restart",
+        promise="A new agent with the same identity reads what the earlier one stored.",
+        steps=OFFLOADED,
+        scope_from="identity",
+        between="restart",
+        reads=(FOUND,),
+    ),
+    Scenario(
+        name="a scope and an identity",
+        promise="A scope that the host gives goes before the framework's identity.",
+        steps=OFFLOADED,
+        scope_from="both",
+        reads=(FOUND,),
+    ),
+    Scenario(
+        name="no identity",
+        promise="Without any scope and identity, the shared default scope holds.",
+        steps=OFFLOADED,
+        scope_from="nowhere",
+        reads=(FOUND,),
+    ),
+    Scenario(
+        name="no identity where a scope is required",
+        promise="With require_scope, a result without a scope stays, nothing is stored, and a warning says why.",
+        steps=((Call(returns=(BIG,), becomes="kept"),),),
+        knobs={"require_scope": True},
+        scope_from="nowhere",
+        sees=(MIDDLE,),
+        holds=(),
+    ),
+    # Where our own work fails.
+    Scenario(
+        name="offloading fails",
+        promise="Whatever is raised while offloading, the raw result goes on, and a warning says so.",
+        steps=((Call(returns=(BIG,), becomes="kept"),),),
+        fault="every offload",
+        sees=(MIDDLE,),
+        holds=(),
+    ),
+    Scenario(
+        name="offloading a huge result fails",
+        promise="Far above the inline limit it is stored as it is even so, and shown by its two ends.",
+        steps=((Call(returns=(SMALL,), becomes="kept"), Call(returns=(HUGE,))),),
+        knobs=LIMIT,
+        fault="every offload",
+        sees=("small", "line 1 of 3,000", "line 3,000 of 3,000"),
+        hides=("line 1,500 of 3,000",),
+        holds=(stored(HUGE.text),),
+    ),
+    Scenario(
+        name="reading what offloading failed on",
+        promise="What was stored so can be read back like anything else.",
+        steps=((Call(returns=(HUGE,)),),),
+        knobs=LIMIT,
+        fault="every offload",
+        reads=(Read(arguments={"pattern": "^line 1,500 "}, sees=("line 1,500 of 3,000",)),),
+    ),
+    Scenario(
+        name="offloading and storing a huge result fail",
+        promise="Where it cannot be stored either, it is cut, and the notice says that the rest is lost and why.",
+        steps=((Call(returns=(HUGE,), becomes="truncated"),),),
+        knobs=LIMIT,
+        fault="every offload and save",
+        sees=("the rest is lost", "No space left on device", "line 1 of 3,000", "line 3,000 of 3,000"),
+        hides=("line 1,500 of 3,000", "[Stored references:]"),
+        holds=(),
+    ),
+    Scenario(
+        name="reading back fails",
+        promise="Whatever is raised while reading back, the model is told, and the agent goes on.",
+        steps=OFFLOADED,
+        fault="every retrieve",
+        reads=(Read(sees=("cannot be read now",), hides=("BrokenOnPurpose",)),),
+    ),
+    # What else an adapter must leave alone.
+    Scenario(
+        name="the event loop",
+        promise="No call of a sync storage is made on the event loop's thread, neither to save nor to read.",
+        steps=OFFLOADED,
+        watches_threads=True,
+        reads=(FOUND,),
+    ),
+    Scenario(
+        name="the event loop where offloading fails",
+        promise="Nor is one made there by the last resort.",
+        steps=((Call(returns=(HUGE,)),),),
+        knobs=LIMIT,
+        fault="every offload",
+        watches_threads=True,
+    ),
+    Scenario(
+        name="the user's own tools",
+        promise="The user's own tool objects hold afterwards what they held before.",
+        steps=OFFLOADED,
+        watches_tools=True,
+        reads=(FOUND,),
+    ),
+    Scenario(
+        name="a tool of the user's with the retrieval tool's name",
+        promise="It is refused, or a warning names it: else no reference could be read, and nobody would know why.",
+        steps=(
+            (Call(returns=(SMALL,), becomes="kept"),),
+            (Call(returns=(SMALL,), becomes="kept", tool=RETRIEVAL_TOOL),),
+        ),
+    ),
+)

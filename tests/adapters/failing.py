@@ -1,0 +1,53 @@
+"""Offloaders that fail in every way but their last resort, for the tests of all adapters."""
+
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coatcheck import InMemoryStorage, Offloader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("ERRORS", "HUGE", "LARGE", "FailingOffloader", "FullStorage")
+
+LIMIT = 4 * 5_000
+LARGE = "large, and not too large " * 700
+HUGE = f"BEGIN {'huge ' * 10_000} END"
+assert len(LARGE) <= LIMIT < len(HUGE)
+
+ERRORS = pytest.mark.parametrize("error", [RuntimeError("broken"), MemoryError(), RecursionError()], ids=repr)
+
+
+class FailingOffloader(Offloader):
+    """Raises ``error`` wherever it is asked to offload; its limit is 20,000 bytes."""
+
+    def __init__(self, error: Exception, *, storage: Any = None) -> None:
+        super().__init__(InMemoryStorage() if storage is None else storage, max_inline_tokens=LIMIT // 4)
+        self._error = error
+
+    def offload(self, *_: object, **__: object) -> Any:
+        raise self._error
+
+    async def aoffload(self, *_: object, **__: object) -> Any:
+        raise self._error
+
+    def offload_step(self, *_: object, **__: object) -> Any:
+        raise self._error
+
+    async def aoffload_step(self, *_: object, **__: object) -> Any:
+        raise self._error
+
+
+class FullStorage:
+    """A storage that saves nothing, for want of memory."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        raise MemoryError
+
+    def load(self, key: str) -> None:
+        return None

@@ -1,0 +1,171 @@
+"""The copy of a result in ``ToolMessage.artifact``: in which shape it leaves, what stays, and that it comes back.
+
+The samples of tools are what FastMCP's servers of both lines answered, as ``langchain-mcp-adapters`` 0.3 and
+``langchain.mcp`` 1.4 put it into messages.
+"""
+
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, tool
+
+from coatcheck import InMemoryStorage, Offloader, ReferenceNotFound, StorageError
+from coatcheck_langchain import arestore_artifact, offload_tool, restore_artifact
+from coatcheck_langchain.results import Step, step_of_input
+from coatcheck_langchain.rewriting import Rewriter
+from tests.adapters.langchain.samples import LONG, make_offloader, tool_call
+
+ROWS = [{"id": n, "ok": n % 2 == 0, "share": n / 7, "name": f"größe {n}", "none": None} for n in range(900)]
+LINES = LONG.splitlines()
+OBJECT = {row["name"]: row for row in ROWS}
+
+SAME: dict[str, tuple[Any, list[str]]] = {
+    "object, indented": (OBJECT, [json.dumps(OBJECT, indent=2, ensure_ascii=False)]),
+    "object, compact": (OBJECT, [json.dumps(OBJECT, separators=(",", ":"))]),
+    "list in one text": ({"result": ROWS}, [json.dumps(ROWS, separators=(",", ":"))]),
+    "list, a text for each": ({"result": ROWS[:5]}, [json.dumps(row, indent=2).ljust(9_000) for row in ROWS[:5]]),
+    "list of one": ({"result": [OBJECT]}, [json.dumps(OBJECT)]),
+    "texts, one for each": ({"result": [LONG, "7", "{}"]}, [LONG, "7", "{}"]),
+    "texts in one text": ({"result": LINES}, [json.dumps(LINES)]),
+    "text": ({"result": LONG}, [LONG]),
+    "text under another name": ({"text": LONG}, [LONG]),
+    "text of JSON": ({"result": json.dumps(ROWS)}, [json.dumps(ROWS)]),
+    "an object with one key": ({"rows": ROWS}, [json.dumps({"rows": ROWS})]),
+    "half an emoji": ({"result": LONG + "\ud83d"}, [LONG + "\ud83d"]),
+}
+OTHER: dict[str, tuple[Any, list[str]]] = {
+    "another value": ({"result": LONG + "x"}, [LONG]),
+    "1 for true": (
+        {"result": [{"ok": n % 2} for n in range(9_000)]},
+        [json.dumps([{"ok": n % 2 == 1} for n in range(9_000)])],
+    ),
+    "1.0 for 1": ({"result": [float(n) for n in range(9_000)]}, [json.dumps(list(range(9_000)))]),
+    "more than the text": ({"result": LONG, "source": "rows.csv"}, [LONG]),
+    "texts and objects": ({"result": [LONG, {"a": 1}]}, [LONG, '{"a": 1}']),
+    "a summary as text": ({"result": ROWS}, [LONG]),
+    "no JSON": ({"result": {1, 2}}, [LONG]),
+    "nothing": (None, [LONG]),
+}
+
+
+def mcp_tool(structured: Any, texts: list[str], *, artifact: Any = ...) -> BaseTool:
+    """Return a tool as MCP adapters make them."""
+
+    @tool(response_format="content_and_artifact")
+    def fetch() -> tuple[list[dict[str, str]], Any]:
+        """Fetch rows."""
+        content = [{"type": "text", "text": text, "id": f"lc_{place}"} for place, text in enumerate(texts)]
+        return content, {"structured_content": structured} if artifact is ... else artifact
+
+    return fetch
+
+
+def left(made: BaseTool, offloader: Offloader, **options: Any) -> ToolMessage:
+    """Return what becomes of a tool's result."""
+    message = offload_tool(made, offloader, **options).invoke(tool_call("fetch"))
+    assert isinstance(message, ToolMessage)
+    return message
+
+
+@pytest.mark.parametrize("sample", SAME)
+async def test_a_copy_of_the_stored_text_leaves_and_comes_back(sample: str) -> None:
+    structured, texts = SAME[sample]
+    offloader = make_offloader()
+
+    message = left(mcp_tool(structured, texts), offloader)
+
+    assert len(str(message.artifact)) < 600
+    assert list(message.artifact) == ["structured_content"]
+    for back in (restore_artifact(message, offloader), await arestore_artifact(message, offloader)):
+        assert back == {"structured_content": structured}
+        assert json.dumps(back, sort_keys=True) == json.dumps({"structured_content": structured}, sort_keys=True)
+
+
+@pytest.mark.parametrize("sample", OTHER)
+async def test_what_says_anything_else_than_the_text_stays(sample: str) -> None:
+    structured, texts = OTHER[sample]
+    offloader = make_offloader()
+
+    message = left(mcp_tool(structured, texts), offloader)
+
+    assert message.artifact == {"structured_content": structured}
+    assert restore_artifact(message, offloader) is message.artifact
+    assert await arestore_artifact(message, offloader) is message.artifact
+
+
+@pytest.mark.parametrize(
+    "artifact",
+    [{"structured_content": {"result": LONG}, "_meta": {}}, {"rows": LONG}, [LONG], LONG, None],
+    ids=["with more", "another key", "list", "text", "none"],
+)
+def test_an_artifact_of_another_shape_stays(artifact: Any) -> None:
+    message = left(mcp_tool(None, [LONG], artifact=artifact), make_offloader())
+
+    assert message.artifact == artifact
+
+
+def test_an_artifact_stays_where_its_result_stays() -> None:
+    message = left(mcp_tool({"result": "few words"}, ["few words"]), make_offloader())
+
+    assert message.artifact == {"structured_content": {"result": "few words"}}
+
+
+def test_an_artifact_stays_where_the_host_wants_it() -> None:
+    message = left(mcp_tool({"result": LONG}, [LONG]), make_offloader(), keep_artifact=True)
+
+    assert message.artifact == {"structured_content": {"result": LONG}}
+
+
+def test_where_the_storage_failed_the_artifact_is_the_last_whole_copy_and_stays() -> None:
+    class Full(InMemoryStorage):
+        def save(self, *_: Any, **__: Any) -> None:
+            msg = "no space left"
+            raise StorageError(msg)
+
+    huge = LONG * 4
+    message = left(mcp_tool({"result": huge}, [huge]), Offloader(Full()))
+
+    assert len(str(message.content)) < len(huge)
+    assert message.artifact == {"structured_content": {"result": huge}}
+
+
+async def test_another_scope_gets_nothing_back() -> None:
+    offloader = make_offloader()
+    message = left(mcp_tool({"result": LONG}, [LONG]), offloader, scope="tenant-a")
+
+    assert restore_artifact(message, offloader, scope="tenant-a") == {"structured_content": {"result": LONG}}
+    with pytest.raises(ReferenceNotFound):
+        restore_artifact(message, offloader, scope="tenant-b")
+    with pytest.raises(ReferenceNotFound):
+        await arestore_artifact(message, offloader, scope="tenant-b")
+
+
+def test_the_tools_own_artifact_is_never_changed() -> None:
+    own = {"structured_content": {"result": LONG}}
+
+    left(mcp_tool(None, [LONG], artifact=own), make_offloader())
+
+    assert own == {"structured_content": {"result": LONG}}
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+async def test_messages_are_treated_like_what_tools_return(mode: str) -> None:
+    offloader = make_offloader()
+    message = ToolMessage(LONG, tool_call_id="1", name="fetch", artifact={"structured_content": {"result": LONG}})
+    rewriter = Rewriter(offloader=offloader, scope=None)
+
+    new = rewriter.rewrite([message], _step) if mode == "sync" else await rewriter.arewrite([message], _step)
+
+    assert message.artifact == {"structured_content": {"result": LONG}}
+    assert restore_artifact(new[0], offloader) == message.artifact
+    assert len(str(new[0].artifact)) < 600
+
+
+def _step() -> Step:
+    return step_of_input({"messages": []}, key="messages", tools={}, config={}, retrieval_tool=None)

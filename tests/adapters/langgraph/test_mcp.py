@@ -1,0 +1,82 @@
+"""Tools of a real MCP server over stdio, in a real agent with a checkpointer: a result stays nowhere twice."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from coatcheck_langchain import OffloadMiddleware, arestore_artifact, restore_artifact
+from tests.adapters.langgraph.agents import agent_of, answers, call, question, say, thread
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from langchain_core.tools import BaseTool
+
+client = pytest.importorskip("langchain_mcp_adapters.client", reason="langchain-mcp-adapters needs mcp 1.x")
+
+SERVER = """
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("rows", log_level="ERROR")
+row = lambda n: {"id": n, "name": f"größe {n}" + "x" * 400, "share": n / 7, "ok": n % 2 == 0, "none": None}
+
+
+@server.tool()
+def as_object(size: int) -> dict[str, dict]:
+    return {str(n): row(n) for n in range(size)}
+
+
+@server.tool()
+def as_list(size: int) -> list[dict]:
+    return [row(n) for n in range(size)]
+
+
+@server.tool()
+def as_lines(size: int) -> list[str]:
+    return [f"line {n}: {'x' * 4000}" for n in range(size)]
+
+
+@server.tool()
+def as_text(size: int) -> str:
+    return "\\n".join(f"line {n}" for n in range(size))
+
+
+server.run()
+"""
+
+
+async def tools_of(folder: Path) -> list[BaseTool]:
+    script = folder / "server.py"
+    script.write_text(SERVER, encoding="utf-8")
+    connection = {"command": sys.executable, "args": [str(script)], "transport": "stdio"}
+    found: list[BaseTool] = await client.MultiServerMCPClient({"rows": connection}).get_tools()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("as_object", 2_000), ("as_list", 5), ("as_lines", 8), ("as_text", 20_000)], ids=str
+)
+async def test_the_structured_copy_leaves_the_checkpoint_and_comes_back(name: str, size: int, tmp_path: Path) -> None:
+    tools = await tools_of(tmp_path)
+    raw = await next(tool for tool in tools if tool.name == name).ainvoke(
+        {"type": "tool_call", "name": name, "args": {"size": size}, "id": "raw"}
+    )
+    middleware = OffloadMiddleware(max_result_tokens=200, preview_tokens=50)
+    saver = InMemorySaver()
+    script = (call((name, {"size": size})), say())
+    agent, _ = agent_of(tools, *script, middleware=[middleware], checkpointer=saver)
+
+    await agent.ainvoke(question(), thread("t"))
+
+    state: Any = await agent.aget_state(thread("t"))
+    (message,) = answers(state.values["messages"])
+    assert list(raw.artifact) == ["structured_content"]
+    assert len(json.dumps(message.artifact)) < 1_000 < len(json.dumps(raw.artifact))
+    back = restore_artifact(message, middleware.offloader, scope="t")
+    assert json.dumps(back, sort_keys=True) == json.dumps(raw.artifact, sort_keys=True)
+    assert await arestore_artifact(message, middleware.offloader, scope="t") == back

@@ -1,0 +1,80 @@
+"""Where our rewriting fails, a hard limit still holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest  # noqa: TC002 - the annotations of fixtures
+
+from coatcheck import InMemoryStorage, Offloader
+from coatcheck_strands import ContextOffloader, offloaded_references
+from coatcheck_strands import plugin as module
+from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.strands.agents import agent, reading, results, returning, run, text_of
+
+CUT = "Tool result cut."
+
+
+def is_cut(text: str) -> bool:
+    return text.startswith(CUT) and "BEGIN " in text and text.endswith(" END") and len(text) <= 20_000
+
+
+@ERRORS
+def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    offloader = FailingOffloader(error)
+    tools = [returning(HUGE, name="huge"), returning(LARGE, name="large")]
+    turns: Any = ([("huge", {}), ("large", {})], reading(offset=-10))
+    subject = agent(ContextOffloader(offloader, scope="mine"), tools=tools, turns=turns)
+
+    answer = subject("go")
+
+    huge, large, found = results(subject)
+    assert text_of(large) == LARGE
+    assert len(text_of(huge)) < 6_000
+    assert offloader.load(offloaded_references(huge)[0], scope="mine").text == HUGE
+    assert "huge  END\n" in text_of(found)
+    assert str(answer).strip() == "done"
+    assert sum("could not offload" in record.message for record in caplog.records) == 2
+
+
+@ERRORS
+def test_what_cannot_be_stored_is_cut(error: Exception) -> None:
+    plugin = ContextOffloader(FailingOffloader(error, storage=FullStorage()))
+
+    assert is_cut(text_of(run(plugin, tools=[returning(HUGE)])))
+
+
+def test_media_stay_unless_they_are_too_large_alone() -> None:
+    small = {"image": {"format": "png", "source": {"bytes": b"q" * 3_000}}}
+    large = {"image": {"format": "png", "source": {"bytes": b"q" * 30_000}}}
+    plugin = ContextOffloader(FailingOffloader(RuntimeError()))
+
+    result = run(plugin, tools=[returning("a caption", small, large)])
+
+    assert [next(iter(block)) for block in result["content"]] == ["text", "image"]
+    assert result["content"][1] == small
+    assert "a caption" in text_of(result)
+    assert "bytes is not shown]" in text_of(result)
+
+
+def test_a_conversion_that_fails_is_no_way_around_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(content: object) -> object:
+        raise MemoryError
+
+    monkeypatch.setattr(module, "blocks_of", broken)
+
+    assert offloaded_references(run(ContextOffloader(Offloader(max_inline_tokens=5_000)), tools=[returning(HUGE)]))
+
+
+def test_where_the_scope_cannot_be_found_nothing_is_stored() -> None:
+    def broken(_: object) -> str:
+        raise LookupError
+
+    storage = InMemoryStorage()
+
+    result = run(ContextOffloader(Offloader(storage, max_inline_tokens=5_000), scope=broken), tools=[returning(HUGE)])
+
+    assert is_cut(text_of(result))
+    assert list(storage.entries("")) == []

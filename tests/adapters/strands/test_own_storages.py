@@ -1,0 +1,309 @@
+"""Storages of the user's own: subclasses that override, classes of Strands' shape, mocks; and what a host stores."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock, MagicMock
+
+import pytest
+from strands.vended_plugins import context_offloader as theirs
+
+import coatcheck_strands
+from coatcheck import Offloader
+from coatcheck_strands import ContextOffloader, FileStorage, InMemoryStorage, S3Storage
+from tests.adapters.strands.agents import (
+    BIG,
+    MIDDLE,
+    RETRIEVE,
+    agent,
+    call,
+    reading,
+    references,
+    results,
+    returning,
+    text_of,
+)
+from tests.adapters.strands.sandboxes import FolderSandbox
+from tests.storage.seaweed import BUCKET, session
+
+FOUND = ">  7| line 7 of"
+READ = (call(), reading(pattern="^line 7 of"))
+
+
+def flipped(content: bytes) -> bytes:
+    """Encrypt, as far as a test must; twice is not at all."""
+    return bytes(byte ^ 0x5A for byte in content)
+
+
+class Encrypts:
+    """Overrides the two methods of Strands' shape, as users do who encrypt; for the class beside it."""
+
+    async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+        return str(await super().store(key, flipped(content), content_type))  # type: ignore[misc]
+
+    async def retrieve(self, reference: str) -> tuple[bytes, str]:
+        content, content_type = await super().retrieve(reference)  # type: ignore[misc]
+        return flipped(content), content_type
+
+
+class EncryptedMemory(Encrypts, InMemoryStorage):
+    pass
+
+
+class EncryptedFiles(Encrypts, FileStorage):
+    pass
+
+
+class EncryptedS3(Encrypts, S3Storage):
+    pass
+
+
+class Keyed(FileStorage):
+    """Takes what its class does not, and overrides."""
+
+    def __init__(self, folder: str, key: int, **more: Any) -> None:  # noqa: ANN401
+        super().__init__(folder, **more)
+        self.key = key
+
+    async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+        return await super().store(key, bytes(byte ^ self.key for byte in content), content_type)
+
+    async def retrieve(self, reference: str) -> tuple[bytes, str]:
+        content, content_type = await super().retrieve(reference)
+        return bytes(byte ^ self.key for byte in content), content_type
+
+
+def all_bytes(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.fixture(params=["memory", "files", "s3"])
+def encrypted(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401
+    if request.param == "memory":
+        return EncryptedMemory()
+    if request.param == "files":
+        return EncryptedFiles(str(tmp_path))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", request.getfixturevalue("server").endpoint)
+    return EncryptedS3(BUCKET, tmp_path.name, session())
+
+
+def stored_bytes(storage: Any) -> bytes:  # noqa: ANN401
+    """Return everything that lies in a storage, past its own ``retrieve``."""
+    if isinstance(storage, FileStorage):
+        return all_bytes(storage.root)
+    if isinstance(storage, S3Storage):
+        client = session().client("s3")
+        listed = client.list_objects_v2(Bucket=BUCKET, Prefix=storage._prefix)["Contents"]
+        return b"".join(client.get_object(Bucket=BUCKET, Key=one["Key"])["Body"].read() for one in listed)
+    return b"".join(entry.content for entry, _ in storage._entries.values())
+
+
+def test_what_is_stored_goes_through_an_override(encrypted: Any) -> None:  # noqa: ANN401
+    subject = agent(ContextOffloader(encrypted), turns=READ)
+
+    subject("go")
+
+    assert FOUND in text_of(results(subject)[1])
+    assert MIDDLE.encode() not in stored_bytes(encrypted)
+    assert flipped(MIDDLE.encode()) in stored_bytes(encrypted)
+
+
+def test_a_reference_of_an_override_is_read_with_the_storage(encrypted: Any) -> None:  # noqa: ANN401
+    subject = agent(ContextOffloader(encrypted))
+    subject("go")
+
+    (reference,) = references(results(subject)[0])
+    assert asyncio.run(encrypted.retrieve(reference)) == (BIG.encode(), "text/plain")
+
+
+def test_a_reference_of_an_override_belongs_to_its_scope(encrypted: Any) -> None:  # noqa: ANN401
+    plugin = ContextOffloader(encrypted, scope=lambda one: one.invocation_state["tenant"])
+    mine = agent(plugin)
+    mine("go", invocation_state={"tenant": "a"})
+    (reference,) = references(results(mine)[0])
+
+    for tenant, status in (("a", "success"), ("b", "error")):
+        reader = agent(plugin, turns=(call(RETRIEVE, reference=reference, pattern="^line 7 of"),))
+        reader("go", invocation_state={"tenant": tenant})
+        assert results(reader)[0]["status"] == status
+
+
+def test_a_long_tool_name_does_not_push_the_scope_out_of_a_name() -> None:
+    storage = EncryptedMemory()
+    name = "list_all_the_records_of_one_customer_in_a_region"
+    plugin = ContextOffloader(storage, scope=lambda one: one.invocation_state["tenant"])
+    mine = agent(plugin, tools=[returning(BIG, name=name)], turns=(call(name),))
+    mine("go", invocation_state={"tenant": "a"})
+    reader = agent(plugin, turns=(call(RETRIEVE, reference=references(results(mine)[0])[0]),))
+
+    reader("go", invocation_state={"tenant": "b"})
+
+    assert results(reader)[0]["status"] == "error"
+
+
+def test_what_was_saved_before_the_class_had_its_own_store_is_still_read(tmp_path: Path) -> None:
+    plain = agent(ContextOffloader(FileStorage(str(tmp_path))))
+    plain("go")
+    (reference,) = references(results(plain)[0])
+
+    later = agent(
+        ContextOffloader(EncryptedFiles(str(tmp_path))),
+        turns=(call(RETRIEVE, reference=reference, pattern="^line 7 "),),
+    )
+    later("go")
+
+    assert FOUND in text_of(results(later)[0])
+
+
+def test_an_override_that_was_put_on_an_object_is_honoured() -> None:
+    storage = InMemoryStorage()
+    storage.store = AsyncMock(return_value="theirs_1")  # type: ignore[method-assign]
+
+    subject = agent(ContextOffloader(storage))
+    subject("go")
+
+    storage.store.assert_awaited_once()
+    assert references(results(subject)[0]) == ["theirs_1"]
+
+
+def test_unused_content_of_an_override_is_evicted() -> None:
+    storage = EncryptedMemory(evict_after_turns=2)
+    subject = agent(ContextOffloader(storage), turns=(call(), *[call("short")] * 4), tools=[*short_and_big()])
+
+    subject("go")
+
+    assert stored_bytes(storage) == b""
+
+
+def short_and_big() -> list[Any]:
+    return [returning("ok", name="short"), returning(BIG)]
+
+
+# In a sandbox.
+
+
+@pytest.mark.parametrize("bound", ["at its making", "by the plugin"])
+def test_an_override_is_honoured_in_a_sandbox(bound: str, tmp_path: Path) -> None:
+    sandbox = FolderSandbox(tmp_path / "inside")
+    more = {"sandbox": sandbox} if bound == "at its making" else {}
+    storage = Keyed("kept", 0x5A, **more)
+    subject = agent(ContextOffloader(storage), turns=READ, sandbox=sandbox)
+
+    subject("go")
+
+    assert FOUND in text_of(results(subject)[1])
+    assert flipped(MIDDLE.encode()) in all_bytes(tmp_path / "inside")
+    assert MIDDLE.encode() not in all_bytes(tmp_path / "inside")
+    assert not Path("kept").exists()
+
+
+def test_a_folder_may_be_named_for_a_sandbox(tmp_path: Path) -> None:
+    storage = FileStorage(artifact_dir="kept", sandbox=FolderSandbox(tmp_path))
+
+    asyncio.run(storage.store("one", b"content"))
+
+    assert (tmp_path / "kept").is_dir()
+
+
+# Classes of Strands' shape.
+
+
+class Ledger:
+    """A storage of Strands' shape whose ``save`` and ``load`` mean something else."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, tuple[bytes, str]] = {}
+
+    async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+        self.kept[key] = (content, content_type)
+        return key
+
+    async def retrieve(self, reference: str) -> tuple[bytes, str]:
+        return self.kept[reference]
+
+    def save(self, path: str) -> None:
+        raise AssertionError(path)
+
+    def load(self, path: str) -> None:
+        raise AssertionError(path)
+
+
+def test_a_storage_of_strands_shape_is_one_whatever_else_it_can_do() -> None:
+    storage = Ledger()
+    subject = agent(ContextOffloader(storage), turns=READ)
+
+    subject("go")
+
+    assert list(storage.kept.values()) == [(BIG.encode(), "text/plain")]
+    assert FOUND in text_of(results(subject)[1])
+
+
+@pytest.mark.parametrize("module", [theirs, coatcheck_strands], ids=["theirs", "ours"])
+@pytest.mark.parametrize("spec", [None, ["store", "retrieve"]], ids=["anything", "the shape"])
+def test_a_mock_of_the_shape_works(module: Any, spec: list[str] | None) -> None:  # noqa: ANN401
+    storage = MagicMock(spec=spec)
+    storage.store = AsyncMock(return_value="ref_1")
+    storage.retrieve = AsyncMock(return_value=(BIG.encode(), "text/plain"))
+    if spec is None:
+        storage.for_sandbox.return_value = storage
+    subject = agent(module.ContextOffloader(storage), turns=READ)
+
+    subject("go")
+
+    assert references(results(subject)[0]) == ["ref_1"]
+    assert FOUND in text_of(results(subject)[1])
+
+
+@pytest.mark.parametrize("module", [theirs, coatcheck_strands], ids=["theirs", "ours"])
+def test_a_mock_that_fails_keeps_the_result(module: Any, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ANN401
+    storage = MagicMock(spec=["store", "retrieve"])
+    storage.store.side_effect = RuntimeError("disk full")
+    subject = agent(module.ContextOffloader(storage))
+
+    with caplog.at_level(logging.WARNING):
+        subject("go")
+
+    assert text_of(results(subject)[0]) == BIG
+    assert "failed to offload" in caplog.text
+
+
+# What the host stores itself.
+
+
+@pytest.mark.parametrize("module", [theirs, coatcheck_strands], ids=["theirs", "ours"])
+def test_the_model_reads_what_the_host_stored_by_its_reference(module: Any) -> None:  # noqa: ANN401
+    storage = module.InMemoryStorage()
+    reference = asyncio.run(storage.store("manual", BIG.encode()))
+    subject = agent(module.ContextOffloader(storage), turns=(call(RETRIEVE, reference=reference, pattern="^line 7 "),))
+
+    subject("go")
+
+    assert "line 7 of" in text_of(results(subject)[0])
+
+
+def test_what_the_host_stored_is_never_listed() -> None:
+    storage = InMemoryStorage()
+    asyncio.run(storage.store("manual", b"by the host"))
+
+    assert storage.entries("") == []
+    assert Offloader(storage).sweep(max_bytes=1) == 0
+
+
+@pytest.mark.parametrize("module", [theirs, coatcheck_strands], ids=["theirs", "ours"])
+@pytest.mark.parametrize(("cycles", "is_there"), [(2, True), (3, False)])
+def test_what_the_host_stored_leaves_unused(module: Any, cycles: int, is_there: bool) -> None:  # noqa: ANN401
+    storage = module.InMemoryStorage(evict_after_turns=2)
+    reference = asyncio.run(storage.store("manual", b"by the host"))
+    # One more cycle than calls: the one that answers.
+    subject = agent(module.ContextOffloader(storage), tools=short_and_big(), turns=[call("short")] * (cycles - 1))
+
+    subject("go")
+
+    if is_there:
+        assert asyncio.run(storage.retrieve(reference)) == (b"by the host", "text/plain")
+    else:
+        with pytest.raises(KeyError):
+            asyncio.run(storage.retrieve(reference))

@@ -1,0 +1,128 @@
+"""What a tool of an MCP server adds beside its content: no raw copy of it stays, and the host gets it back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from strands.session import FileSessionManager
+from strands.types._events import ToolResultEvent
+from strands.types.tools import AgentTool
+
+import coatcheck
+from coatcheck_strands import ContextOffloader, FileStorage
+from tests.adapters.strands.agents import BIG, MIDDLE, agent, reading, results, text_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from strands.types.tools import ToolGenerator, ToolSpec, ToolUse
+
+DATA = {"data": BIG, "numbers": [1, 2.5, None, True], "none": {}}
+
+
+class Server(AgentTool):
+    """Returns what a tool of an MCP server does."""
+
+    def __init__(self, text: str, **beside: object) -> None:
+        super().__init__()
+        self.text, self.beside = text, beside
+
+    @property
+    def tool_name(self) -> str:
+        return "fetch"
+
+    @property
+    def tool_spec(self) -> ToolSpec:
+        return {"name": "fetch", "description": "Gives a result.", "inputSchema": {"json": {"type": "object"}}}
+
+    @property
+    def tool_type(self) -> str:
+        return "python"
+
+    async def stream(self, tool_use: ToolUse, invocation_state: dict[str, Any], **_: object) -> ToolGenerator:
+        result: Any = {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": self.text}]}
+        result.update(self.beside)
+        yield ToolResultEvent(result)
+
+
+def asked(tool: Server, **knobs: Any) -> tuple[Any, ContextOffloader, Any]:  # noqa: ANN401
+    """Return the result in the conversation, with the plugin and the agent."""
+    plugin = ContextOffloader(**knobs)
+    subject = agent(plugin, tools=[tool])
+    subject("go")
+    return results(subject)[0], plugin, subject
+
+
+@pytest.mark.parametrize("text", [BIG, "small"], ids=["beside large text", "beside small text"])
+def test_what_is_beside_the_content_leaves_and_comes_back(text: str) -> None:
+    beside = {"structuredContent": DATA, "metadata": {"of": BIG}, "isError": False}
+    result, plugin, subject = asked(Server(text, **beside))
+
+    assert MIDDLE not in str(subject.messages)
+    assert len(json.dumps({key: result[key] for key in beside})) < 500
+    restored = plugin.restore(result, subject)
+    assert {key: restored[key] for key in beside} == beside  # type: ignore[literal-required]
+    assert restored["content"] == result["content"]
+
+
+def test_small_text_beside_large_data_stays_as_it_is() -> None:
+    result, _, _ = asked(Server("small", structuredContent=DATA))
+
+    assert result["content"] == [{"text": "small"}]
+
+
+def test_small_data_stays_beside_a_placeholder() -> None:
+    result, plugin, subject = asked(Server(BIG, structuredContent={"rows": 2_000}, metadata={"took": 7}))
+
+    assert (result["structuredContent"], result["metadata"]) == ({"rows": 2_000}, {"took": 7})
+    assert plugin.restore(result, subject) == result
+
+
+def test_data_within_the_threshold_stays_beside_text_that_stays() -> None:
+    result, _, _ = asked(Server("small", structuredContent={"data": BIG[:4_000]}))
+
+    assert result["structuredContent"] == {"data": BIG[:4_000]}
+
+
+def test_a_copy_within_the_threshold_does_not_stay_beside_text_that_left() -> None:
+    result, plugin, subject = asked(Server(BIG, structuredContent={"data": BIG[:4_000]}))
+
+    assert BIG[:4_000] not in str(result["structuredContent"])
+    assert plugin.restore(result, subject)["structuredContent"] == {"data": BIG[:4_000]}  # type: ignore[typeddict-item]
+
+
+def test_it_stays_where_the_host_wants_it() -> None:
+    result, _, _ = asked(Server(BIG, structuredContent=DATA), keep_structured_content=True)
+
+    assert result["structuredContent"] is DATA
+    assert MIDDLE not in text_of(result)
+
+
+def test_what_is_no_json_stays() -> None:
+    odd = {"data": BIG, "made": object()}
+    result, _, _ = asked(Server("small", structuredContent=odd))
+
+    assert result["structuredContent"] is odd
+
+
+def test_it_comes_back_from_a_session_after_a_restart(tmp_path: Path) -> None:
+    def resumed(*turns: Any) -> tuple[ContextOffloader, Any]:  # noqa: ANN401
+        plugin = ContextOffloader(FileStorage(str(tmp_path / "kept")))
+        session = FileSessionManager("s1", storage_dir=str(tmp_path / "sessions"))
+        tools = [Server(BIG, structuredContent=DATA)]
+        return plugin, agent(plugin, tools=tools, turns=turns, session_manager=session, agent_id="a")
+
+    resumed()[1]("go")
+    plugin, later = resumed(reading(pattern="^line 7 of"))
+
+    assert plugin.restore(results(later)[0], later)["structuredContent"] == DATA  # type: ignore[typeddict-item]
+
+
+def test_another_scope_gets_nothing_back() -> None:
+    result, plugin, subject = asked(Server("small", structuredContent=DATA), scope="a")
+
+    assert plugin.restore(result, subject, scope="a")["structuredContent"] == DATA  # type: ignore[typeddict-item]
+    with pytest.raises(coatcheck.ReferenceNotFound):
+        plugin.restore(result, subject, scope="b")

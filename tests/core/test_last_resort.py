@@ -1,0 +1,304 @@
+"""The hard limit where everything else failed: stored as it is, or cut; never raised, never whole."""
+
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import coatcheck
+from coatcheck import (
+    InMemoryStorage,
+    InvalidRequest,
+    JsonBlock,
+    MediaBlock,
+    Offloaded,
+    Offloader,
+    OpaqueBlock,
+    TextBlock,
+    Truncated,
+)
+from coatcheck import last_resort as module
+from tests.core.storages import AsyncDictStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from coatcheck import Block
+
+LIMIT = 4 * 5_000
+HUGE = "".join(f"line {number:,} is one of many\n" for number in range(2_000))
+WAYS = pytest.mark.parametrize("way", ["sync", "async"])
+
+
+def settle(offloader: Offloader, blocks: Sequence[Block], way: str, **more: Any) -> Offloaded | Truncated | None:
+    arguments = {"tool_name": "fetch", "scope": "mine", **more}
+    if way == "sync":
+        return offloader.last_resort(blocks, **arguments)
+    return asyncio.run(offloader.alast_resort(blocks, **arguments))
+
+
+def offloader_on(storage: Any = None, **knobs: Any) -> Offloader:
+    return Offloader(storage, max_inline_tokens=5_000, **knobs)
+
+
+def text_of(outcome: Offloaded | Truncated | None) -> str:
+    assert outcome is not None
+    first = outcome.blocks[0]
+    assert isinstance(first, TextBlock)
+    return first.text
+
+
+class Raising:
+    """A storage that raises what it is told to, from every method."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def save(self, *_: object, **__: object) -> None:
+        raise self.error
+
+    def load(self, key: str) -> None:
+        raise self.error
+
+
+@WAYS
+@pytest.mark.parametrize("storage", [InMemoryStorage, AsyncDictStorage])
+def test_what_is_too_large_is_stored_as_it_is_and_can_be_read_back(way: str, storage: Callable[[], Any]) -> None:
+    offloader = offloader_on(storage())
+
+    outcome = settle(offloader, [TextBlock(HUGE)], way)
+
+    assert isinstance(outcome, Offloaded)
+    assert outcome.references[0].id in text_of(outcome)
+    assert "line 0 is" in text_of(outcome)
+    assert "line 1,999 is" in text_of(outcome)
+    assert len(text_of(outcome)) < 5_000
+    assert offloader.load(outcome.references[0], scope="mine").text == HUGE
+    assert "> 1501| line 1,500 is" in offloader.retrieve(outcome.references[0], scope="mine", pattern="line 1,500").text
+    with pytest.raises(coatcheck.ReferenceNotFound):
+        offloader.load(outcome.references[0], scope="yours")
+
+
+@WAYS
+@pytest.mark.parametrize("text", ["x" * LIMIT, "é" * (LIMIT // 2), "漢" * (LIMIT // 3), "\ud800" * (LIMIT // 3)])
+def test_what_is_within_the_limit_stays(way: str, text: str) -> None:
+    offloader = offloader_on()
+
+    assert settle(offloader, [TextBlock(text)], way) is None
+    assert settle(offloader, [TextBlock(text), TextBlock("漢")], way) is not None
+    assert offloader.stats().offloaded == 1
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "no room in /secret/place"), "No space left on device"),
+        (MemoryError(), "the storage failed"),
+        (RecursionError(), "the storage failed"),
+        (KeyError("secret"), "the storage failed"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("character", ["x", "é", "漢", "👍", "\ud800"])
+def test_where_the_storage_fails_head_and_tail_are_kept_and_the_notice_says_what_is_lost(
+    way: str, error: Exception, said: str, character: str
+) -> None:
+    text = f"BEGIN {character * 30_000} END"
+
+    outcome = settle(offloader_on(Raising(error)), [TextBlock(text)], way)
+
+    assert isinstance(outcome, Truncated)
+    shown = text_of(outcome)
+    assert shown.startswith("Tool result cut. [Of ~7,503 tokens only the parts below are kept]")
+    assert f"could not be stored ({said})" in shown
+    assert "secret" not in shown
+    assert "\n\nBEGIN " in shown
+    assert shown.endswith(" END")
+    assert LIMIT - 20 < len(shown.encode()) <= LIMIT  # raises where a character was cut
+
+
+def test_no_scope_where_one_is_required_stores_nothing() -> None:
+    storage = InMemoryStorage()
+
+    outcome = settle(offloader_on(storage, require_scope=True), [TextBlock(HUGE)], "sync", scope=None)
+
+    assert isinstance(outcome, Truncated)
+    assert isinstance(outcome.error, InvalidRequest)
+    assert "the request was refused" in text_of(outcome)
+    assert list(storage.entries("")) == []
+
+
+@WAYS
+@pytest.mark.parametrize("which", ["scope", "identity"])
+def test_a_scope_that_cannot_be_found_stores_nothing(way: str, which: str) -> None:
+    def broken() -> str:
+        msg = "no such tenant"
+        raise LookupError(msg)
+
+    storage = InMemoryStorage()
+
+    outcome = settle(offloader_on(storage), [TextBlock(HUGE)], way, **{"scope": None, which: broken})
+
+    assert isinstance(outcome, Truncated)
+    assert list(storage.entries("")) == []
+
+
+def test_scope_and_identity_may_be_found_by_callables() -> None:
+    offloader = offloader_on()
+
+    given = settle(offloader, [TextBlock(HUGE)], "sync", scope=lambda: "given", identity=lambda: "thread")
+    identified = settle(offloader, [TextBlock(HUGE)], "sync", scope=lambda: None, identity=lambda: "thread")
+
+    assert given is not None
+    assert identified is not None
+    assert offloader.load(given.references[0], scope="given").text == HUGE
+    assert offloader.load(identified.references[0], scope="thread").text == HUGE
+
+
+@WAYS
+def test_texts_count_together_and_are_stored_joined_by_line_ends(way: str) -> None:
+    offloader = offloader_on()
+    texts = [f"part {number} {'x' * 100}" for number in range(300)]
+
+    outcome = settle(offloader, list(map(TextBlock, texts)), way)
+
+    assert outcome is not None
+    assert "part 0 " in text_of(outcome)
+    assert "part 299 " in text_of(outcome)
+    assert offloader.load(outcome.references[0], scope="mine").text == "\n".join(texts)
+
+
+@dataclass
+class Picture:
+    base64_image: str
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "heavy",
+    [
+        OpaqueBlock({"type": "image", "source": {"data": "q" * LIMIT}}),
+        OpaqueBlock({"image": {"format": "png", "source": {"bytes": b"q" * LIMIT}}}),
+        OpaqueBlock(Picture("q" * LIMIT)),
+        OpaqueBlock("q" * LIMIT),
+        MediaBlock(b"q" * LIMIT, "image/png"),
+        JsonBlock({"rows": ["q" * 10] * (LIMIT // 10)}),
+    ],
+    ids=["mapping of text", "mapping of bytes", "dataclass", "text", "medium", "JSON"],
+)
+def test_only_what_is_too_large_alone_leaves_of_other_blocks(way: str, heavy: Block) -> None:
+    offloader = offloader_on()
+    small = OpaqueBlock({"type": "image", "source": {"data": "q" * (LIMIT // 2)}})
+
+    outcome = settle(offloader, [TextBlock("a caption"), small, heavy, small], way)
+
+    assert isinstance(outcome, Offloaded)
+    assert outcome.blocks[1:] == (small, small)
+    assert outcome.blocks[1] is small
+    assert "a caption" in text_of(outcome)
+    assert "bytes is not shown]" in text_of(outcome)
+    assert "qqqqqqqqqq" in offloader.load(outcome.references[0], scope="mine").text
+    assert settle(offloader, [TextBlock("a caption"), small, small, small], way) is None
+
+
+def test_a_block_that_leads_anywhere_or_in_circles_goes_on_as_it_is() -> None:
+    circle: list[object] = [1]
+    circle.append(circle)
+
+    assert settle(offloader_on(), [OpaqueBlock(circle), OpaqueBlock(object()), OpaqueBlock(pytest)], "sync") is None
+
+
+def test_a_circle_that_is_too_large_is_cut() -> None:
+    circle: list[object] = ["q" * LIMIT]
+    circle.append(circle)
+
+    outcome = settle(offloader_on(), [OpaqueBlock(circle)], "sync")
+
+    assert isinstance(outcome, Truncated)
+    assert "bytes is not shown]" in text_of(outcome)
+
+
+@WAYS
+def test_the_retrieval_tools_own_results_stay(way: str) -> None:
+    blocks = [TextBlock(HUGE)]
+
+    assert settle(offloader_on(), blocks, way, tool_name="retrieve_offloaded_content") is None
+    assert settle(offloader_on(), blocks, way, tool_name="retrieve_offloaded_content", retrieval_tool=None) is not None
+
+
+@WAYS
+@pytest.mark.parametrize("error", [RuntimeError("anything"), MemoryError(), RecursionError()])
+def test_nothing_stays_whole_even_where_cutting_fails(
+    monkeypatch: pytest.MonkeyPatch, way: str, error: Exception
+) -> None:
+    def broken(*_: object, **__: object) -> object:
+        raise error
+
+    for name in ("notice", "truncation_notice"):
+        monkeypatch.setattr(module, name, broken)
+    small = OpaqueBlock({"type": "image"})
+
+    outcome = settle(offloader_on(), [TextBlock(HUGE), small], way)
+
+    assert isinstance(outcome, Truncated)
+    assert "the result is lost" in text_of(outcome)
+    assert outcome.blocks[1] is small
+
+
+@WAYS
+def test_a_thread_that_cannot_be_started_only_keeps_it_from_being_stored(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    def broken(*_: object, **__: object) -> object:
+        msg = "can't start new thread"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr("coatcheck.offloader.arun", broken)
+    monkeypatch.setattr("coatcheck.offloader.run", broken)
+
+    outcome = settle(offloader_on(), [TextBlock(HUGE)], way)
+
+    assert isinstance(outcome, Truncated)
+    assert "line 0 is" in text_of(outcome)
+
+
+def test_it_needs_no_preview_no_tokenizer_and_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> object:
+        raise AssertionError
+
+    monkeypatch.setattr("coatcheck.engine.preview", broken)
+    monkeypatch.setattr("coatcheck.placeholder.preview", broken)
+    monkeypatch.setattr("coatcheck.tokens.load_vocabulary", broken)
+
+    outcome = settle(offloader_on(policies={"*": broken}), [TextBlock(HUGE)], "sync")
+
+    assert isinstance(outcome, Offloaded)
+
+
+@pytest.mark.parametrize(("storage", "kind"), [(None, "offloaded"), (Raising(OSError(5, "no")), "truncated")])
+def test_it_is_counted_and_told(storage: Any, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    events: list[coatcheck.Event] = []
+    offloader = offloader_on(storage, on_event=events.append)
+
+    settle(offloader, [TextBlock(HUGE)], "sync")
+
+    assert [(event.kind, event.scope, event.tool_name) for event in events] == [(kind, "mine", "fetch")]
+    stats = offloader.stats()
+    assert (stats.results, stats.offloaded, stats.truncated) == (1, kind == "offloaded", kind == "truncated")
+    assert any(record.levelno == logging.ERROR for record in caplog.records) is (kind == "truncated")
+
+
+def test_a_limit_smaller_than_the_notice_leaves_the_notice() -> None:
+    offloader = Offloader(Raising(OSError(5, "no")), max_result_tokens=1, preview_tokens=0, max_inline_tokens=1)
+
+    outcome = settle(offloader, [TextBlock("12345")], "sync")
+
+    assert text_of(outcome).endswith("so that it returns less.")

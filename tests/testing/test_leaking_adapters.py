@@ -1,0 +1,271 @@
+"""The adapter contract kills what leaks, blocks or ends an agent: the toy adapter, with one rule broken at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import RETRIEVAL_TOOL, Kept, TextBlock
+from coatcheck.testing import SCENARIOS
+from coatcheck.testing.adapter import AdapterContract
+from coatcheck.testing.faults import BrokenOnPurpose
+from coatcheck.testing.harness import Returned, Run
+from coatcheck.testing.toy import Message, ToyHarness, ToyTool, returned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from coatcheck import Offloader, Outcome
+    from coatcheck.testing import ModelCall, Transcript
+
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+def with_(case: Run, **changed: object) -> Run:
+    """Return a copy of a run; ``dataclasses.replace`` without its types."""
+    fields = {name: getattr(case, name) for name in Run.__slots__}
+    return Run(**{**fields, **changed})
+
+
+class IgnoresTheIdentity(ToyHarness):
+    """Takes every conversation for the same one."""
+
+    def run(self, case: Run) -> Transcript:
+        return super().run(with_(case, identity=None))
+
+    async def arun(self, case: Run) -> Transcript:
+        return await super().arun(with_(case, identity=None))
+
+
+class PrefersTheIdentity(ToyHarness):
+    """Lets the framework overrule its host."""
+
+    def run(self, case: Run) -> Transcript:
+        return super().run(with_(case, scope=case.identity or case.scope))
+
+    async def arun(self, case: Run) -> Transcript:
+        return await super().arun(with_(case, scope=case.identity or case.scope))
+
+
+class MakesUpAnIdentity(ToyHarness):
+    """Gives each run an id of its own, so that ``require_scope`` never holds."""
+
+    def run(self, case: Run) -> Transcript:
+        return super().run(with_(case, identity=case.identity or "made up"))
+
+    async def arun(self, case: Run) -> Transcript:
+        return await super().arun(with_(case, identity=case.identity or "made up"))
+
+
+class HasNoGuard(ToyHarness):
+    """Ends the agent with its own failures."""
+
+    def last_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
+        raise BrokenOnPurpose
+
+    async def alast_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
+        raise BrokenOnPurpose
+
+
+class FailsSilently(ToyHarness):
+    """Lets the raw result go on, and says nothing."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        try:
+            return super().offload(call, result, case, offloader)
+        except BrokenOnPurpose:
+            return Kept(blocks=result.blocks, reason="storage failed")
+
+    async def aoffload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        try:
+            return await super().aoffload(call, result, case, offloader)
+        except BrokenOnPurpose:
+            return Kept(blocks=result.blocks, reason="storage failed")
+
+
+class KnowsNoLastResort(ToyHarness):
+    """Lets the raw result go on, whatever its size."""
+
+    def last_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
+        return result.blocks
+
+    async def alast_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
+        return result.blocks
+
+
+class CutsWithoutStoring(ToyHarness):
+    """Has a last resort of its own."""
+
+    def last_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
+        return tuple(TextBlock(block.text[:1_000]) for block in result.blocks if isinstance(block, TextBlock))
+
+    async def alast_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
+        return self.last_resort(call, result, case, offloader)
+
+
+class HasNoGuardForReads(ToyHarness):
+    """Ends the agent where a read-back fails."""
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        assert case.offloader is not None
+        return case.offloader.retrieve(**call.arguments, scope=case.scope, identity=case.identity).blocks  # type: ignore[arg-type]
+
+    async def aretrieve(self, call: ModelCall, case: Run) -> Message:
+        assert case.offloader is not None
+        found = await case.offloader.aretrieve(**call.arguments, scope=case.scope, identity=case.identity)  # type: ignore[arg-type]
+        return found.blocks
+
+
+class ReadsOnTheLoop(ToyHarness):
+    """Uses sync ``retrieve`` in its async tool."""
+
+    async def aretrieve(self, call: ModelCall, case: Run) -> Message:
+        return self.retrieve(call, case)
+
+
+class OffloadsOnTheLoop(ToyHarness):
+    """Uses sync ``offload`` in its async path."""
+
+    async def aoffload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        return self.offload(call, result, case, offloader)
+
+
+class ResortsOnTheLoop(ToyHarness):
+    """Uses sync ``last_resort`` in its async path."""
+
+    async def alast_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
+        return self.last_resort(call, result, case, offloader)
+
+
+class PatchesTools(ToyHarness):
+    """Wraps a method of the user's own object."""
+
+    def adopt(self, tools: Mapping[str, ToyTool]) -> None:
+        super().adopt(tools)
+        for tool in tools.values():
+            tool.give = tool.give  # type: ignore[method-assign]
+
+
+class RenamesTools(ToyHarness):
+    """Changes a field of the user's own object."""
+
+    def adopt(self, tools: Mapping[str, ToyTool]) -> None:
+        super().adopt(tools)
+        for tool in tools.values():
+            tool.name = f"offloading_{tool.name}"
+
+
+class TakesAnyName(ToyHarness):
+    """Lets its own tool shadow the user's."""
+
+    def adopt(self, tools: Mapping[str, ToyTool]) -> None:
+        """Refuse nothing."""
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        return (TextBlock("reference is missing"),)
+
+    async def aretrieve(self, call: ModelCall, case: Run) -> Message:
+        return self.retrieve(call, case)
+
+
+class DropsToolArguments(ToyHarness):
+    """Asks policies about a call without its arguments."""
+
+    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        return offloader.offload(result.blocks, tool_name=call.tool, scope=case.scope)
+
+    async def aoffload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+        return await offloader.aoffload(result.blocks, tool_name=call.tool, scope=case.scope)
+
+
+class KeepsNothing(ToyHarness):
+    """Does not know ``"coatcheck": "keep"``."""
+
+    def run(self, case: Run) -> Transcript:
+        return super().run(with_(case, kept_tools=frozenset()))
+
+    async def arun(self, case: Run) -> Transcript:
+        return await super().arun(with_(case, kept_tools=frozenset()))
+
+
+class OffloadsForCode(ToyHarness):
+    """Does not look at who called."""
+
+    def run(self, case: Run) -> Transcript:
+        return super().run(with_(case, code_tools=frozenset()))
+
+    async def arun(self, case: Run) -> Transcript:
+        return await super().arun(with_(case, code_tools=frozenset()))
+
+
+LEAKING = {
+    IgnoresTheIdentity: ("reference from another conversation of the framework", "result 0 is not what the core"),
+    PrefersTheIdentity: ("a scope and an identity", "result 0 is not what the core makes of it"),
+    MakesUpAnIdentity: ("no identity where a scope is required", "result 0 should stay"),
+    HasNoGuard: ("offloading fails", "BrokenOnPurpose"),
+    FailsSilently: ("offloading fails", "0 warnings name its error"),
+    KnowsNoLastResort: ("offloading a huge result fails", "result 1 is not what the core makes of it"),
+    CutsWithoutStoring: ("offloading a huge result fails", "result 1 is not what the core makes of it"),
+    HasNoGuardForReads: ("reading back fails", "BrokenOnPurpose"),
+    PatchesTools: ("the user's own tools", "ToyTool.give"),
+    RenamesTools: ("the user's own tools", "ToyTool.name"),
+    TakesAnyName: ("a tool of the user's with the retrieval tool's name", "neither refused nor warned"),
+    DropsToolArguments: ("policy function that looks at arguments", "result 0 should stay"),
+    KeepsNothing: ("a result that the host keeps", "result 0 should stay"),
+    OffloadsForCode: ("a result for code", "result 0 should stay"),
+}
+"""Each break, sync and async: a scenario that must fail, and words of its message."""
+
+BLOCKING = {
+    ReadsOnTheLoop: ("the event loop", "blocked the event loop: ['load'"),
+    OffloadsOnTheLoop: ("the event loop", "blocked the event loop: ['save'"),
+    ResortsOnTheLoop: ("the event loop where offloading fails", "blocked the event loop: ['save'"),
+}
+"""The same for what is wrong in the async path alone."""
+
+
+def killed(broken: type[ToyHarness], scenario: str, *, delivery: str, folder: Path) -> str:
+    """Play a scenario that must fail; return what it says."""
+    with pytest.raises((AssertionError, BrokenOnPurpose)) as raised:
+        AdapterContract().test_scenario(broken(), scenario=BY_NAME[scenario], delivery=delivery, tmp_path=folder)
+    return f"{raised.type.__name__}: {raised.value}"
+
+
+@pytest.mark.parametrize("delivery", ["sync, memory", "async, memory"])
+@pytest.mark.parametrize("broken", LEAKING, ids=lambda broken: broken.__name__)
+def test_a_leak_is_found_and_named(broken: type[ToyHarness], delivery: str, tmp_path: Path) -> None:
+    scenario, words = LEAKING[broken]
+
+    assert words in killed(broken, scenario, delivery=delivery, folder=tmp_path)
+
+
+@pytest.mark.parametrize("broken", BLOCKING, ids=lambda broken: broken.__name__)
+def test_what_blocks_the_event_loop_is_found_and_named(broken: type[ToyHarness], tmp_path: Path) -> None:
+    scenario, words = BLOCKING[broken]
+
+    assert words in killed(broken, scenario, delivery="async, memory", folder=tmp_path)
+
+
+def test_a_harness_that_shows_no_tool_is_named(tmp_path: Path) -> None:
+    class ShowsNoTool(ToyHarness):
+        def tools_of(self, case: Run) -> dict[str, ToyTool]:
+            return super().tools_of(with_(case, watch=lambda tool: tool))
+
+    assert "the harness watched no tool" in killed(
+        ShowsNoTool, "the user's own tools", delivery="sync, memory", folder=tmp_path
+    )
+
+
+def test_what_the_framework_itself_changes_is_no_fault_of_the_adapter(tmp_path: Path) -> None:
+    class Counting(ToyHarness):
+        def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
+            if call.tool != RETRIEVAL_TOOL:
+                tools[call.tool].results = dict(tools[call.tool].results)
+                returned(call, case, tools)
+            return super().answer(call, case, tools)
+
+    AdapterContract().test_scenario(
+        Counting(), scenario=BY_NAME["the user's own tools"], delivery="sync, memory", tmp_path=tmp_path
+    )
