@@ -234,8 +234,8 @@ class _Turn:
             queued.seconds += (self._taken or time.monotonic()) - self._entered
         if error is not None and self._taken is None:
             msg = (
-                f"no thread was free for it in time: all {self._line.threads} threads were busy with this storage; raise"
-                " network_threads or queue_seconds, or see why it is slow"
+                f"no thread was free for it in time: all {self._line.threads} threads were busy with this storage;"
+                " raise network_threads or queue_seconds, or see why it is slow"
             )
             raise NoThreadFree(msg) from error
 

@@ -15,7 +15,7 @@ from coatcheck.errors import InvalidRequest
 from coatcheck.reading import wording
 from coatcheck.reading.characters import resolve_offset
 from coatcheck.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
-from coatcheck.reading.records import parse_json, parse_json_lines, render, render_records
+from coatcheck.reading.records import EMPTY, parse_json, parse_json_lines, render, render_records
 from coatcheck.reading.source import Answer
 from coatcheck.reading.walk import LARGEST_PART, fetch
 
@@ -67,7 +67,9 @@ def _evaluate_lines(evaluator: Evaluator, data: bytes) -> _Result | None:
         raise InvalidRequest(wording.not_json())
     results: list[tuple[int, object]] = []
     exhausted: TooMuchWork | None = None
-    for number, record in records:
+    for number, record in enumerate(records, start=1):
+        if record is EMPTY:
+            continue
         try:
             result = evaluator.search(record)
         except MismatchedType:
@@ -79,14 +81,15 @@ def _evaluate_lines(evaluator: Evaluator, data: bytes) -> _Result | None:
             break
         if result is not None:
             results.append((number, result))
+    values = [record for record in records if record is not EMPTY] if EMPTY in records else records
     if not results:
         evaluator.start_afresh()
-        whole = _whole(evaluator, [record for _, record in records])
+        whole = _whole(evaluator, values)
         if whole is None and exhausted is not None:
             raise exhausted  # a line that was not looked at may have what the list has not
         return whole
     check_size([result for _, result in results])
-    return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(records)))
+    return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(values)))
 
 
 def _whole(evaluator: Evaluator, content: object) -> _Result | None:

@@ -19,11 +19,17 @@ from coatcheck.reading.pattern import Matcher
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("parse_json", "parse_json_lines", "render", "render_records")
+__all__ = ("EMPTY", "parse_json", "parse_json_lines", "render", "render_records")
 
 _LONG_NUMBER = Matcher("[0-9]{19}")
 """An integer beyond 64 bits has at least 19 digits; orjson would make a float of it without a word. Any other run of so
 many digits only costs time."""
+
+_LINES_AT_ONCE = 10_000
+"""Some milliseconds of parsing, after which other threads get the interpreter."""
+
+EMPTY = object()
+"""In the place of the value of a blank line."""
 
 _BOM = "\ufeff"
 
@@ -40,10 +46,10 @@ def parse_json(data: bytes) -> object:
     return _parser(data)(data)
 
 
-def parse_json_lines(data: bytes) -> list[tuple[int, object]] | None:
-    """Return each value of JSON Lines with its line number, or None if the content is something else.
+def parse_json_lines(data: bytes) -> list[object] | None:
+    """Return the value of each line of JSON Lines, ``EMPTY`` for a blank one, or None if the content is something else.
 
-    Every line that is not empty holds a value, and there are at least two.
+    Every line that is not blank holds a value, and there are at least two.
 
     Raises:
         InvalidRequest: a value holds a number of more digits than Python reads.
@@ -51,16 +57,26 @@ def parse_json_lines(data: bytes) -> list[tuple[int, object]] | None:
 
     """
     parse = _parser(data)
-    records = []
+    lines = data.removesuffix(b"\n").split(b"\n")
+    records: list[object] = []
     try:
-        for number, line in enumerate(data.split(b"\n"), start=1):
-            if line.strip():
-                records.append((number, parse(line)))
+        for start in range(0, len(lines), _LINES_AT_ONCE):
+            records += _parse_some(lines[start : start + _LINES_AT_ONCE], parse)
     except InvalidRequest:  # also a ValueError
         raise
     except ValueError:
         return None
-    return records if len(records) > 1 else None
+    return records if len(records) - records.count(EMPTY) > 1 else None
+
+
+def _parse_some(lines: list[bytes], parse: Callable[[bytes], object]) -> list[object]:
+    """Return the values of lines: of ordinary ones in one step, in a third of the time that a call for each takes."""
+    if parse is _parse:
+        try:
+            return list(map(orjson.loads, lines))
+        except ValueError:
+            pass
+    return [parse(line) if line.strip() else EMPTY for line in lines]
 
 
 def render(value: object) -> str:
