@@ -304,6 +304,33 @@ def test_what_a_step_builds_or_walks_through_is_charged(
         Evaluator(query).search(value)
 
 
+def test_a_function_that_mismatches_on_every_line_costs_as_much_as_an_exception_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, search = [0], Evaluator.search
+
+    def counting(evaluator: Evaluator, value: object) -> object:
+        asked[0] += 1
+        return search(evaluator, value)
+
+    monkeypatch.setattr(Evaluator, "search", counting)
+    with pytest.raises(InvalidRequest, match=r"too much work|keys\(\)"):
+        stored("1\n" * 100_000).ask(query="keys(@)")
+
+    assert 1_000 < asked[0] < 50_000  # of 12 microseconds each
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t\r"])
+def test_blank_lines_and_lines_that_only_the_standard_parser_takes_keep_their_numbers(blank: str) -> None:
+    content = stored(f'{{"a": 1}}\n{blank}\n{{"a": NaN}}\n' + '{"a": 2}\n' * 20_000 + '{"a": "\\ud800"}\n')
+
+    assert body(content.ask(query="a")).startswith("1| 1\n3| NaN\n4| 2\n")
+    assert "20,003 of 20,003 lines gave a result" in content.ask(query="a").text
+    assert body(content.ask(query="a", offset=-10)) == '20004| "\ufffd"'[-10:]
+    assert body(content.ask(query="[20001].a")) == "2"
+    assert body(content.ask(query="[1].a")) == "NaN"
+
+
 def test_a_list_that_is_named_again_and_again_is_not_flattened_before_it_is_charged() -> None:
     query, value = "[" + "@," * 400 + "@][]", [0] * 100_000
     tracemalloc.start()

@@ -9,7 +9,8 @@ import pytest
 from coatcheck import InMemoryStorage, Offloader
 from coatcheck.cleanup import GRACE_SECONDS
 from coatcheck.configuration import DEFAULT_PREVIEW_TOKENS
-from coatcheck.execution import TIME_LIMIT_SECONDS
+from coatcheck.execution import SHORT_BYTES, TIME_LIMIT_SECONDS
+from coatcheck.forks import LOADING_SECONDS
 from coatcheck.plan import PREVIEW_SHARE, SHRINK_FROM_TOKENS
 from coatcheck.preview.json import MAX_PARSED_CHARACTERS
 from coatcheck.preview.text import _SHARE_OF_NAMES
@@ -43,7 +44,11 @@ IN_A_STORE = f"{MAX_ENTRY_BYTES * 3 / 4 / 1e6:.0f} MB"
         ("SECURITY.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
         ("docs/security.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
         ("docs/security.md", f"`InMemoryStorage` holds {MEMORY}"),
-        ("docs/storages.md", f"one call of a storage may take {TIME_LIMIT_SECONDS:.0f} seconds"),
+        ("docs/storages.md", f"{TIME_LIMIT_SECONDS:.0f} seconds, counted from when a thread takes the call"),
+        ("docs/storages.md", f"`network_threads={DEFAULT['network_threads']}`"),
+        ("docs/storages.md", f"`queue_seconds={DEFAULT['queue_seconds']:.0f}`"),
+        ("docs/storages.md", f"A result of up to {SHORT_BYTES // 1024} KB of text"),
+        ("docs/storages.md", f"at the first use, {LOADING_SECONDS:.0f} seconds at most"),
         ("docs/storages.md", f"one file: {HEAD_BYTES:,} bytes of type, time and metadata"),
         ("docs/storages.md", f"`tail -c +{HEAD_BYTES + 1}`"),
         ("docs/storages.md", f"What was saved within the last {'hour' if GRACE_SECONDS == 3_600 else '?'} stays"),

@@ -39,6 +39,10 @@ _MOST_ORDERINGS = 20
 """How often sorting compares each text in a list as long as the budget allows. Two are compared to where they differ,
 which takes as long as a step only where they share a thousand characters."""
 
+_UNITS_OF_A_MISMATCH = 20
+"""What a function costs that refuses what it got: an exception takes as long as so many steps, and on JSON Lines every
+line may raise one."""
+
 _END = object()
 _STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""", re.DOTALL)
 
@@ -71,7 +75,8 @@ class Evaluator:
 
     def start_afresh(self) -> None:
         """Give the query its whole budget again."""
-        self._interpreter = _Interpreter(_Meter(MAX_UNITS))
+        self._meter = _Meter(MAX_UNITS)
+        self._interpreter = _Interpreter(self._meter)
 
     def search(self, value: object) -> object:
         """Return what the query selects from ``value``. Calls share one budget, until the query starts afresh.
@@ -88,13 +93,15 @@ class Evaluator:
             raise InvalidRequest(wording.too_deep()) from None
         except JMESPathTypeError as error:
             # Its own text prints the whole value, and a traceback that chains it would, too.
-            raise MismatchedType(wording.invalid_query(_type_message(error))) from None
+            mismatch = MismatchedType(wording.invalid_query(_type_message(error)))
         except (JMESPathError, ArithmeticError, LookupError, TypeError) as error:
             raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
         except InvalidRequest:
             raise
         except ValueError as error:
             raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
+        self._meter.charge(_UNITS_OF_A_MISMATCH)
+        raise mismatch
 
 
 def check_size(value: object) -> None:

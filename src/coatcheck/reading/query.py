@@ -16,7 +16,7 @@ from coatcheck.items import split_items
 from coatcheck.reading import wording
 from coatcheck.reading.characters import resolve_offset
 from coatcheck.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
-from coatcheck.reading.records import parse_json, parse_records, render, render_records
+from coatcheck.reading.records import EMPTY, parse_json, parse_records, render, render_records
 from coatcheck.reading.source import Answer
 from coatcheck.reading.walk import LARGEST_PART, fetch, orient
 
@@ -63,17 +63,19 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
     except ValueError:
         records = parse_records(data, split_items(data, items)) if items else None
         what = "lines" if records is None else "items"
-        records = records or parse_records(data, data.split(b"\n"))
+        records = records or parse_records(data, data.removesuffix(b"\n").split(b"\n"))
         if records is None:
             raise InvalidRequest(wording.not_json()) from None
         return _evaluate_records(evaluator, records, what)
     return _whole(evaluator, content)
 
 
-def _evaluate_records(evaluator: Evaluator, records: list[tuple[int, object]], what: str) -> _Result | None:
+def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) -> _Result | None:
     results: list[tuple[int, object]] = []
     exhausted: TooMuchWork | None = None
-    for number, record in records:
+    for number, record in enumerate(records, start=1):
+        if record is EMPTY:
+            continue
         try:
             result = evaluator.search(record)
         except MismatchedType:
@@ -85,14 +87,15 @@ def _evaluate_records(evaluator: Evaluator, records: list[tuple[int, object]], w
             break
         if result is not None:
             results.append((number, result))
+    values = [record for record in records if record is not EMPTY] if EMPTY in records else records
     if not results:
         evaluator.start_afresh()
-        whole = _whole(evaluator, [record for _, record in records])
+        whole = _whole(evaluator, values)
         if whole is None and exhausted is not None:
             raise exhausted  # a line that was not looked at may have what the list has not
         return whole
     check_size([result for _, result in results])
-    return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(records), what))
+    return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(values), what))
 
 
 def _whole(evaluator: Evaluator, content: object) -> _Result | None:

@@ -17,13 +17,19 @@ from coatcheck.reading.index import decode
 from coatcheck.reading.pattern import Matcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
-__all__ = ("parse_json", "parse_records", "render", "render_records")
+__all__ = ("EMPTY", "parse_json", "parse_records", "render", "render_records")
 
 _LONG_NUMBER = Matcher("[0-9]{19}")
 """An integer beyond 64 bits has at least 19 digits; orjson would make a float of it without a word. Any other run of so
 many digits only costs time."""
+
+_LINES_AT_ONCE = 10_000
+"""Some milliseconds of parsing, after which other threads get the interpreter."""
+
+EMPTY = object()
+"""In the place of the value of a blank line."""
 
 _BOM = "\ufeff"
 
@@ -40,10 +46,10 @@ def parse_json(data: bytes) -> object:
     return _parser(data)(data)
 
 
-def parse_records(data: bytes, pieces: Iterable[bytes]) -> list[tuple[int, object]] | None:
-    """Return the value of each of the ``pieces`` of ``data`` with its number, or None if one is something else.
+def parse_records(data: bytes, pieces: Sequence[bytes]) -> list[object] | None:
+    """Return the value of each of the ``pieces`` of ``data``, ``EMPTY`` for a blank one, or None if one is not JSON.
 
-    Every piece that is not empty holds a value, and there are at least two.
+    Every piece that is not blank holds a value, and there are at least two.
 
     Raises:
         InvalidRequest: a value holds a number of more digits than Python reads.
@@ -51,16 +57,25 @@ def parse_records(data: bytes, pieces: Iterable[bytes]) -> list[tuple[int, objec
 
     """
     parse = _parser(data)
-    records = []
+    records: list[object] = []
     try:
-        for number, piece in enumerate(pieces, start=1):
-            if piece.strip():
-                records.append((number, parse(piece)))
+        for start in range(0, len(pieces), _LINES_AT_ONCE):
+            records += _parse_some(pieces[start : start + _LINES_AT_ONCE], parse)
     except InvalidRequest:  # also a ValueError
         raise
     except ValueError:
         return None
-    return records if len(records) > 1 else None
+    return records if len(records) - records.count(EMPTY) > 1 else None
+
+
+def _parse_some(pieces: Sequence[bytes], parse: Callable[[bytes], object]) -> list[object]:
+    """Return the values of pieces: of ordinary ones in one step, in a third of the time that a call for each takes."""
+    if parse is _parse:
+        try:
+            return list(map(orjson.loads, pieces))
+        except ValueError:
+            pass
+    return [parse(piece) if piece.strip() else EMPTY for piece in pieces]
 
 
 def render(value: object) -> str:
