@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.config import Config
 
-from coatcheck import InvalidRequest, Offloaded, Offloader, ReferenceExpired, S3Storage, StorageError, TextBlock
+from coatcheck import Always, InvalidRequest, Offloaded, Offloader, ReferenceExpired, S3Storage, StorageError, TextBlock
 from coatcheck.storage import s3
 from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
@@ -412,9 +412,28 @@ def test_the_documented_rights_are_those_of_all_requests(server: Server, prefix:
 
 def test_the_documented_lifecycle_rules_are_rules(server: Server) -> None:
     text = (REPOSITORY / "docs/storages.md").read_text(encoding="utf-8")
-    rules = json.loads(text.partition("```json\n")[2].partition("```")[0])
+    blocks = [json.loads(block.partition("```")[0]) for block in text.split("```json\n")[1:]]
+    rules = [rule for block in blocks for rule in block["Rules"]]
     storage = S3Storage("my-bucket", "agents/support", **server.settings())
 
-    server.client().put_bucket_lifecycle_configuration(Bucket=BUCKET, LifecycleConfiguration=rules)
+    server.client().put_bucket_lifecycle_configuration(Bucket=BUCKET, LifecycleConfiguration={"Rules": rules})
 
-    assert {rule["Filter"]["Prefix"] for rule in rules["Rules"]} == {storage._folder}
+    assert len(rules) == 3
+    assert {rule["Filter"]["Prefix"] for rule in rules} == {storage._folder}
+
+
+def test_a_bucket_with_versioning_keeps_what_was_deleted_as_the_page_says(server: Server, prefix: str) -> None:
+    client, bucket = server.client(), f"versioned-{prefix.partition('/')[0]}"
+    client.create_bucket(Bucket=bucket)
+    client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    offloader = Offloader(S3Storage(bucket, prefix, **server.settings()), policies={"*": Always()})
+    for _ in range(2):
+        reference = str(offloader.offload([TextBlock("a secret\n")], tool_name="t", scope="s").references[0])
+
+    assert offloader.delete_scope("s") == 1
+
+    with pytest.raises(ReferenceExpired):
+        offloader.load(reference, scope="s")
+    versions = client.list_object_versions(Bucket=bucket)
+    assert len(versions["Versions"]) == 2
+    assert len(versions["DeleteMarkers"]) == 1
