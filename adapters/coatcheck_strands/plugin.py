@@ -83,7 +83,7 @@ _direct_call: ContextVar[AfterToolCallEvent | None] = ContextVar("coatcheck_stra
 
 
 def _is_stash_reader(tool: AgentTool | None) -> bool:
-    """Return whether a tool reads back what Strands' context manager took out: what comes back is bounded, and stays."""
+    """Return whether a tool reads back what Strands' context manager took out: that is bounded, and stays."""
     return isinstance(tool, PythonAgentTool) and tool.tool_name == "retrieve_context"
 
 
@@ -283,7 +283,7 @@ class ContextOffloader(Plugin):
                 event.result = set_apart(event.result, key, reference=apart.references[0])
 
     def _policy_of(self, event: AfterToolCallEvent) -> Policy | None:
-        """Return what governs a result whose host asked to keep it; what is above ``max_inline_tokens`` still leaves."""
+        """Return what governs a result that the host asked to keep: above ``max_inline_tokens`` it leaves even so."""
         return Never() if asks_to_keep(event.invocation_state) else None
 
     async def _outcome(self, event: AfterToolCallEvent, result: ToolResult, *, policy: Policy | None) -> Outcome:

@@ -27,7 +27,7 @@ STREAMED = [scenario for scenario in SCENARIOS if scenario.name in {"parallel ca
 
 
 class TestCreateAgent(AdapterContract):
-    cannot = LANGCHAIN_BY_CALL
+    lacks = LANGCHAIN_BY_CALL
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> CreateAgentHarness:
@@ -35,7 +35,7 @@ class TestCreateAgent(AdapterContract):
 
 
 class TestToolNode(AdapterContract):
-    cannot = LANGCHAIN_BY_CALL
+    lacks = LANGCHAIN_BY_CALL
     deliveries = ("sync, files", "async, memory")
 
     @pytest.fixture
@@ -44,7 +44,7 @@ class TestToolNode(AdapterContract):
 
 
 class TestWrappedNode(AdapterContract):
-    cannot = LANGCHAIN
+    lacks = LANGCHAIN
     deliveries = ("sync, memory", "async, files")
 
     @pytest.fixture
