@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ROWS = [{"id": n, "ok": n % 2 == 0, "share": n / 7, "name": f"größe {n}", "none": None} for n in range(900)]
 LINES = LONG.splitlines()
+NOTES = [{**row, "note": LONG[:1_000]} for row in ROWS[:30]]
 OBJECT = {row["name"]: row for row in ROWS}
 
 SAME: dict[str, tuple[Any, list[str]]] = {
@@ -33,7 +34,7 @@ SAME: dict[str, tuple[Any, list[str]]] = {
     "object, compact": (OBJECT, [json.dumps(OBJECT, separators=(",", ":"))]),
     "list in one text": ({"result": ROWS}, [json.dumps(ROWS, separators=(",", ":"))]),
     "list, a text for each": ({"result": ROWS[:5]}, [json.dumps(row, indent=2).ljust(9_000) for row in ROWS[:5]]),
-    "list, thirty texts": ({"result": ROWS[:30]}, [json.dumps(row, indent=2).ljust(900) for row in ROWS[:30]]),
+    "list, thirty texts": ({"result": NOTES}, [json.dumps(note, indent=2) for note in NOTES]),
     "list of one": ({"result": [OBJECT]}, [json.dumps(OBJECT)]),
     "texts, one for each": ({"result": [LONG, "7", "{}"]}, [LONG, "7", "{}"]),
     "texts in one text": ({"result": LINES}, [json.dumps(LINES)]),
