@@ -193,13 +193,14 @@ def message_of(content: Any, **fields: Any) -> ToolMessage:
 def offloaded(message: ToolMessage) -> ToolMessage:
     outcome = make_offloader().offload(blocks_of(message.content), tool_name="search")
     assert isinstance(outcome, Offloaded)
-    return rewritten(message, outcome)
+    return rewritten(message, outcome, artifact=message.artifact)
 
 
 def test_a_kept_message_is_the_very_same_object() -> None:
     message = message_of("short")
+    kept = Kept(blocks=(TextBlock("short"),), reason="within the threshold")
 
-    assert rewritten(message, Kept(blocks=(TextBlock("short"),), reason="within the threshold")) is message
+    assert rewritten(message, kept, artifact=None) is message
 
 
 @pytest.mark.parametrize(
