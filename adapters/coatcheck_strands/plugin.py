@@ -83,7 +83,7 @@ _direct_call: ContextVar[AfterToolCallEvent | None] = ContextVar("coatcheck_stra
 
 
 def _is_stash_reader(tool: AgentTool | None) -> bool:
-    """Return whether a tool reads back what Strands' context manager took out: that is bounded, and stays."""
+    """Return whether a tool reads back what Strands' context manager took out; its answers are bounded, and stay."""
     return isinstance(tool, PythonAgentTool) and tool.tool_name == "retrieve_context"
 
 

@@ -20,6 +20,7 @@ BY_POSITION = 2
 LIKE_THEIRS = {
     "coatcheck_strands.ContextOffloader.__init__",
     "coatcheck_strands.S3Storage.__init__",
+    "coatcheck_strands.FileStorage.store",
     "coatcheck_strands.S3Storage.store",
     "coatcheck_strands.Storage.store",
 }
