@@ -220,6 +220,8 @@ class ToolResultOffloadHook:
             self._warn(TAKEN, RETRIEVAL_TOOL)
         stay = {*readers, *final_tools()}
         new = [one for one in new if one.result.origin.tool_name not in stay]
+        if not new:
+            return None
         details = {
             **self.source.whose(state),
             "policies": [one.policy for one in new],

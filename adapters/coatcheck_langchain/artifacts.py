@@ -8,9 +8,10 @@ was stored. It would stay in every checkpoint, as large as the result. Only that
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coatcheck import Offloaded, TextBlock
+from coatcheck import Offloaded, StorageError, TextBlock
 from coatcheck_langchain.convert import MARK, blocks_of
 from coatcheck_langchain.options import offloader_of
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ("arestore_artifact", "restore_artifact", "without_copy")
 
 _STRUCTURED = "structured_content"
+
+_OWN_REFERENCE = re.compile(r"[0-9a-z_]+-[0-9a-f]{16}-[0-9a-f]{4}", re.ASCII)
+"""A storage that names its references itself cannot say where each of many joined texts begins."""
 
 
 class _Copy(NamedTuple):
@@ -55,8 +59,11 @@ def without_copy(message: ToolMessage, outcome: Outcome) -> object:
     stored = [reference.id for reference in outcome.references if reference.content_type == "text/plain"]
     if len(stored) == len(texts) + 1:  # the last one is the index
         del stored[-1]
-    copy = _copied_from(artifact[_STRUCTURED], texts) if len(stored) in {1, len(texts)} else None
-    return artifact if copy is None else {_STRUCTURED: {MARK: {"references": stored, **copy._asdict()}}}
+    joined = len(stored) == 1 and _OWN_REFERENCE.fullmatch(stored[0]) is not None
+    copy = _copied_from(artifact[_STRUCTURED], texts) if joined or len(stored) == len(texts) else None
+    if copy is None:
+        return artifact
+    return {_STRUCTURED: {MARK: {"references": stored, "texts": len(texts), **copy._asdict()}}}
 
 
 def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope: str | None = None) -> Any:  # noqa: ANN401 - whatever a tool put there
@@ -70,7 +77,7 @@ def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope
 
     Raises:
         ReferenceNotFound: the stored result is not known in this scope, or, as ``ReferenceExpired``, no longer there.
-        StorageError: the storage failed.
+        StorageError: the storage failed, or has lost where each of many texts begins.
         InvalidRequest: ``storage`` or ``scope`` is none.
 
     """
@@ -119,7 +126,9 @@ def _written(value: object) -> str:
 
 def _mark_of(message: ToolMessage) -> dict[str, Any] | None:
     match message.artifact:
-        case {"structured_content": {"coatcheck": {"references": [*_], "key": _, "is_list": _, "is_json": _}}}:
+        case {"structured_content": {"coatcheck": {"references": [*_], "texts": int(), **rest}}} if rest.keys() == set(
+            _Copy._fields
+        ):
             return dict(message.artifact[_STRUCTURED][MARK])
         case _:
             return None
@@ -130,4 +139,7 @@ def _restored(mark: dict[str, Any], contents: Sequence[Content]) -> Any:  # noqa
     for content in contents:
         items = getattr(content, "items", None)  # of an entry that holds many blocks
         texts += [item.decode("utf-8", "surrogatepass") for item in items] if items else [content.text]
+    if len(texts) != mark["texts"]:
+        msg = f"the artifact was made of {mark['texts']} texts, and the storage has lost where each of them begins"
+        raise StorageError(msg)
     return {_STRUCTURED: _Copy(mark["key"], mark["is_list"], mark["is_json"]).value(texts)}

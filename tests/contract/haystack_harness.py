@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from haystack.components.agents import Agent
+from haystack.components.agents.state.state_utils import replace_values
 from haystack.components.generators.chat import OpenAIChatGenerator
 from haystack.dataclasses import ChatMessage, FileContent, ImageContent, TextContent
 from haystack.hooks.human_in_the_loop import (
@@ -28,7 +29,7 @@ from haystack.utils import Secret
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.testing import Received, Transcript
-from coatcheck_haystack import RetrievalTool, ToolResultOffloadHook
+from coatcheck_haystack import SCOPE_CONTEXT_KEY, RetrievalTool, ToolResultOffloadHook
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,6 +61,21 @@ class Listener:
 
     def run(self, state: State) -> None:
         self.messages = state.data["messages"]
+
+
+class CodeCaller:
+    """A ``before_tool`` hook that says of calls what Anthropic's generator says: that code made them."""
+
+    def __init__(self, tools: frozenset[str]) -> None:
+        self.tools = tools
+
+    def run(self, state: State) -> None:
+        *earlier, last = state.data["messages"]
+        if any(call.tool_name in self.tools for call in last.tool_calls):
+            said = {"caller": {"type": "code_execution_20250825", "tool_id": "1"}}
+            calls = [replace(call, extra=said) for call in last.tool_calls]
+            message = ChatMessage.from_assistant(last.text, tool_calls=calls)
+            state.set("messages", [*earlier, message], handler_override=replace_values)
 
 
 class FixtureTool(Tool):
@@ -116,7 +132,7 @@ class HaystackHarness:
             listener = Listener()
             agent = agent_of(case, conversation, listener)
             try:
-                ended = agent.run(messages=[ChatMessage.from_user("Find out.")])
+                ended = agent.run(messages=[ChatMessage.from_user("Find out.")], hook_context=context_of(case))
             except ValueError as error:
                 return _seen_by(listener, conversation, error)
             return replace(conversation.transcript(), answer=_answer(ended))
@@ -126,7 +142,8 @@ class HaystackHarness:
             listener = Listener()
             agent = agent_of(case, conversation, listener)
             try:
-                ended = await agent.run_async(messages=[ChatMessage.from_user("Find out.")])
+                question = [ChatMessage.from_user("Find out.")]
+                ended = await agent.run_async(messages=question, hook_context=context_of(case))
             except ValueError as error:
                 return _seen_by(listener, conversation, error)
             return replace(conversation.transcript(), answer=_answer(ended))
@@ -134,14 +151,15 @@ class HaystackHarness:
 
 def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent:
     """Return the agent of a run."""
-    tools: list[Tool] = [FixtureTool(name, results) for name, results in case.tools.items()]
-    hooks: dict[str, list[Any]] = {"before_llm": [listener]}
+    tools: list[Tool] = [case.watch(FixtureTool(name, results)) for name, results in case.tools.items()]
+    hooks: dict[str, list[Any]] = {"before_llm": [listener], "before_tool": [CodeCaller(case.code_tools)]}
     if case.offloader is not None:
         hook = ToolResultOffloadHook(case.offloader, scope=case.scope)
-        tools.append(RetrievalTool(hook))
+        reader = RetrievalTool(hook)
+        tools += [] if reader.name in case.tools else [reader]  # which its user adds here, not twice under one name
         hooks["after_tool"] = [hook]
     if case.cancelled_tools:
-        hooks["before_tool"] = [ConfirmationHook({name: rejection(case.tools[name]) for name in case.cancelled_tools})]
+        hooks["before_tool"] += [ConfirmationHook({name: rejection(case.tools[name]) for name in case.cancelled_tools})]
     generator = OpenAIChatGenerator(
         api_key=Secret.from_token("none"),
         model="scripted",
@@ -156,6 +174,12 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
         exit_conditions=["text", *case.final_tools],
         max_agent_steps=MOST_STEPS,
     )
+
+
+def context_of(case: Run) -> dict[str, Any] | None:
+    """Return what a host says about a run."""
+    context = {SCOPE_CONTEXT_KEY: case.identity} if case.identity is not None else {}
+    return {**context, **({"coatcheck": "keep"} if case.kept_tools else {})} or None
 
 
 def rejection(results: Mapping[int, Returned]) -> BlockingConfirmationStrategy:

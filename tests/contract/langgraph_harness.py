@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httpx
 from langchain.agents import create_agent
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import ToolCall
     from langchain_core.runnables import Runnable, RunnableConfig
 
+    from coatcheck import Offloader
     from coatcheck.testing import Returned, Run, Transcript
     from coatcheck.testing.server import Conversation, ScriptedServer
 
@@ -42,7 +43,7 @@ INTERRUPTS = "__interrupt__"
 
 RESUME: Command[Any] = Command(resume="go on")
 
-CONFIG: RunnableConfig = {"recursion_limit": 2_000, "configurable": {"thread_id": "1"}}
+MOST_STEPS = 2_000
 """A model that reads page after page makes many steps."""
 
 FROM_A_TOOL = {"text", "json", "image", "file"}
@@ -67,18 +68,20 @@ class LangChainHarness:
     def run(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation, client() as sync:
             agent = self.build(case, self._model(conversation, sync, async_client()))
-            stopped = state = agent.invoke(QUESTION, CONFIG)
+            config = config_of(case)
+            stopped = state = agent.invoke(QUESTION, config)
             while INTERRUPTS in state:
-                state = agent.invoke(RESUME, CONFIG)
+                state = agent.invoke(RESUME, config)
             return transcript_of(conversation, state, case, was_interrupted=state is not stopped)
 
     async def arun(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation:
             async with async_client() as asynchronous:
                 agent = self.build(case, self._model(conversation, client(), asynchronous))
-                stopped = state = await agent.ainvoke(QUESTION, CONFIG)
+                config = config_of(case)
+                stopped = state = await agent.ainvoke(QUESTION, config)
                 while INTERRUPTS in state:
-                    state = await agent.ainvoke(RESUME, CONFIG)
+                    state = await agent.ainvoke(RESUME, config)
             return transcript_of(conversation, state, case, was_interrupted=state is not stopped)
 
     def _model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> ChatOpenAI:
@@ -124,7 +127,7 @@ class ToolNodeHarness(LangChainHarness):
         tools = tools_of(case)
         if case.offloader is None:
             return graph(case, model, tools, ToolNode(tools))
-        tools = [*tools, retrieval_tool(case.offloader, scope=case.scope)]
+        tools = with_reader(tools, case, case.offloader)
         return graph(case, model, tools, ToolNode(tools, **offload_tool_calls(case.offloader, scope=case.scope)))
 
 
@@ -135,7 +138,7 @@ class WrappedNodeHarness(LangChainHarness):
         tools = tools_of(case)
         if case.offloader is None:
             return graph(case, model, tools, ToolNode(tools))
-        tools = [*tools, retrieval_tool(case.offloader, scope=case.scope)]
+        tools = with_reader(tools, case, case.offloader)
         return graph(case, model, tools, offload_tool_node(ToolNode(tools), case.offloader, scope=case.scope))
 
 
@@ -201,6 +204,18 @@ def transcript_of(
     return replace(conversation.transcript(), answer=answer, was_interrupted=was_interrupted)
 
 
+def config_of(case: Run) -> RunnableConfig:
+    """Return the configuration of a run; an agent that stops needs a thread, so one is made up where none is given."""
+    thread = case.identity or ("made up" if case.interrupting_tools else None)
+    return {"recursion_limit": MOST_STEPS, "configurable": {} if thread is None else {"thread_id": thread}}
+
+
+def with_reader(tools: list[BaseTool], case: Run, offloader: Offloader) -> list[BaseTool]:
+    """Return the tools with the retrieval tool, which its user adds here; not twice under one name."""
+    reader = retrieval_tool(offloader, scope=case.scope)
+    return tools if reader.name in case.tools else [*tools, reader]
+
+
 def tools_of(case: Run) -> list[BaseTool]:
     """Return the tools of a run."""
     return [tool_of(name, results, case) for name, results in case.tools.items()]
@@ -217,9 +232,16 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
         return result if runtime.tool_call_id is not None else ToolMessage(result, tool_call_id="")  # type: ignore[call-overload] # a text or a list
 
     is_final = name in case.final_tools
-    return StructuredTool.from_function(
-        give, name=name, description="Gives a result.", handle_tool_error=True, return_direct=is_final
+    made = StructuredTool.from_function(
+        give,
+        name=name,
+        description="Gives a result.",
+        handle_tool_error=True,
+        return_direct=is_final,
+        metadata={"coatcheck": "keep"} if name in case.kept_tools else None,
+        extras={"allowed_callers": ["programmatic"]} if name in case.code_tools else None,
     )
+    return cast("BaseTool", case.watch(made))
 
 
 def native_result(result: Returned, call_id: str) -> object:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, cast
 
 from strands import Agent, ToolContext, tool
 from strands.agent.conversation_manager import NullConversationManager
 from strands.hooks import BeforeToolCallEvent
 from strands.models.openai import OpenAIModel
+from strands.session import FileSessionManager
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_strands import ContextOffloader
@@ -44,17 +46,17 @@ class StrandsHarness:
     def run(self, case: Run) -> Transcript:
         with ExitStack() as serving:
             agent, conversation = self._enter(serving, case)
-            stopped = result = agent(QUESTION)
+            stopped = result = agent(QUESTION, invocation_state=state_of(case))
             while result.stop_reason == "interrupt":
-                result = agent(resume(result))
+                result = agent(resume(result), invocation_state=state_of(case))
             return transcript_of(conversation, agent, result, case, was_interrupted=result is not stopped)
 
     async def arun(self, case: Run) -> Transcript:
         with ExitStack() as serving:
             agent, conversation = self._enter(serving, case)
-            stopped = result = await agent.invoke_async(QUESTION)
+            stopped = result = await agent.invoke_async(QUESTION, invocation_state=state_of(case))
             while result.stop_reason == "interrupt":
-                result = await agent.invoke_async(resume(result))
+                result = await agent.invoke_async(resume(result), invocation_state=state_of(case))
             return transcript_of(conversation, agent, result, case, was_interrupted=result is not stopped)
 
     def _enter(self, serving: ExitStack, case: Run) -> tuple[Agent, Conversation]:
@@ -64,7 +66,11 @@ class StrandsHarness:
             for name, results in case.tools.items()
             if name in case.final_tools
         ]
-        return agent_of(case, self._model(conversation), delegates), conversation
+        manager = None
+        if case.identity is not None:
+            folder = serving.enter_context(TemporaryDirectory())
+            manager = FileSessionManager(case.identity, storage_dir=folder)
+        return agent_of(case, self._model(conversation), delegates, manager), conversation
 
     def _delegate(self, serving: ExitStack, name: str, result: Returned) -> AgentTool:
         """Return what gives an answer to the user in Strands: an agent to which the question is passed on."""
@@ -77,7 +83,9 @@ class StrandsHarness:
         return OpenAIModel(client_args=arguments, model_id="scripted")
 
 
-def agent_of(case: Run, model: OpenAIModel, delegates: Sequence[AgentTool] = ()) -> Agent:
+def agent_of(
+    case: Run, model: OpenAIModel, delegates: Sequence[AgentTool] = (), manager: FileSessionManager | None = None
+) -> Agent:
     """Return the agent of a run."""
     plugins: list[Plugin] = []
     if case.offloader is not None:
@@ -86,7 +94,14 @@ def agent_of(case: Run, model: OpenAIModel, delegates: Sequence[AgentTool] = ())
     tools: list[Any] = [*(tool_of(name, results, case) for name, results in own.items()), *delegates]
     # Strands' default would drop the first messages of a conversation with many pages.
     keeping_all = NullConversationManager()
-    agent = Agent(model, tools=tools, plugins=plugins, callback_handler=None, conversation_manager=keeping_all)
+    agent = Agent(
+        model,
+        tools=tools,
+        plugins=plugins,
+        callback_handler=None,
+        conversation_manager=keeping_all,
+        session_manager=manager,
+    )
 
     def cancel(event: BeforeToolCallEvent) -> None:
         if event.tool_use["name"] in case.cancelled_tools:
@@ -94,6 +109,11 @@ def agent_of(case: Run, model: OpenAIModel, delegates: Sequence[AgentTool] = ())
 
     agent.add_hook(cancel, BeforeToolCallEvent)
     return agent
+
+
+def state_of(case: Run) -> dict[str, Any]:
+    """Return what a host says about an invocation."""
+    return {"coatcheck": "keep"} if case.kept_tools else {}
 
 
 def resume(stopped: AgentResult) -> Any:  # noqa: ANN401 - Strands' own type is private
@@ -115,7 +135,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> AgentTool:
         status = "error" if result.is_error else "success"
         return {"status": status, "content": [native_block(block) for block in result.blocks]}
 
-    return give
+    return cast("AgentTool", case.watch(give))
 
 
 def text_of(result: Returned) -> str:
@@ -148,11 +168,13 @@ def transcript_of(
         block["toolResult"] for message in agent.messages for block in message["content"] if "toolResult" in block
     ]
     sent = results[: len(results) - len(case.final_tools)]  # the model does not see the answer to the user
-    received = [whole(one, result["content"]) for one, result in zip(transcript.received, sent, strict=True)]
+    received = [whole(one, result) for one, result in zip(transcript.received, sent, strict=True)]
     answer = "\n".join(block["text"] for block in result.message["content"]) if case.final_tools else None
     return replace(transcript, received=tuple(received), answer=answer, was_interrupted=was_interrupted)
 
 
-def whole(received: Received, content: list[Any]) -> Received:
-    unsent = [block for block in content if not SENT & block.keys()]
-    return replace(received, raw=received.raw + json.dumps(unsent, default=repr)) if unsent else received
+def whole(received: Received, result: Mapping[str, Any]) -> Received:
+    unsent = [block for block in result["content"] if not SENT & block.keys()]
+    received = replace(received, raw=received.raw + json.dumps(unsent, default=repr)) if unsent else received
+    # Strands' word before what any failing tool says, and ours says it too.
+    return replace(received, text=received.text.removeprefix("Error: ")) if result["status"] == "error" else received

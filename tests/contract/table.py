@@ -1,4 +1,4 @@
-"""What every framework does alike, as a page of the docs: each scenario, its promise, and who cannot express it.
+"""What every framework does alike, as a page of the docs: each scenario, its promise, and who lacks what it needs.
 
     python -m tests.contract.table > docs/contract.md
 
@@ -10,14 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck.testing import SCENARIOS
+from coatcheck.testing.adapter import reason_to_skip
 from tests.contract.inexpressible import HAYSTACK, LANGCHAIN, LANGCHAIN_BY_CALL, STRANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from coatcheck.testing import Capability
+
 __all__ = ("page",)
 
-WAYS: Mapping[str, Mapping[str, str]] = {
+WAYS: Mapping[str, Mapping[Capability, str]] = {
     "`create_agent`": LANGCHAIN_BY_CALL,
     "`ToolNode`": LANGCHAIN_BY_CALL,
     "`offload_tool_node`": LANGCHAIN,
@@ -48,9 +51,8 @@ def _table() -> Iterator[str]:
     yield f"|---|---|{'---|' * len(WAYS)}"
     numbers = {reason: number for number, reason in enumerate(_all_reasons(), 1)}
     for scenario in SCENARIOS:
-        marks = [
-            f"no ({numbers[cannot[scenario.name]]})" if scenario.name in cannot else "yes" for cannot in WAYS.values()
-        ]
+        reasons = [reason_to_skip(scenario, lacks=lacks, cannot={}) for lacks in WAYS.values()]
+        marks = ["yes" if reason is None else f"no ({numbers[reason]})" for reason in reasons]
         yield f"| {scenario.name} | {scenario.promise} | {' | '.join(marks)} |"
 
 
@@ -63,7 +65,7 @@ def _reasons() -> Iterator[str]:
 
 
 def _all_reasons() -> list[str]:
-    return list(dict.fromkeys(reason for cannot in WAYS.values() for reason in cannot.values()))
+    return list(dict.fromkeys(reason for lacks in WAYS.values() for reason in lacks.values()))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TestAgent(AdapterContract):
-    cannot = HAYSTACK
+    lacks = HAYSTACK
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> HaystackHarness:

@@ -28,7 +28,7 @@ STREAMED = [scenario for scenario in SCENARIOS if scenario.name in {"parallel ca
 
 
 class TestCreateAgent(AdapterContract):
-    cannot = LANGCHAIN_BY_CALL
+    lacks = LANGCHAIN_BY_CALL
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> CreateAgentHarness:
@@ -36,7 +36,7 @@ class TestCreateAgent(AdapterContract):
 
 
 class TestToolNode(AdapterContract):
-    cannot = LANGCHAIN_BY_CALL
+    lacks = LANGCHAIN_BY_CALL
     deliveries = ("sync, files", "async, memory")
 
     @pytest.fixture
@@ -45,7 +45,7 @@ class TestToolNode(AdapterContract):
 
 
 class TestWrappedNode(AdapterContract):
-    cannot = LANGCHAIN
+    lacks = LANGCHAIN
     deliveries = ("sync, memory", "async, files")
 
     @pytest.fixture

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TestAgent(AdapterContract):
-    cannot = STRANDS
+    lacks = STRANDS
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> StrandsHarness:

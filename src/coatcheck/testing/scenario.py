@@ -62,6 +62,7 @@ Capability: TypeAlias = Literal[
     "video",
     "documents",
     "document names",
+    "documents without names",
     "unknown blocks",
     "errors",
     "any tool names",
@@ -90,8 +91,8 @@ def _needed_by(block: Block) -> Iterator[Capability]:
             yield "unknown blocks"
         case MediaBlock():
             yield _MEDIA.get(block.media_type.partition("/")[0], "documents")
-            if block.name is not None:
-                yield "document names"
+            if not block.media_type.startswith(("image/", "audio/", "video/")):
+                yield "documents without names" if block.name is None else "document names"
         case TextBlock():
             pass
 

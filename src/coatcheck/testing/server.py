@@ -117,11 +117,11 @@ class ScriptedServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    block_on_close = False  # clients keep their connections open
+    block_on_close = False
 
 
 class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+    protocol_version = "HTTP/1.0"  # one request for each connection: clients that nobody closes leave none open
     disable_nagle_algorithm = True  # head and body are two writes; together with delayed acknowledgements, 40 ms each
 
     def __init__(self, conversations: dict[str, Conversation], *args: Any) -> None:  # noqa: ANN401 - as the base has it

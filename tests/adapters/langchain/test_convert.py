@@ -199,10 +199,9 @@ def offloaded(message: ToolMessage) -> ToolMessage:
 
 def test_a_kept_message_is_the_very_same_object() -> None:
     message = message_of("short")
+    kept = Kept(blocks=(TextBlock("short"),), reason="within the threshold")
 
-    assert (
-        rewritten(message, Kept(blocks=(TextBlock("short"),), reason="within the threshold"), artifact=None) is message
-    )
+    assert rewritten(message, kept, artifact=None) is message
 
 
 @pytest.mark.parametrize(
