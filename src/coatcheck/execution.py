@@ -54,7 +54,7 @@ for 248 ms with asyncio's own pool, since every further thread competes with the
 offloaders of a process share them, and a folder on a network disk that does not answer holds up all their async calls:
 there is no time limit here."""
 
-SHORT_BYTES = 65_536
+SHORT_BYTES = 131_072
 """Up to here a text is short work: some milliseconds, whatever it holds. Short work has threads of its own, so that it
 never waits for a preview of a large result, which is one piece."""
 

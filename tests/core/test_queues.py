@@ -28,6 +28,7 @@ from coatcheck import (
 from coatcheck.call import Call
 from coatcheck.execution import PAUSE, PIECE_BYTES, SHORT_BYTES
 from coatcheck.policy import Always
+from coatcheck.reading import index
 from coatcheck.threads import UnawaitedThreads
 from tests.core.storages import AsyncDictStorage, DictStorage
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from coatcheck.execution import Steps
 
 SMALL = TextBlock("row of a small result\n" * 1_000)
-BIG = TextBlock("".join(f"row {number}\n" for number in range(15_000)))
+BIG = TextBlock("".join(f"row {number}\n" for number in range(16_500)))
 assert len(SMALL.text) < SHORT_BYTES < len(BIG.text)
 
 REPOSITORY = Path(__file__).parents[2]
@@ -191,7 +192,8 @@ def _pauses(steps: Steps[Any]) -> int:
 
 
 @pytest.mark.parametrize("character", ["a", "ä", "字"])
-def test_the_engine_pauses_after_each_megabyte(character: str) -> None:
+def test_the_engine_pauses_after_each_megabyte(character: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "COPIED_AT_ONCE", PIECE_BYTES)
     offloader = _offloader(InMemoryStorage())
     text = "".join(f"{character} row {number}\n" for number in range(500_000))
     megabytes = len(text) // PIECE_BYTES
