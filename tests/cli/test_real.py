@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("typer", reason="needs the extra cli, which reads transcripts")
-
 from benchmarks import real
 from coatcheck import Content, Offloader
 from coatcheck.preview import Previewed, preview
