@@ -246,6 +246,13 @@ def quality(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.quality", *session.posargs)
 
 
+@nox.session
+def real(session: nox.Session) -> None:
+    """Offload and read back every file of a folder of real outputs and transcripts; takes the folder."""
+    session.install("-e.[cli]")
+    session.run("python", "-m", "benchmarks.real", *session.posargs, env=OFFLINE)
+
+
 def groups(*names: str) -> list[str]:
     """Return the arguments that install those of the named dependency groups that exist."""
     return [f"--group={name}" for name in names if name in GROUPS]

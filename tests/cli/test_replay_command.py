@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from coatcheck import Offloader, TextBlock
+from coatcheck.cli import replay_measure
+from coatcheck.cli.failure import CannotRun
+from coatcheck.cli.replay_measure import conversation_report
 from tests.cli.replay_samples import BIG, RECORDERS, openai, saved, session, strands
 from tests.cli.running import answered, at_terminal, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from coatcheck.blocks import Block
+    from coatcheck.cli.replay_conversation import Conversation
+    from coatcheck.cli.replay_report import ConversationReport
+    from coatcheck.outcomes import Outcome
 
 
 def facts(*arguments: str | Path) -> dict[str, Any]:
@@ -273,3 +282,39 @@ def test_wrong_arguments_end_with_the_code_for_it(arguments: tuple[str, ...], bi
     assert "Usage: " in ran.stderr
     assert "Traceback" not in ran.stderr
     assert json.loads(big.read_text()) == openai(BIG)
+
+
+def test_a_result_that_cannot_be_offloaded_costs_no_figure_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def offload(offloader: Offloader, blocks: Sequence[Block], **details: Any) -> Outcome:  # noqa: ANN401 - passed on
+        if blocks == (TextBlock(odd),):
+            raise RuntimeError
+        return as_it_is(offloader, blocks, **details)
+
+    as_it_is, odd = Offloader.offload, f"odd\n{BIG}"
+    monkeypatch.setattr(Offloader, "offload", offload)
+    found = facts(saved(tmp_path / "a.json", [*openai(odd), *openai(BIG)]), "--threshold", "1000")["total"]
+
+    assert found["thresholds"][0]["offloaded"] == 1
+    assert "a result of 'search' was replayed as it is: RuntimeError" in caplog.text
+
+
+def test_a_conversation_that_cannot_be_replayed_is_named_and_left_out(
+    tmp_path: Path, big: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def report(conversation: Conversation, *details: Any, **more: Any) -> ConversationReport:  # noqa: ANN401 - passed on
+        if conversation.name == "odd.json":
+            msg = "odd.json: nested too deeply"
+            raise CannotRun(msg)
+        return conversation_report(conversation, *details, **more)
+
+    odd, expected = saved(tmp_path / "odd.json", openai(f"odd\n{BIG}")), facts(big)
+    monkeypatch.setattr(replay_measure, "conversation_report", report)
+    alone, ran = run("replay", odd), run("replay", odd, big, "--json")
+
+    assert alone.exit_code == 2
+    assert alone.stderr == "coatcheck: odd.json: nested too deeply\n"
+    assert ran.exit_code == 0
+    assert ran.stderr == "coatcheck: left out: odd.json: nested too deeply\n"
+    assert json.loads(ran.stdout) == expected

@@ -24,13 +24,17 @@ def _deeper(value: JsonValue, levels: int, name: str | None) -> JsonValue:
     return value
 
 
+def _wide(values: list[JsonValue], times: int) -> JsonValue:
+    return {f"field_{number}": values[number % len(values)] for number in range(times)}
+
+
 def _contained(inner: st.SearchStrategy[JsonValue]) -> st.SearchStrategy[JsonValue]:
     return st.one_of(
         st.lists(inner, max_size=5),
         st.dictionaries(_NAMES, inner, max_size=5),
         st.builds(_deeper, inner, st.sampled_from([1, 13, 21, 60, 300]), st.none() | _NAMES),
         st.builds(lambda value, times: [value] * times, inner, st.integers(0, 40)),
-        st.builds(lambda value, times: {f"key_{n}": value for n in range(times)}, inner, st.integers(0, 40)),
+        st.builds(_wide, st.lists(inner | _EMPTY | _TEXTS, min_size=1, max_size=4), st.integers(0, 60)),
     )
 
 

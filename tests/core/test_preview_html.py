@@ -88,7 +88,7 @@ def _element(chance: random.Random, words: list[str], *, depth: int) -> str:
 
 
 def test_a_long_page_says_how_far_it_was_read() -> None:
-    page = "<html><body>" + "<p>some words in a row</p>\n" * 90_000
+    page = "<html><body>" + "<p>some words in a row, and then some more of them</p>\n" * 90_000
 
     assert _shown(page, 500).startswith("text of the first 1,000,000 characters of an HTML page, ")
     assert _shown(page, 500).endswith("[… more text, not shown …]")

@@ -14,7 +14,7 @@ import typer
 
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
-from coatcheck.cli.printing import open_console, printable, progress, show_json
+from coatcheck.cli.printing import complain, open_console, printable, progress, show_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,7 +119,8 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     """Read and replay everything, showing how far it is where somebody looks.
 
     Raises:
-        CannotRun: a transcript cannot be read or replayed.
+        CannotRun: a transcript cannot be read, or no conversation can be replayed. Where others can, one that cannot is
+            left out and named on standard error.
 
     """
     from coatcheck.cli.replay_files import read_conversations, without_beginnings  # noqa: PLC0415 - not for --help
@@ -137,10 +138,18 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
         known.update(sources.values())
     conversations = without_beginnings(found)
     reports = []
+    odd: list[CannotRun] = []
     with progress("Replaying", len(conversations)) as advance:
         for conversation in conversations:
-            reports.append(conversation_report(conversation, given, counter=counter))
+            try:
+                reports.append(conversation_report(conversation, given, counter=counter))
+            except CannotRun as error:
+                odd.append(error)
             advance(1)
+    if odd and not reports:
+        raise odd[0]
+    for one in odd:
+        complain(f"coatcheck: left out: {one}")
     return ReplayReport(assumptions=given, conversations=tuple(reports), beginnings=len(found) - len(conversations))
 
 

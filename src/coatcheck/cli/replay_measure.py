@@ -25,6 +25,7 @@ from coatcheck.cli.replay_billing import (
 from coatcheck.cli.replay_conversation import Conversation, Result, Turn, Words
 from coatcheck.cli.replay_report import Amount, Assumptions, ConversationReport, Leaving, Row
 from coatcheck.errors import InvalidRequest
+from coatcheck.events import log_failure, logger
 from coatcheck.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, is_placeholder
 from coatcheck.offloader import Offloader
 from coatcheck.outcomes import Offloaded
@@ -35,8 +36,9 @@ from coatcheck.retrieval import retrieval_schema
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coatcheck.blocks import JsonValue
+    from coatcheck.blocks import JsonValue, ToolResult
     from coatcheck.cli.replay_conversation import Part
+    from coatcheck.outcomes import Outcome
     from coatcheck.tokens import TokenCounter
 
 __all__ = ("conversation_report", "definition_tokens", "offloaded_parts", "plain_parts")
@@ -142,13 +144,22 @@ def offloaded_parts(
     for part, billed in zip(parts, plain, strict=True):
         if isinstance(part, Result) and not _is_offloaded(part):
             given = part.result
-            outcome = offloader.offload(given.blocks, tool_name=given.tool_name, is_error=given.is_error, scope=_SCOPE)
+            outcome = _outcome(offloader, given)
             if isinstance(outcome, Offloaded):
                 shown = _tokens(outcome.blocks, counter)
                 made.append(BilledResult(given.tool_name, shown, read_back_tokens=min(read_back_tokens, billed.tokens)))
                 continue
         made.append(billed)
     return made
+
+
+def _outcome(offloader: Offloader, given: ToolResult) -> Outcome | None:
+    """Offload a result; None where that raises, since the agent would go on with the result as it is."""
+    try:
+        return offloader.offload(given.blocks, tool_name=given.tool_name, is_error=given.is_error, scope=_SCOPE)
+    except Exception as error:  # noqa: BLE001 - one result among thousands must not cost the figures of the others
+        log_failure(logger, f"a result of {given.tool_name!r} was replayed as it is", error=error)
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

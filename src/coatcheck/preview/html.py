@@ -27,7 +27,7 @@ __all__ = ("HTML_TYPES", "looks_like_html", "preview_html")
 HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
 
 _MOST_CHARACTERS = 1_000_000
-_MOST_TAGS = 100_000
+_MOST_TAGS = 60_000
 """What is read of a page, from its beginning: so many tags take some 0.1 s."""
 
 _OPENING = re.compile(

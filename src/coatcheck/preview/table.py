@@ -40,7 +40,8 @@ _MOST_COLUMNS = 80
 _LEAST_FILLED = 0.4
 """Of the cells: where records have less in common than that, they are no table."""
 
-_UNITS_OF_A_CELL = 8
+_UNITS_OF_A_CELL = 24
+"""To take it from its record, and again to write it."""
 
 _LONGEST_NAME = 40
 _CHARACTERS_OF_A_TOKEN = 8
@@ -80,8 +81,11 @@ def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | N
     most = 0
     # Cells without names must all be numbered where one is left out, which does not always save room.
     ways = (shown, shown.in_full()) if shown.same and _cell(0) in (*shown.columns, *shown.same) else (shown,)
+    spend(counter, _UNITS_OF_A_CELL * shown.size * len(ways))
+    named = [(way, way.names()) for way in ways]
     for longest in _DETAILS:
-        _, rows, lines = max((_filled(way, longest, budget, counter) for way in ways), key=itemgetter(0, 1))
+        made = (_filled(way, names, longest, budget, counter) for way, names in named)
+        _, rows, lines = max(made, key=itemgetter(0, 1))
         if rows > most and rows >= min(_LEAST_ROWS, records.total):
             best, most = lines, rows
         if rows >= min(_ENOUGH_ROWS, records.total):
@@ -173,8 +177,15 @@ class _Rows:
                 return cls(records=records, positions=positions, columns=names, same=same, cells=cells, key=key)
         return None
 
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self.columns) * sum(map(len, self.cells.values()))
+
     def names(self) -> tuple[str, dict[int, str]]:
         """Return the first column that tells the records apart, and what it says of each; nothing if there is none."""
+        if len(self.positions) < self.records.total or len(self.columns) < 2:  # noqa: PLR2004 - one is the name itself
+            return "", {}
         if self.records.keys is not None:
             return "key", {position: key_of(self.records.keys[position]) for position in self.positions}
         if any(len(flat) > 1 for flat in self.cells.values()):
@@ -207,16 +218,19 @@ class _Rows:
         return key + _PART.join(parts)
 
 
-def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> tuple[bool, int, list[str]]:
+def _filled(
+    shown: _Rows, named: tuple[str, dict[int, str]], longest: int, budget: int, counter: TokenCounter
+) -> tuple[bool, int, list[str]]:
     """Return whether every record is at least named, how many are shown whole, as many as fit, and the table."""
     header = shown.header(longest)
     total = shown.records.total
     room = budget - counter.count(header) - 1
     gap = counter.count(next(with_gaps({}, total, shown.records.gap))) + 1
-    column, names, costs = _named(shown, room, counter)
+    column, names, costs = _named(*named, room, counter)
     left = room - sum(costs.values())
     lines: dict[int, str] = {}
     for position in shown.positions:
+        spend(counter, _UNITS_OF_A_CELL * len(shown.columns) * len(shown.cells[position]))
         line = shown.row(position, longest)
         spend(counter, len(line) // 4)
         if len(line) > budget * 40:
@@ -230,14 +244,14 @@ def _filled(shown: _Rows, longest: int, budget: int, counter: TokenCounter) -> t
     return bool(names) or len(lines) == total, len(lines), made
 
 
-def _named(shown: _Rows, room: int, counter: TokenCounter) -> tuple[str, dict[int, str], dict[int, int]]:
-    """Return a column, what it calls each record and what that costs, if all records can be named in half the room."""
-    if len(shown.positions) == shown.records.total and len(shown.columns) > 1:
-        column, names = shown.names()
-        if sum(map(len, names.values())) <= room * _CHARACTERS_OF_A_TOKEN:
-            costs = {position: counter.count(f"|{name}") for position, name in names.items()}
-            if sum(costs.values()) <= room * _SHARE_OF_NAMES:
-                return column, names, costs
+def _named(
+    column: str, names: dict[int, str], room: int, counter: TokenCounter
+) -> tuple[str, dict[int, str], dict[int, int]]:
+    """Return what names the records and what each name costs, if all of them fit in half the room."""
+    if sum(map(len, names.values())) <= room * _CHARACTERS_OF_A_TOKEN:
+        costs = {position: counter.count(f"|{name}") for position, name in names.items()}
+        if sum(costs.values()) <= room * _SHARE_OF_NAMES:
+            return column, names, costs
     return "", {}, {}
 
 

@@ -24,7 +24,7 @@ __all__ = ("looks_like_xml", "preview_xml")
 MAX_PARSED_CHARACTERS = 1_000_000
 """A longer text is shown as text."""
 
-_UNITS_OF_A_PIECE = 40
+_UNITS_OF_A_PIECE = 60
 
 _DEEPEST = 50
 _LEAST_ELEMENTS = 2
@@ -76,6 +76,7 @@ def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
         spend(counter, _UNITS_OF_A_PIECE + (found.end() - at) // 8)
         at = found.end()
         if found["opened"]:
+            spend(counter, _UNITS_OF_A_PIECE * found["attributes"].count("="))
             elements += 1
             element = _Element(found["opened"], found["attributes"])
             if found["empty"]:

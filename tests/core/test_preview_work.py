@@ -1,0 +1,140 @@
+"""What a preview may cost, counted: calls made, and characters given to a tokenizer. No clock, so no busy machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import ByteCounter, TokenCounter
+from coatcheck.preview import Previewed, preview
+from coatcheck.preview.work import Metered, TooMuchWork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from coatcheck.blocks import JsonValue
+
+MOST_CALLS = 800_000
+"""Of Python functions and of C ones. So many take some 0.1 s where nobody looks on."""
+
+MOST_CHARACTERS = 2_000_000
+
+BUDGET = 2_000
+
+
+class Noting(ByteCounter):
+    """Counts what it is asked to look at."""
+
+    characters = 0
+
+    def count(self, text: str) -> int:
+        self.characters += len(text)
+        return super().count(text)
+
+
+def _nested(levels: int) -> JsonValue:
+    value: JsonValue = "x" * 90
+    for _ in range(levels):
+        value = {"a": value, "b": [1, [], {"z": [value]}]}
+    return value
+
+
+_RECORD: JsonValue = {f"c{number}": "w " * number for number in range(70)}
+_XML_ATTRIBUTES = " ".join(f"a{number}='1'" for number in range(60_000))
+
+HOSTILE = {
+    "json: tables in members": json.dumps({f"k{number}": [_RECORD] * 12 for number in range(60)}),
+    "json: lists in lists": json.dumps([[[{"a": 1, "b": [{"c": 2}] * 9}] * 9] * 9] * 60),
+    "json: deep": json.dumps(_nested(13)),
+    "json: many keys": json.dumps({f"key {number}": number for number in range(60_000)}),
+    "json: small values": f"[{'1,' * 3_900_000}1]",
+    "json: long texts": json.dumps([{"text": "two words " * 900}] * 100),
+    "json lines: wide": f"{json.dumps(_RECORD)}\n" * 400,
+    "python: rows": repr([(number, "name", None, 3.5, ("a", number)) for number in range(25_000)]),
+    "python: calls": f"[{'f(1),' * 180_000}1]",
+    "python: calls in calls": f"[{('f(' * 40 + ')' * 40 + ',') * 8_000}1]",
+    "xml: elements": f"<r>{'<a><b>x</b></a>' * 60_000}</r>",
+    "xml: names": f"<r>{''.join(f'<n{number}/>' for number in range(90_000))}</r>",
+    "xml: attributes": f"<r><a {_XML_ATTRIBUTES}>x</a><b/></r>",
+    "xml: comments": f"<r>{'<!---->' * 140_000}<a/><b/></r>",
+    "csv: rows": "a,b,c,d\n" + "1,2,3,4\n" * 100_000,
+    "csv: columns": (",".join(f"c{number}" for number in range(9_000)) + "\n") * 200,
+    "csv: quotes": "name,b,c,d\n" + '"x""y",2,3,4\n' * 60_000,
+    "csv: all delimiters": "a,b;c|d\te\n" * 60_000,
+    "log: trouble in every line": "2026-01-01 10:00:00 ERROR failed 3 errors in Error: x\n" * 4_500,
+    "log: long lines": ("2026-01-01 10:00:00 ERROR " + "warning: error " * 2_000 + "\n") * 9,
+    "log: colours": ("\x1b[" * 300 + "\x1b[31m\r" + "x" * 300 + "\n") * 200,
+    "matches": "".join(f"src/p{number % 900}.py:{number}:text\n" for number in range(12_000)),
+    "html: tags": f"<html><body>{'<p>x' * 300_000}",
+    "html: tables": f"<html><body><table>{'<tr><td>x<td>y' * 70_000}",
+    "html: scripts": f"<html><body>{'<script></script>' * 60_000}",
+    "noise": "Zm9vYmFy" * 100_000,
+    "text: blanks": " " * 900_000,
+    "text: marks": "e\u0301" * 400_000,
+    "text: names": "".join(f"def name_{number}(a): return other_{number}\n" for number in range(20_000)),
+}
+"""Made to take much work in each kind of preview; the first word is the kind that they look like."""
+
+
+def _content(text: str, failures: list[str]) -> Previewed:
+    return Previewed(
+        text=text,
+        content_type="text/plain",
+        lines=text.count("\n") + (not text.endswith("\n")),
+        on_failure=lambda kind, error: failures.append(f"{kind}: {error!r}"),
+    )
+
+
+def _calls(content: Previewed, counter: TokenCounter) -> tuple[int, str]:
+    """Make a preview, and return how many calls that takes."""
+    calls = 0
+
+    def note(_: FrameType, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        shown = preview(content, counter, budget=BUDGET)
+    finally:
+        sys.setprofile(before)
+    return calls, shown
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
+    counter, failures = Noting(), list[str]()
+    calls, shown = _calls(_content(HOSTILE[name], failures), counter)
+
+    assert calls <= MOST_CALLS
+    assert counter.characters <= MOST_CHARACTERS
+    assert not failures
+    assert 0 < ByteCounter().count(shown) <= BUDGET
+
+
+@pytest.mark.parametrize("name", ["json: tables in members", "python: calls", "xml: names", "xml: attributes"])
+def test_what_takes_too_much_work_is_shown_as_text(name: str) -> None:
+    text, failures = HOSTILE[name], list[str]()
+    shown = preview(_content(text, failures), ByteCounter(), budget=BUDGET)
+
+    assert shown.startswith(text[:1_000])
+    assert shown.endswith(text[-1_000:])
+    assert not failures
+
+
+def test_every_question_to_a_tokenizer_is_work() -> None:
+    asked: list[Callable[[TokenCounter], object]] = [
+        lambda counter: counter.count("word " * 20),
+        lambda counter: counter.exceeds("word " * 20, 9),
+        lambda counter: counter.head("word " * 20, 9),
+        lambda counter: counter.tail("word " * 20, 9),
+    ]
+    for ask in asked:
+        ask(Metered(ByteCounter(), units=1_000))
+        with pytest.raises(TooMuchWork):
+            ask(Metered(ByteCounter(), units=100))
