@@ -58,7 +58,9 @@ class StrandsHarness:
             return transcript_of(conversation, agent, result, case, was_interrupted=result is not stopped)
 
     def _enter(self, serving: ExitStack, case: Run) -> tuple[Agent, Conversation]:
-        conversation = serving.enter_context(self._server.conversation(case.model))
+        conversation = serving.enter_context(
+            self._server.conversation(lambda results: case.model([as_said(one) for one in results]))
+        )
         delegates = [
             self._delegate(serving, name, *results.values())
             for name, results in case.tools.items()
@@ -151,6 +153,11 @@ def transcript_of(
     received = [whole(one, result["content"]) for one, result in zip(transcript.received, sent, strict=True)]
     answer = "\n".join(block["text"] for block in result.message["content"]) if case.final_tools else None
     return replace(transcript, received=tuple(received), answer=answer, was_interrupted=was_interrupted)
+
+
+def as_said(received: Received) -> Received:
+    """Return a refusal without what Strands writes before the error of any tool, and so our tool does too."""
+    return replace(received, text=received.text.removeprefix("Error: "))
 
 
 def whole(received: Received, content: list[Any]) -> Received:
