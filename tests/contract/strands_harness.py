@@ -60,7 +60,9 @@ class StrandsHarness:
             return transcript_of(conversation, agent, result, case, was_interrupted=result is not stopped)
 
     def _enter(self, serving: ExitStack, case: Run) -> tuple[Agent, Conversation]:
-        conversation = serving.enter_context(self._server.conversation(case.model))
+        conversation = serving.enter_context(
+            self._server.conversation(case.model)
+        )
         delegates = [
             self._delegate(serving, name, *results.values())
             for name, results in case.tools.items()

@@ -261,7 +261,7 @@ def test_what_is_gone_is_expired_also_where_old_files_may_be(tmp_path: Path) -> 
     new = agent(plugin, turns=(reading(),), messages=old.messages)
     new("and on")
 
-    assert text_of(results(new)[-1]).startswith("reference expired")
+    assert text_of(results(new)[-1]).startswith("Error: reference expired")
 
 
 # Sandboxes.

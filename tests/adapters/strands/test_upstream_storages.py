@@ -211,7 +211,7 @@ def test_ours_says_which_call_to_repeat_when_it_is_gone() -> None:
     subject = read_after(ours, 5, storage=ours.InMemoryStorage(3))
 
     answer = text_of(results(subject)[-1])
-    assert answer.startswith(f"reference expired: {references(results(subject)[0])[0]}")
+    assert answer.startswith(f"Error: reference expired: {references(results(subject)[0])[0]}")
     assert "call again the tool whose result it replaced" in answer
 
 
@@ -280,7 +280,7 @@ def test_an_entry_that_cannot_be_evicted_keeps_no_other(caplog: pytest.LogCaptur
     subject("go")
 
     assert len(storage.held) == 1
-    assert caplog.text.count("could not evict") == 1
+    assert caplog.text.count("failed to evict") == 1
 
 
 class Slow(Custom):
