@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,19 @@ if TYPE_CHECKING:
     from coatcheck import Retrieved, TokenCounter
 
 SAMPLES = Path(__file__).parent / "real"
-"""Two conversations, JSON with empty lists, a table, an image."""
+"""Two conversations, JSON with empty lists, a table."""
 
 
-def test_every_file_is_tried_and_all_of_it_comes_back(capsys: pytest.CaptureFixture[str]) -> None:
-    assert real.main([str(SAMPLES)]) == 0
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the samples, and an image, which no file of this repository may be."""
+    found = shutil.copytree(SAMPLES, tmp_path / "samples")
+    (found / "outputs/dot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40)
+    return found
+
+
+def test_every_file_is_tried_and_all_of_it_comes_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert real.main([str(folder)]) == 0
     assert capsys.readouterr().out.startswith("5 results, ")
 
 

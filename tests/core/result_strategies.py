@@ -43,6 +43,12 @@ def json_results() -> st.SearchStrategy[JsonValue]:
     return st.recursive(_SCALARS | _EMPTY, _contained, max_leaves=12)
 
 
+def wide_objects() -> st.SearchStrategy[JsonValue]:
+    """Return objects of many members, long ones and empty ones, so that some budgets have no room left for one."""
+    members = st.one_of(_EMPTY, st.sampled_from(["word " * 60, "x" * 500, 7]), json_results())
+    return st.builds(_wide, st.lists(members, min_size=2, max_size=4), st.integers(20, 80))
+
+
 def _as_xml(value: JsonValue, name: str = "item") -> str:
     if isinstance(value, dict):
         inner = "".join(_as_xml(child, key if key.isidentifier() else "item") for key, child in value.items())

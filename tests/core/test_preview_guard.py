@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InMemoryStorage, Offloaded, Offloader, TextBlock
 from coatcheck.preview import Previewed, _kinds, preview
-from tests.core.result_strategies import results_of_every_kind
+from tests.core.result_strategies import results_of_every_kind, wide_objects
+
+if TYPE_CHECKING:
+    from coatcheck.blocks import JsonValue
 
 COUNTER = ByteCounter()
 
@@ -58,6 +61,15 @@ def test_what_is_empty_is_shown(text: str, filling: str) -> None:
     failures: list[str] = []
     for budget in range(1, 60):
         assert COUNTER.count(preview(_content(f"{text}{filling}", failures), COUNTER, budget=budget)) <= budget
+    assert not failures
+
+
+@settings(max_examples=200)
+@given(wide_objects(), st.integers(1, 2_000))
+def test_an_object_is_shown_also_where_members_have_no_room(value: JsonValue, budget: int) -> None:
+    failures: list[str] = []
+
+    assert COUNTER.count(preview(_content(json.dumps(value), failures), COUNTER, budget=budget)) <= budget
     assert not failures
 
 
