@@ -61,7 +61,7 @@ class StrandsHarness:
 
     def _enter(self, serving: ExitStack, case: Run) -> tuple[Agent, Conversation]:
         conversation = serving.enter_context(
-            self._server.conversation(case.model)
+            self._server.conversation(lambda received: case.model([without_prefix(one) for one in received]))
         )
         delegates = [
             self._delegate(serving, name, *results.values())
@@ -170,13 +170,17 @@ def transcript_of(
         block["toolResult"] for message in agent.messages for block in message["content"] if "toolResult" in block
     ]
     sent = results[: len(results) - len(case.final_tools)]  # the model does not see the answer to the user
-    received = [whole(one, result) for one, result in zip(transcript.received, sent, strict=True)]
+    received = [whole(one, result["content"]) for one, result in zip(transcript.received, sent, strict=True)]
     answer = "\n".join(block["text"] for block in result.message["content"]) if case.final_tools else None
     return replace(transcript, received=tuple(received), answer=answer, was_interrupted=was_interrupted)
 
 
-def whole(received: Received, result: Mapping[str, Any]) -> Received:
-    unsent = [block for block in result["content"] if not SENT & block.keys()]
+def whole(received: Received, content: list[Any]) -> Received:
+    unsent = [block for block in content if not SENT & block.keys()]
     received = replace(received, raw=received.raw + json.dumps(unsent, default=repr)) if unsent else received
-    # Strands' word before what any failing tool says, and ours says it too.
-    return replace(received, text=received.text.removeprefix("Error: ")) if result["status"] == "error" else received
+    return without_prefix(received)
+
+
+def without_prefix(received: Received) -> Received:
+    """Return a tool result without Strands' word before what any failing tool says, which ours says too."""
+    return replace(received, text=received.text.removeprefix("Error: "))

@@ -1,14 +1,23 @@
 """The contract, through Haystack: what reaches the model over the wire from an ``Agent`` with the hook."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from haystack.tracing.tracer import tracer
 from haystack_integrations.tracing.opentelemetry import OpenTelemetryTracer
 
+import coatcheck_haystack.agents
+import coatcheck_haystack.hook
+import coatcheck_haystack.retrieval
+import coatcheck_haystack.step
+from coatcheck import ToolResult
 from coatcheck.testing import AdapterContract
+from coatcheck_haystack.options import Source
+from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.haystack_harness import HaystackHarness
 from tests.contract.inexpressible import HAYSTACK
@@ -16,6 +25,9 @@ from tests.contract.telemetry import parents
 from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from coatcheck.testing.server import ScriptedServer
 
 
@@ -42,3 +54,60 @@ async def test_our_spans_are_children_of_those_that_haystack_makes(
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
     assert tokens_on_the_wire(HaystackHarness) <= MOST_TOKENS
+
+
+def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:
+    before = Source.whose
+    patch.setattr(Source, "whose", lambda self, state: {**before(self, state), "identity": None})
+
+
+def drops_arguments(patch: pytest.MonkeyPatch) -> None:
+    def without(**given: Any) -> ToolResult:
+        return ToolResult(**{**given, "tool_args": {}})
+
+    patch.setattr(coatcheck_haystack.step, "ToolResult", without)
+
+
+def patches_tools(patch: pytest.MonkeyPatch) -> None:
+    before = coatcheck_haystack.agents.tools_of
+
+    def patching(state: Any) -> Any:
+        tools = before(state)
+        for tool in tools:
+            tool.description = "Gives a preview."
+        return tools
+
+    patch.setattr(coatcheck_haystack.hook, "tools_of", patching)
+
+
+BREAKS: Mapping[str, Break] = {
+    **EVERYWHERE,
+    "ignores the identity": (ignores_the_identity, "reference from another conversation of the framework"),
+    "has no guard": (lambda patch: patch.setattr(coatcheck_haystack.hook, "log_failure", raising), "offloading fails"),
+    "fails silently": (
+        lambda patch: patch.setattr(coatcheck_haystack.hook, "log_failure", nothing),
+        "offloading fails",
+    ),
+    "has no guard for reads": (
+        lambda patch: patch.setattr(coatcheck_haystack.retrieval, "failure_for_model", raising),
+        "reading back fails",
+    ),
+    "patches tools": (patches_tools, "the user's own tools"),
+    "takes any name": (silent("coatcheck_haystack"), "a tool of the user's with the retrieval tool's name"),
+    "drops arguments": (drops_arguments, "policy function that looks at arguments"),
+    "keeps nothing": (
+        lambda patch: patch.setattr(coatcheck_haystack.hook, "asks_to_keep", nothing),
+        "a result that the host keeps",
+    ),
+    "offloads for code": (
+        lambda patch: patch.setattr(coatcheck_haystack.hook, "is_called_by_code", nothing),
+        "a result for code",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BREAKS.values(), ids=BREAKS)
+def test_the_contract_kills_a_broken_adapter(
+    server: ScriptedServer, broken: Break, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_killed(broken, HaystackHarness(server), patch=monkeypatch, folder=tmp_path)

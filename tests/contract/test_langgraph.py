@@ -1,12 +1,19 @@
 """The contract, through LangChain: what reaches the model over the wire, for the three ways to build an agent."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import coatcheck_langchain.retrieval
+import coatcheck_langchain.rewriting
+from coatcheck import ToolResult
 from coatcheck.testing import SCENARIOS, AdapterContract
+from coatcheck_langchain.wrapping import CallWrapper
+from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.inexpressible import LANGCHAIN, LANGCHAIN_BY_CALL
 from tests.contract.langgraph_harness import (
@@ -19,11 +26,13 @@ from tests.contract.telemetry import HOST, parents
 from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from coatcheck.testing import Scenario
     from coatcheck.testing.server import ScriptedServer
 
+FAILS = "offloading fails"
 STREAMED = [scenario for scenario in SCENARIOS if scenario.name in {"parallel calls", "read by pattern"}]
 
 
@@ -77,3 +86,55 @@ async def test_our_spans_are_children_of_the_hosts(
 @pytest.mark.parametrize("kind", [CreateAgentHarness, ToolNodeHarness, WrappedNodeHarness])
 def test_the_definition_of_the_tool_costs_at_most_150_tokens(kind: type[LangChainHarness]) -> None:
     assert tokens_on_the_wire(kind) <= MOST_TOKENS
+
+
+def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(coatcheck_langchain.rewriting, "identity_of", nothing)
+    patch.setattr(coatcheck_langchain.retrieval, "identity_of", nothing)
+
+
+def drops_arguments(patch: pytest.MonkeyPatch) -> None:
+    def without(**given: Any) -> ToolResult:
+        return ToolResult(**{**given, "tool_args": {}})
+
+    patch.setattr(coatcheck_langchain.rewriting, "ToolResult", without)
+
+
+def patches_tools(patch: pytest.MonkeyPatch) -> None:
+    before = CallWrapper.awrap_tool_call
+
+    async def patching(self: CallWrapper, request: Any, handler: Any) -> Any:
+        request.tool.description = "Gives a preview."
+        return await before(self, request, handler)
+
+    patch.setattr(CallWrapper, "awrap_tool_call", patching)
+
+
+BREAKS: Mapping[str, Break] = {
+    **EVERYWHERE,
+    "ignores the identity": (ignores_the_identity, "reference from another conversation of the framework"),
+    "has no guard": (lambda patch: patch.setattr(coatcheck_langchain.rewriting, "log_failure", raising), FAILS),
+    "fails silently": (lambda patch: patch.setattr(coatcheck_langchain.rewriting, "log_failure", nothing), FAILS),
+    "has no guard for reads": (
+        lambda patch: patch.setattr(coatcheck_langchain.retrieval, "failure_for_model", raising),
+        "reading back fails",
+    ),
+    "patches tools": (patches_tools, "the user's own tools"),
+    "takes any name": (silent("coatcheck_langchain"), "a tool of the user's with the retrieval tool's name"),
+    "drops arguments": (drops_arguments, "policy function that looks at arguments"),
+    "keeps nothing": (
+        lambda patch: patch.setattr(coatcheck_langchain.rewriting, "asks_to_keep", nothing),
+        "a result that the host keeps",
+    ),
+    "offloads for code": (
+        lambda patch: patch.setattr(coatcheck_langchain.rewriting, "is_for_code", nothing),
+        "a result for code",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BREAKS.values(), ids=BREAKS)
+def test_the_contract_kills_a_broken_adapter(
+    server: ScriptedServer, broken: Break, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_killed(broken, CreateAgentHarness(server), patch=monkeypatch, folder=tmp_path)

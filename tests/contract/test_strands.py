@@ -1,14 +1,20 @@
 """The contract, through Strands Agents: what reaches the model over the wire."""
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import strands.telemetry.tracer
 from opentelemetry import trace
 
+import coatcheck_strands.plugin
+import coatcheck_strands.retrieval
+from coatcheck import Offloader
 from coatcheck.testing import AdapterContract
+from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.inexpressible import STRANDS
 from tests.contract.strands_harness import StrandsHarness
@@ -16,6 +22,9 @@ from tests.contract.telemetry import parents
 from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from coatcheck.testing.server import ScriptedServer
 
 
@@ -46,3 +55,54 @@ async def test_our_spans_are_children_of_those_that_strands_makes(
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
     assert tokens_on_the_wire(StrandsHarness) <= MOST_TOKENS
+
+
+def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(coatcheck_strands.plugin, "identity_of", nothing)
+    patch.setattr(coatcheck_strands.retrieval, "identity_of", nothing)
+
+
+def drops_arguments(patch: pytest.MonkeyPatch) -> None:
+    before = Offloader.aoffload
+
+    async def without(self: Offloader, *args: Any, **given: Any) -> Any:
+        return await before(self, *args, **{**given, "tool_args": None})
+
+    patch.setattr(Offloader, "aoffload", without)
+
+
+def patches_tools(patch: pytest.MonkeyPatch) -> None:
+    def patching(self: Any, agent: Any) -> None:
+        for tool in agent.tool_registry.registry.values():
+            tool._tool_spec = {**tool.tool_spec, "description": "Gives a preview."}
+
+    patch.setattr(coatcheck_strands.plugin.ContextOffloader, "init_agent", patching)
+
+
+BREAKS: Mapping[str, Break] = {
+    **EVERYWHERE,
+    "ignores the identity": (ignores_the_identity, "reference from another conversation of the framework"),
+    "has no guard": (lambda patch: patch.setattr(coatcheck_strands.plugin, "log_failure", raising), "offloading fails"),
+    "fails silently": (
+        lambda patch: patch.setattr(coatcheck_strands.plugin, "log_failure", nothing),
+        "offloading fails",
+    ),
+    "has no guard for reads": (
+        lambda patch: patch.setattr(coatcheck_strands.retrieval, "failure_for_model", raising),
+        "reading back fails",
+    ),
+    "patches tools": (patches_tools, "the user's own tools"),
+    "takes any name": (silent("coatcheck_strands"), "a tool of the user's with the retrieval tool's name"),
+    "drops arguments": (drops_arguments, "policy function that looks at arguments"),
+    "keeps nothing": (
+        lambda patch: patch.setattr(coatcheck_strands.plugin, "asks_to_keep", nothing),
+        "a result that the host keeps",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BREAKS.values(), ids=BREAKS)
+def test_the_contract_kills_a_broken_adapter(
+    server: ScriptedServer, broken: Break, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_killed(broken, StrandsHarness(server), patch=monkeypatch, folder=tmp_path)

@@ -15,7 +15,6 @@ import itertools
 import json
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,24 +39,23 @@ class _Response(NamedTuple):
     status: int = 200
 
 
-@dataclass
 class Conversation:
     """One conversation of one agent: its own address, and every request that reached it."""
 
-    base_url: str
-    """For the framework's OpenAI client."""
+    def __init__(self, base_url: str, model: Model, *, final_answer: str = FINAL_ANSWER) -> None:
+        """Begin a conversation; ``ScriptedServer.conversation`` does it for you.
 
-    model: Model
-    """Speaks for the model."""
+        Args:
+            base_url: for the framework's OpenAI client.
+            model: speaks for the model.
+            final_answer: what the model says once it calls no more tools.
 
-    final_answer: str = FINAL_ANSWER
-    """What the model says once it calls no more tools."""
-
-    sent: list[bytes] = field(default_factory=list)
-    """The bodies of the requests, as they came."""
-
-    error: BaseException | None = None
-    """What the script raised."""
+        """
+        self.base_url = base_url
+        self.sent: list[bytes] = []
+        self.error: BaseException | None = None
+        self._model = model
+        self._final_answer = final_answer
 
     def transcript(self) -> Transcript:
         """Return what the model received, or raise what went wrong in the script."""
@@ -72,11 +70,11 @@ class Conversation:
         self.sent.append(data)
         body = json.loads(data)
         try:
-            calls = self.model(received_in(body))
+            calls = self._model(received_in(body))
         except Exception as error:  # noqa: BLE001 - shown to the test, which runs on another thread
             self.error = error
             return _Response("{}", status=400)  # no client tries again after a 400
-        says = None if calls else self.final_answer
+        says = None if calls else self._final_answer
         return streamed(calls, says) if body.get("stream") else whole(calls, says)
 
 
@@ -105,7 +103,7 @@ class ScriptedServer:
     def conversation(self, model: Model, *, final_answer: str = FINAL_ANSWER) -> Iterator[Conversation]:
         """Serve one conversation until the end of the block; if the script failed, raise that instead."""
         number = str(next(self._numbers))
-        conversation = Conversation(f"{self._url}/{number}", model, final_answer)
+        conversation = Conversation(f"{self._url}/{number}", model, final_answer=final_answer)
         self._conversations[number] = conversation
         try:
             yield conversation

@@ -1,0 +1,97 @@
+"""Deliberate breaks of our own adapters, each by a patch: the contract must fail for every one of them.
+
+Only breaking belongs here. What is the same in all adapters is patched in the core's public methods; the rest names the
+place in its adapter. ``tests/testing/test_leaking_adapters.py`` does the same to the toy.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import pytest
+
+from coatcheck import Offloader
+from coatcheck.testing import SCENARIOS, AdapterContract, Harness
+from coatcheck.testing.faults import BrokenOnPurpose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ("EVERYWHERE", "Break", "check_killed", "nothing", "raising", "silent")
+
+Break: TypeAlias = "tuple[Callable[[pytest.MonkeyPatch], None], str]"
+"""What breaks an adapter, and the scenario that must fail."""
+
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+def check_killed(broken: Break, harness: Harness, *, patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Break an adapter, and fail if the contract passes all the same."""
+    breaks, name = broken
+    breaks(patch)
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - frameworks put their own around ours
+        AdapterContract().test_scenario(harness, scenario=BY_NAME[name], delivery="async, memory", tmp_path=folder)
+    assert any(isinstance(error, AssertionError | BrokenOnPurpose) for error in _chain(raised.value))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def nothing(*_: object, **__: object) -> None:
+    """Do nothing; as an answer, none or no."""
+
+
+def raising(*_: object, error: Exception | None = None, **__: object) -> NoReturn:
+    """Let an error pass that a guard would have logged."""
+    raise error or BrokenOnPurpose
+
+
+def silent(logger: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return a break: an adapter that warns of nothing."""
+    return lambda patch: patch.setattr(logging.getLogger(logger), "warning", nothing)
+
+
+def _retrieves_on_the_loop(patch: pytest.MonkeyPatch) -> None:
+    async def aretrieve(self: Offloader, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as they came
+        return self.retrieve(*args, **kwargs)
+
+    patch.setattr(Offloader, "aretrieve", aretrieve)
+
+
+def _offloads_on_the_loop(patch: pytest.MonkeyPatch) -> None:
+    async def aoffload(self: Offloader, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as they came
+        return self.offload(*args, **kwargs)
+
+    async def aoffload_step(self: Offloader, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as they came
+        return self.offload_step(*args, **kwargs)
+
+    patch.setattr(Offloader, "aoffload", aoffload)
+    patch.setattr(Offloader, "aoffload_step", aoffload_step)
+
+
+def _resorts_on_the_loop(patch: pytest.MonkeyPatch) -> None:
+    async def alast_resort(self: Offloader, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as they came
+        return self.last_resort(*args, **kwargs)
+
+    patch.setattr(Offloader, "alast_resort", alast_resort)
+
+
+def _knows_no_last_resort(patch: pytest.MonkeyPatch) -> None:
+    async def anothing(*_: object, **__: object) -> None:
+        return None
+
+    patch.setattr(Offloader, "alast_resort", anothing)
+
+
+EVERYWHERE: Mapping[str, Break] = {
+    "retrieves on the loop": (_retrieves_on_the_loop, "the event loop"),
+    "offloads on the loop": (_offloads_on_the_loop, "the event loop"),
+    "resorts on the loop": (_resorts_on_the_loop, "the event loop where offloading fails"),
+    "knows no last resort": (_knows_no_last_resort, "offloading a huge result fails"),
+}
+"""Breaks that look the same in every adapter."""
