@@ -333,7 +333,7 @@ AT_THE_END = """
             offloader = Offloader(storage, token_counter=ByteCounter(), policies={"asked": lambda _: True})
             for tool_name in ("t", "asked"):
                 for size in (20_000, 2_000_000):
-                    outcome = asyncio.run(offloader.aoffload([TextBlock("x" * size)], tool_name=tool_name))
+                    outcome = asyncio.run(offloader.aoffload([TextBlock("x" * size)], tool_name=tool_name, scope="s"))
                     print(type(outcome).__name__)
 """
 
@@ -365,7 +365,7 @@ def test_local_work_is_brought_to_its_end_although_nobody_awaits_it() -> None:
 
         async def leave() -> None:
             offloader = Offloader(token_counter=ByteCounter(), on_event=listener)
-            task = asyncio.ensure_future(offloader.aoffload([TextBlock("x" * 20_000)], tool_name="t"))
+            task = asyncio.ensure_future(offloader.aoffload([TextBlock("x" * 20_000)], tool_name="t", scope="s"))
             await asyncio.to_thread(begun.wait, 20)
             task.cancel()
 

@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from coatcheck.errors import InvalidRequest, StorageError
+from coatcheck.forks import loading
 from coatcheck.storage.protocol import Stored
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ class ToolResultStoreBridge:
 @cache
 def _known() -> MimeTypes:
     """Return Python's own table: that of the module's functions depends on the files of the machine."""
-    from mimetypes import MimeTypes  # noqa: PLC0415 - every storage loads this module, and few need that one
+    with loading:
+        from mimetypes import MimeTypes  # noqa: PLC0415 - every storage loads this module, and few need that one
 
     return MimeTypes()
 
@@ -145,7 +147,8 @@ def _ending_of(content_type: str, file_name: str | None) -> str:
 
 def _type_of(key: str, content: bytes, *, was_text: bool) -> str:
     """Return the type that the ending of a key says, unless the ending belongs to text and the content is none."""
-    from coatcheck.reading import is_text  # noqa: PLC0415 - loaded with the first content that is read
+    with loading:
+        from coatcheck.reading import is_text  # noqa: PLC0415 - loaded with the first content that is read
 
     ending = PurePath(key).suffix.lower()
     said = _TYPES.get(ending) or _known().guess_type(f"x{ending}")[0]
