@@ -143,7 +143,7 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
         name="a tool of the user's with the retrieval tool's name",
         promise="It is refused, or a warning names it: else no reference could be read, and nobody would know why.",
         steps=(
-            (Call(returns=(SMALL,), becomes="kept"),),
+            (Call(returns=(BIG,)),),
             (Call(returns=(SMALL,), becomes="kept", tool=RETRIEVAL_TOOL),),
         ),
     ),
