@@ -40,7 +40,7 @@ IN_A_STORE = f"{MAX_ENTRY_BYTES * 3 / 4 / 1e6:.0f} MB"
         ("README.md", f"on JSON and JSON Lines of at most {QUERY} (`max_query_bytes`)"),
         ("README.md", f"From a threshold of {SHRINK_FROM_TOKENS} tokens on"),
         ("README.md", f"in this process, at most {MEMORY}, least recently used first out"),
-        ("README.md", f"in a LangGraph store (Postgres, SQLite, ...), up to {IN_A_STORE} each"),
+        ("README.md", f"in a LangGraph store (Postgres, SQLite, ...), above {IN_A_STORE} in parts"),
         ("SECURITY.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
         ("docs/security.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
         ("docs/security.md", f"`InMemoryStorage` holds {MEMORY}"),
