@@ -40,15 +40,15 @@ _TAG = re.compile(r"\s*<[!?a-zA-Z]")
 
 _TOKEN = re.compile(
     rb"<!--(?:-?>|.*?--!?>|.*)"  # a comment, which the end of the page ends too
-    rb"|<(/?)([a-z][^\s/>]*)(?=((?:[^>\"'=]+|=\s*(?:\"[^\"]*\"|'[^']*')?|[\"']){0,5000}))\3>"  # a tag
+    rb"|<(/?)(?=([a-z][^\s/>]*))\2(?=((?:[^>\"'=]+|=\s*(?:\"[^\"]*\"|'[^']*')?|[\"']){0,5000}))\3>"  # a tag
     rb"|<[!?/][^>]*>"  # a doctype, a processing instruction, an end tag without a name
     rb"|<[!?/a-z].*",  # a tag that does not end
     re.IGNORECASE | re.DOTALL,
 )
 """As https://html.spec.whatwg.org/multipage/parsing.html#tokenization reads a page: a quoted value may hold a ``>``.
 
-What a lookahead has found is not tried in another way, and what does not end ends the reading, so this takes linear
-time. RE2 promises that without such care, but its matches take ten times as long to look at from Python."""
+What a lookahead has found, name or attributes, is not tried in another way, and what does not end ends the reading,
+so this takes linear time. RE2 promises that without such care, but its matches take ten times as long to look at from Python."""
 
 _RAW = frozenset({b"script", b"style", b"textarea", b"title", b"iframe", b"noembed", b"noframes", b"xmp"})
 """Elements whose content is text up to their own end tag, whatever else it looks like."""
