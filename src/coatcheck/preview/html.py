@@ -48,7 +48,8 @@ _TOKEN = re.compile(
 """As https://html.spec.whatwg.org/multipage/parsing.html#tokenization reads a page: a quoted value may hold a ``>``.
 
 What a lookahead has found, name or attributes, is not tried in another way, and what does not end ends the reading,
-so this takes linear time. RE2 promises that without such care, but its matches take ten times as long to look at from Python."""
+so this takes linear time. RE2 promises that without such care, but its matches take ten times as long to look at from
+Python."""
 
 _RAW = frozenset({b"script", b"style", b"textarea", b"title", b"iframe", b"noembed", b"noframes", b"xmp"})
 """Elements whose content is text up to their own end tag, whatever else it looks like."""
