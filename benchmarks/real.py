@@ -33,18 +33,18 @@ from coatcheck import (
     TextBlock,
     TiktokenCounter,
 )
-from coatcheck.blocks import json_text
 from coatcheck.cli.failure import CannotRun
 from coatcheck.cli.replay_conversation import Result
 from coatcheck.cli.replay_files import SUFFIXES, read_conversations
-from coatcheck.engine import PLACEHOLDER_ROOM
-from coatcheck.plan import MINIMUM_BUDGET
-from coatcheck.preview import Previewed, preview
+from coatcheck.core.blocks import json_text
+from coatcheck.core.plan import MINIMUM_BUDGET
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.engine.engine import PLACEHOLDER_ROOM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from coatcheck.blocks import Block
+    from coatcheck.core.blocks import Block
 
 BUDGETS = (50, 250, 500, 1_000, 2_000)
 """Tokens of a preview, and of a read-back where it may have as few."""

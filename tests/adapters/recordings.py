@@ -13,7 +13,7 @@ from coatcheck.cli.replay_billing import BilledResult
 from coatcheck.cli.replay_files import read_conversations
 from coatcheck.cli.replay_measure import conversation_report, offloaded_parts, plain_parts
 from coatcheck.cli.replay_report import Assumptions
-from coatcheck.tokens import TiktokenCounter
+from coatcheck.core.tokens import TiktokenCounter
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from coatcheck.blocks import Block
     from coatcheck.cli.replay_conversation import Conversation
     from coatcheck.cli.replay_report import ConversationReport
-    from coatcheck.outcomes import Outcome
+    from coatcheck.core.blocks import Block
+    from coatcheck.core.outcomes import Outcome
 
 
 def facts(*arguments: str | Path) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck.blocks import JsonBlock, TextBlock
 from coatcheck.cli.failure import CannotRun
 from coatcheck.cli.replay_conversation import Words
 from coatcheck.cli.replay_files import ACCEPTED, read_conversations
 from coatcheck.cli.replay_formats import FORMATS
+from coatcheck.core.blocks import JsonBlock, TextBlock
 from tests.cli.replay_samples import anthropic, openai, saved, session, strands
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
 from coatcheck.cli.replay_conversation import Result, Turn, Words, blocks_of
 from coatcheck.cli.replay_formats import FORMATS, Misfit, read_messages
+from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
 from tests.cli.replay_samples import (
     ANSWER,
     ARGUMENTS,

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coatcheck.blocks import OpaqueBlock, TextBlock, ToolResult
 from coatcheck.cli.failure import CannotRun
 from coatcheck.cli.replay_billing import CALL_TOKENS, OTHER, BilledResult
 from coatcheck.cli.replay_conversation import Conversation, Part, Result, Turn, Words
 from coatcheck.cli.replay_formats import read_messages
 from coatcheck.cli.replay_measure import conversation_report, offloaded_parts, plain_parts
 from coatcheck.cli.replay_report import Assumptions, ConversationReport
-from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.core.blocks import OpaqueBlock, TextBlock, ToolResult
+from coatcheck.core.notice import RETRIEVAL_TOOL
+from coatcheck.core.plan import media_tokens
+from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.offloader import Offloader
-from coatcheck.plan import media_tokens
-from coatcheck.tokens import TiktokenCounter
 from tests.cli.replay_samples import ANSWER, BIG, QUESTION, anthropic, openai, strands
 
 if TYPE_CHECKING:

@@ -79,7 +79,7 @@ def replay(
     from coatcheck.cli.replay_page import page  # noqa: PLC0415
     from coatcheck.cli.replay_report import Assumptions  # noqa: PLC0415
     from coatcheck.cli.replay_screen import show_replay  # noqa: PLC0415
-    from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
+    from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
 
     console = open_console(quiet=as_json)
     if math.inf in {price, cached_price}:
@@ -126,7 +126,7 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     from coatcheck.cli.replay_files import read_conversations, without_beginnings  # noqa: PLC0415 - not for --help
     from coatcheck.cli.replay_measure import conversation_report  # noqa: PLC0415
     from coatcheck.cli.replay_report import ReplayReport  # noqa: PLC0415
-    from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
+    from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
 
     counter = TiktokenCounter()
     found: list[Conversation] = []

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.blocks import JsonBlock
 from coatcheck.cli.failure import CannotRun
 from coatcheck.cli.replay_conversation import Conversation, Words, blocks_of
 from coatcheck.cli.replay_formats import FORMATS, Misfit, read_messages
+from coatcheck.core.blocks import JsonBlock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

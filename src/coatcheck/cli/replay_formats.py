@@ -11,8 +11,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from coatcheck.blocks import TextBlock, ToolResult
 from coatcheck.cli.replay_conversation import Part, Result, Turn, Words, blocks_of
+from coatcheck.core.blocks import TextBlock, ToolResult
 
 __all__ = ("FORMATS", "Misfit", "read_messages")
 

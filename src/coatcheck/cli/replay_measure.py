@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
 from coatcheck.cli.failure import CannotRun
 from coatcheck.cli.replay_billing import (
     OTHER,
@@ -24,22 +23,23 @@ from coatcheck.cli.replay_billing import (
 )
 from coatcheck.cli.replay_conversation import Conversation, Result, Turn, Words
 from coatcheck.cli.replay_report import Amount, Assumptions, ConversationReport, Leaving, Row
-from coatcheck.errors import InvalidRequest
-from coatcheck.events import log_failure, logger
-from coatcheck.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, is_placeholder
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, is_placeholder
+from coatcheck.core.outcomes import Offloaded
+from coatcheck.core.plan import media_tokens
+from coatcheck.core.references import find_references
+from coatcheck.engine.events import log_failure, logger
 from coatcheck.offloader import Offloader
-from coatcheck.outcomes import Offloaded
-from coatcheck.plan import media_tokens
-from coatcheck.references import find_references
 from coatcheck.retrieval import retrieval_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coatcheck.blocks import JsonValue, ToolResult
     from coatcheck.cli.replay_conversation import Part
-    from coatcheck.outcomes import Outcome
-    from coatcheck.tokens import TokenCounter
+    from coatcheck.core.blocks import JsonValue, ToolResult
+    from coatcheck.core.outcomes import Outcome
+    from coatcheck.core.tokens import TokenCounter
 
 __all__ = ("conversation_report", "definition_tokens", "offloaded_parts", "plain_parts")
 

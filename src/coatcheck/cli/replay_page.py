@@ -15,9 +15,9 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.blocks import to_valid_unicode
 from coatcheck.cli.replay_billing import OTHER
 from coatcheck.cli.replay_screen import NOT_A_TOOL, counted, result_in_words, share_text
+from coatcheck.core.blocks import to_valid_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
