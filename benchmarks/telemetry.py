@@ -20,7 +20,7 @@ from benchmarks.measuring import Spread
 from coatcheck import Kept, Offloader, OpenTelemetry, TextBlock
 
 if TYPE_CHECKING:
-    from coatcheck.events import Listener
+    from coatcheck.engine.events import Listener
 
 CONTENT = (TextBlock(SMALL),)
 ROUNDS = 31

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import clevercsv
 
-from coatcheck.preview import Previewed
-from coatcheck.preview.delimited import delimiter_of
+from coatcheck.core.preview import Previewed
+from coatcheck.core.preview.delimited import delimiter_of
 from tests.core.preview_samples import SAMPLES
 
 if TYPE_CHECKING:

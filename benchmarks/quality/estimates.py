@@ -13,7 +13,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from coatcheck import TiktokenCounter
-from coatcheck.tokens import SAMPLE_CHARACTERS, SAMPLES, WINDOW_CHARACTERS
+from coatcheck.core.tokens import SAMPLE_CHARACTERS, SAMPLES, WINDOW_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

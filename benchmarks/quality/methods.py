@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING
 
 from coatcheck import TiktokenCounter
-from coatcheck.preview import Previewed, preview
+from coatcheck.core.preview import Previewed, preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coatcheck.forks import loading
-from coatcheck.lazy import lazily
+from coatcheck.core.forks import loading
+from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
-    from coatcheck.callers import asks_to_keep, is_called_by_code, is_for_code_only
-    from coatcheck.errors import (
+    from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+    from coatcheck.core.callers import asks_to_keep, is_called_by_code, is_for_code_only
+    from coatcheck.core.errors import (
         CoatcheckError,
         CorruptContent,
         InvalidRequest,
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
         ReferenceNotFound,
         StorageError,
     )
-    from coatcheck.events import Event, Stats, log_failure
-    from coatcheck.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
+    from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
+    from coatcheck.core.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
+    from coatcheck.core.references import Reference
+    from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
+    from coatcheck.engine.events import Event, Stats, log_failure
     from coatcheck.offloader import Offloader
-    from coatcheck.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
-    from coatcheck.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
-    from coatcheck.references import Reference
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
     from coatcheck.scopes import choose_scope, scope
     from coatcheck.storage.file import FileStorage
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from coatcheck.storage.s3 import S3Storage
     from coatcheck.storage.strands_bridge import StrandsOffloaderStorageBridge, StrandsStorageBridge
     from coatcheck.telemetry import OpenTelemetry
-    from coatcheck.tokens import ByteCounter, TiktokenCounter, TokenCounter
 
 __all__ = (
     "RETRIEVAL_DESCRIPTION",
@@ -112,9 +112,9 @@ __all__ = (
 )
 
 _MODULES = {
-    "blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
-    "callers": ("asks_to_keep", "is_called_by_code", "is_for_code_only"),
-    "errors": (
+    "core.blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
+    "core.callers": ("asks_to_keep", "is_called_by_code", "is_for_code_only"),
+    "core.errors": (
         "CoatcheckError",
         "CorruptContent",
         "InvalidRequest",
@@ -122,12 +122,12 @@ _MODULES = {
         "ReferenceNotFound",
         "StorageError",
     ),
-    "events": ("Event", "Stats", "log_failure"),
-    "notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
+    "engine.events": ("Event", "Stats", "log_failure"),
+    "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader",),
-    "outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
-    "policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
-    "references": ("Reference",),
+    "core.outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
+    "core.policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
+    "core.references": ("Reference",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
     "scopes": ("choose_scope", "scope"),
     "storage.file": ("FileStorage",),
@@ -147,7 +147,7 @@ _MODULES = {
     "storage.s3": ("S3Storage",),
     "storage.strands_bridge": ("StrandsOffloaderStorageBridge", "StrandsStorageBridge"),
     "telemetry": ("OpenTelemetry",),
-    "tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
+    "core.tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
 }
 _load = lazily(__name__, _MODULES)
 

@@ -7,32 +7,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
-from coatcheck.call import Call
-from coatcheck.configuration import configure
-from coatcheck.errors import InvalidRequest
-from coatcheck.events import Recorder, Stats
-from coatcheck.execution import NETWORK_THREADS, QUEUE_SECONDS, SHORT_BYTES, arun, run
-from coatcheck.forks import loading
-from coatcheck.notice import DEFAULT_CONTEXT_LINES, RETRIEVAL_TOOL
-from coatcheck.outcomes import Kept
-from coatcheck.plan import Keep, certainly_within
-from coatcheck.policy import Never, OverShare, OverTokens, require_policy
-from coatcheck.references import Reference
+from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.forks import loading
+from coatcheck.core.notice import DEFAULT_CONTEXT_LINES, RETRIEVAL_TOOL
+from coatcheck.core.outcomes import Kept
+from coatcheck.core.plan import Keep, certainly_within
+from coatcheck.core.policy import Never, OverShare, OverTokens, require_policy
+from coatcheck.core.references import Reference
+from coatcheck.core.settings import configure
+from coatcheck.core.tokens import utf8_length
+from coatcheck.engine.access import StorageAccess
+from coatcheck.engine.call import Call
+from coatcheck.engine.events import Recorder, Stats
+from coatcheck.engine.execution import NETWORK_THREADS, QUEUE_SECONDS, SHORT_BYTES, arun, run
 from coatcheck.scopes import choose_scope
-from coatcheck.storage.access import StorageAccess
 from coatcheck.storage.memory import InMemoryStorage
-from coatcheck.tokens import utf8_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from coatcheck.blocks import Block
-    from coatcheck.events import Listener
-    from coatcheck.outcomes import Content, Offloaded, Outcome, Retrieved, Truncated
-    from coatcheck.policy import Policy
+    from coatcheck.core.blocks import Block
+    from coatcheck.core.outcomes import Content, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.policy import Policy
+    from coatcheck.core.tokens import TokenCounter
+    from coatcheck.engine.events import Listener
     from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
-    from coatcheck.tokens import TokenCounter
 
 __all__ = ("Offloader",)
 
@@ -121,8 +121,8 @@ class Offloader:
             queue_seconds=self._configuration.queue_seconds,
         )
         with loading:
-            from coatcheck.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
-            from coatcheck.last_resort import LastResort  # noqa: PLC0415 - it imports the engine
+            from coatcheck.engine.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
+            from coatcheck.engine.last_resort import LastResort  # noqa: PLC0415 - it imports the engine
 
         self._engine = Engine(self._storage, self._configuration, self._recorder)
         self._last_resort = LastResort(self._storage, self._configuration, self._recorder)

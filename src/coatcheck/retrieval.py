@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coatcheck.errors import CoatcheckError, InvalidRequest, StorageError
-from coatcheck.events import log_failure, logger
-from coatcheck.notice import RETRIEVAL_ARGUMENTS, unknown_arguments
+from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError
+from coatcheck.core.notice import RETRIEVAL_ARGUMENTS, unknown_arguments
+from coatcheck.engine.events import log_failure, logger
 
 __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
 

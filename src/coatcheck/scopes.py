@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from coatcheck.errors import InvalidRequest
+from coatcheck.core.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

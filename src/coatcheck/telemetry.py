@@ -11,7 +11,7 @@ import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from coatcheck.forks import loading
+from coatcheck.core.forks import loading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-    from coatcheck.events import Attribute, Event
+    from coatcheck.engine.events import Attribute, Event
 
 __all__ = ("OpenTelemetry",)
 

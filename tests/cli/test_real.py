@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import real
 from coatcheck import Content, Offloader
-from coatcheck.preview import Previewed, preview
+from coatcheck.core.preview import Previewed, preview
 
 if TYPE_CHECKING:
     from coatcheck import Retrieved, TokenCounter

@@ -9,8 +9,8 @@ import pytest
 from werkzeug import Request, Response
 
 from coatcheck.cli.demo_input import FindWord
-from coatcheck.notice import is_placeholder
-from coatcheck.references import find_references
+from coatcheck.core.notice import is_placeholder
+from coatcheck.core.references import find_references
 from tests.cli.running import facts, run
 
 if TYPE_CHECKING:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import Always, FileStorage, Listed, Offloader, TextBlock
-from coatcheck.cleanup import overdue
-from coatcheck.references import scope_tag
+from coatcheck.core.references import scope_tag
+from coatcheck.engine.cleanup import overdue
 from tests.cli.running import answered, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from coatcheck.cleanup import SweepLimits
-    from coatcheck.execution import Steps
-    from coatcheck.storage.access import StorageAccess
+    from coatcheck.engine.access import StorageAccess
+    from coatcheck.engine.cleanup import SweepLimits
+    from coatcheck.engine.execution import Steps
 
 DAY = 86_400
 LARGE = "words of a large result\n" * 50_000
@@ -286,7 +286,7 @@ def test_what_was_used_while_sweeping_stays_and_is_said(folder: Path, monkeypatc
         Offloader(FileStorage(folder)).load(used)
         return past
 
-    monkeypatch.setattr("coatcheck.cleanup.overdue", then_used)
+    monkeypatch.setattr("coatcheck.engine.cleanup.overdue", then_used)
 
     ran = run("sweep", "--max-age", "30d")
 

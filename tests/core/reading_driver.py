@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from coatcheck.errors import InvalidRequest
-from coatcheck.reading import Answer, IndexNeeded, LineIndex, Part, Source, encode_text, parse_request, read
-from coatcheck.reading.index import Place, columns_of
-from coatcheck.tokens import ByteCounter, TokenCounter
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.reading import Answer, IndexNeeded, LineIndex, Part, Source, encode_text, parse_request, read
+from coatcheck.core.reading.index import Place, columns_of
+from coatcheck.core.tokens import ByteCounter, TokenCounter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

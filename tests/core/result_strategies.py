@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
-    from coatcheck.blocks import JsonValue
+    from coatcheck.core.blocks import JsonValue
 
 _NAMES = st.sampled_from(["id", "name", "a b", "", "0", "städte", "x" * 70, '"', "items"])
 _TEXTS = st.sampled_from(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from coatcheck import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 
 if TYPE_CHECKING:
-    from coatcheck.blocks import Block, JsonValue
+    from coatcheck.core.blocks import Block, JsonValue
 
 _NASTY = st.sampled_from(
     [

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.metrics.export import Metric, ScopeMetrics
 
-    from coatcheck.events import Listener
+    from coatcheck.engine.events import Listener
 
 WORDS = "the secret word"
 BIG = TextBlock("".join(f"{WORDS} {number}\n" for number in range(3_000)))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from coatcheck import InvalidRequest
-from coatcheck.blocks import JsonValue, json_text, to_valid_unicode
+from coatcheck.core.blocks import JsonValue, json_text, to_valid_unicode
 from tests.core.strategies import json_values, texts
 
 if TYPE_CHECKING:

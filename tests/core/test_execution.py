@@ -24,10 +24,9 @@ from coatcheck import (
     Offloaded,
     Offloader,
     TextBlock,
-    contents,
-    execution,
 )
-from coatcheck.references import content_digest
+from coatcheck.core.references import content_digest
+from coatcheck.engine import contents, execution
 from tests.core.storages import AsyncDictStorage, DictStorage, Shelves
 
 if TYPE_CHECKING:
@@ -301,7 +300,8 @@ def test_the_process_ends_although_a_call_never_returns(what: str) -> None:
     done = _run(
         f"""
         import asyncio, threading
-        from coatcheck import ByteCounter, Offloader, TextBlock, execution
+        from coatcheck import ByteCounter, Offloader, TextBlock
+        from coatcheck.engine import execution
         from tests.core.storages import DictStorage
 
         class Hanging(DictStorage):
@@ -417,7 +417,8 @@ def test_a_forked_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_hel
         f"""
         import os, signal, threading
         import tiktoken
-        from coatcheck import Offloader, TextBlock, forks, vocabulary
+        from coatcheck import Offloader, TextBlock
+        from coatcheck.core import forks, vocabulary
 
         forks.LOADING_SECONDS = 0.01  # a fork waits for what is loaded, but this never is
         offloader = Offloader()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coatcheck import forks
+from coatcheck.core import forks
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -18,9 +18,9 @@ PATIENCE = 20
 """Seconds until a child that hangs is ended. None waits for so long where the code is right."""
 
 FIRST_NEEDED = (
-    "coatcheck.engine",
-    "coatcheck.preview.delimited",
-    "coatcheck.reading.search",
+    "coatcheck.engine.engine",
+    "coatcheck.core.preview.delimited",
+    "coatcheck.core.reading.search",
     "hashlib",
     "orjson",
     "tiktoken",

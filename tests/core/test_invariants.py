@@ -44,8 +44,8 @@ from coatcheck import (
     TiktokenCounter,
     Truncated,
 )
-from coatcheck.blocks import json_text
-from coatcheck.reading import MINIMUM_BUDGET
+from coatcheck.core.blocks import json_text
+from coatcheck.core.reading import MINIMUM_BUDGET
 from tests.core.storages import AsyncDictStorage, DictStorage, FailingStorage, RangeStorage
 from tests.core.strategies import blocks, long_texts, texts
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from coatcheck.policy import Policy
+    from coatcheck.core.policy import Policy
 
 COUNTER = ByteCounter()
 THRESHOLDS = st.integers(1, 3_000)

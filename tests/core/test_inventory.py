@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import CorruptContent, InMemoryStorage, InvalidRequest, Listed, StorageError, Stored, inventory
-from coatcheck.execution import run
-from coatcheck.inventory import damage, entries
-from coatcheck.storage.access import StorageAccess
+from coatcheck.engine.access import StorageAccess
+from coatcheck.engine.execution import run
+from coatcheck.engine.inventory import damage, entries
 from coatcheck.testing.samples import make_entry
 from tests.core.storages import AsyncDictStorage, DictStorage, RangeStorage
 

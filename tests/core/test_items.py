@@ -23,9 +23,9 @@ from coatcheck import (
     TextBlock,
     Truncated,
 )
-from coatcheck.execution import run
-from coatcheck.inventory import damage
-from coatcheck.storage.access import StorageAccess
+from coatcheck.engine.access import StorageAccess
+from coatcheck.engine.execution import run
+from coatcheck.engine.inventory import damage
 from tests.core.storages import DictStorage, FailingStorage, RangeStorage, Shelves
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from coatcheck import (
     TextBlock,
     Truncated,
 )
-from coatcheck.references import storage_name
+from coatcheck.core.references import storage_name
 from tests.core.storages import Shelves
 
 BIG = TextBlock("".join(f"line {number}\n" for number in range(5_000)))

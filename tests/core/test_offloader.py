@@ -42,14 +42,14 @@ from coatcheck import (
     TextBlock,
     TiktokenCounter,
     ToolResult,
-    engine,
     scope,
 )
+from coatcheck.engine import engine
 from coatcheck.scopes import choose_scope
 from tests.core.storages import AsyncDictStorage, DictStorage, FailingStorage, RangeStorage
 
 if TYPE_CHECKING:
-    from coatcheck.blocks import JsonValue
+    from coatcheck.core.blocks import JsonValue
 
 COUNTER = ByteCounter()
 BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))

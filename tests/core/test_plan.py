@@ -23,7 +23,7 @@ from coatcheck import (
     TextBlock,
     TiktokenCounter,
 )
-from coatcheck.plan import (
+from coatcheck.core.plan import (
     NOTICE_TOKENS,
     Decision,
     Keep,
@@ -38,7 +38,7 @@ from coatcheck.plan import (
 from tests.core.strategies import blocks, texts
 
 if TYPE_CHECKING:
-    from coatcheck.policy import Rule
+    from coatcheck.core.policy import Rule
 
 LIMITS = Limits(preview_tokens=1_000, max_inline_tokens=50_000, offload_errors=False)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coatcheck import Always, InvalidRequest, Never, OverChars, OverShare, OverTokens
-from coatcheck.policy import Policies, Policy
+from coatcheck.core.policy import Policies, Policy
 
 DEFAULT = OverTokens(2_500)
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import ByteCounter, TiktokenCounter, TokenCounter
-from coatcheck.blocks import JsonValue, json_text, to_valid_unicode
-from coatcheck.preview import Previewed, preview
-from coatcheck.preview.names import names_in
+from coatcheck.core.blocks import JsonValue, json_text, to_valid_unicode
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview.names import names_in
 from tests.core.strategies import json_values, long_texts
 
 TIKTOKEN = TiktokenCounter()
@@ -357,9 +357,9 @@ def test_what_only_looks_like_json_is_shown_as_text(text: str) -> None:
 
 
 def test_json_that_is_too_large_to_parse_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coatcheck.preview.json.MAX_PARSED_CHARACTERS", 1_000)
-    monkeypatch.setattr("coatcheck.preview.json._LARGE", 500)
-    monkeypatch.setattr("coatcheck.preview.python.MAX_PARSED_CHARACTERS", 1_000)
+    monkeypatch.setattr("coatcheck.core.preview.json.MAX_PARSED_CHARACTERS", 1_000)
+    monkeypatch.setattr("coatcheck.core.preview.json._LARGE", 500)
+    monkeypatch.setattr("coatcheck.core.preview.python.MAX_PARSED_CHARACTERS", 1_000)
 
     assert "characters" in _preview(json.dumps({"deep": {"orders": ORDERS}}), 300)
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InMemoryStorage, Offloaded, Offloader, TextBlock
-from coatcheck.preview import Previewed, _kinds, preview
+from coatcheck.core.preview import Previewed, _kinds, preview
 from tests.core.result_strategies import results_of_every_kind, wide_objects
 
 if TYPE_CHECKING:
-    from coatcheck.blocks import JsonValue
+    from coatcheck.core.blocks import JsonValue
 
 COUNTER = ByteCounter()
 
@@ -112,7 +112,7 @@ def test_a_kind_that_fails_is_logged_once_and_the_next_one_shows_the_text(
         raise error
 
     failing.__name__ = kind
-    module = f"coatcheck.preview.{kind.removeprefix('preview_')}"
+    module = f"coatcheck.core.preview.{kind.removeprefix('preview_')}"
     monkeypatch.setattr(f"{module}.{kind}", failing)
     _kinds.cache_clear()
     try:

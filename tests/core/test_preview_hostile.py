@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import InMemoryStorage, Offloader, TextBlock, TiktokenCounter, TokenCounter
-from coatcheck.preview import Previewed, preview
-from coatcheck.preview.html import looks_like_html
-from coatcheck.preview.json import fit_outline
-from coatcheck.preview.matches import preview_matches
-from coatcheck.preview.noise import looks_like_noise
-from coatcheck.preview.notation import named
-from coatcheck.tokens import estimate_tokens
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview.html import looks_like_html
+from coatcheck.core.preview.json import fit_outline
+from coatcheck.core.preview.matches import preview_matches
+from coatcheck.core.preview.noise import looks_like_noise
+from coatcheck.core.preview.notation import named
+from coatcheck.core.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from coatcheck.blocks import JsonValue
+    from coatcheck.core.blocks import JsonValue
 
 TIKTOKEN = TiktokenCounter()
 

@@ -11,8 +11,8 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from coatcheck import ByteCounter
-from coatcheck.preview import Previewed, preview
-from coatcheck.preview.html import preview_html
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview.html import preview_html
 
 BLOCKS = (
     "p,div,section,article,header,footer,main,nav,aside,li,dt,dd,tr,h1,h2,h3,h4,h5,h6,pre,blockquote,table,ul,ol,dl"
@@ -117,7 +117,7 @@ import random, resource, sys, time
 resource.setrlimit(resource.RLIMIT_AS, (512 * 2**20, 512 * 2**20))
 from tests.core.test_preview_html import HOSTILE, soup
 from coatcheck import ByteCounter
-from coatcheck.preview import Previewed, preview
+from coatcheck.core.preview import Previewed, preview
 pages = dict(HOSTILE)
 chance = random.Random(7)
 pages.update((f"soup {n}", soup(chance)) for n in range(300))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
-from coatcheck.preview import Previewed, kinds_of, preview
+from coatcheck.core.preview import Previewed, kinds_of, preview
 from tests.core.preview_samples import SAMPLES, TEXT
 from tests.core.strategies import texts
 

@@ -11,12 +11,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from coatcheck import ByteCounter, TiktokenCounter
-from coatcheck.preview import Previewed, preview
-from coatcheck.preview.json_ends import _LEAST_WINDOW, _NotRead, _read
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview.json_ends import _LEAST_WINDOW, _NotRead, _read
 from tests.core.strategies import json_values
 
 if TYPE_CHECKING:
-    from coatcheck.blocks import JsonValue
+    from coatcheck.core.blocks import JsonValue
 
 TIKTOKEN = TiktokenCounter()
 RECORDS: list[JsonValue] = [
@@ -60,7 +60,7 @@ def test_both_ends_of_a_large_list_are_whole_records_around_a_gap_in_characters(
 
 def test_reading_a_large_json_does_not_parse_it(monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps(RECORDS)
-    monkeypatch.setattr("coatcheck.preview.json.orjson", None)
+    monkeypatch.setattr("coatcheck.core.preview.json.orjson", None)
 
     assert preview(_content(text), TIKTOKEN, budget=500).startswith("list of about 31,000 objects, estimated from ")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, JsonBlock, MediaBlock, Offloader, TextBlock, TiktokenCounter
-from coatcheck.preview import Previewed, kinds_of, preview
+from coatcheck.core.preview import Previewed, kinds_of, preview
 from tests.core.preview_samples import SAMPLES
 
 TIKTOKEN = TiktokenCounter()

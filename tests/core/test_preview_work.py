@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import ByteCounter, TokenCounter
-from coatcheck.preview import Previewed, preview
-from coatcheck.preview.work import Metered, TooMuchWork
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview.work import Metered, TooMuchWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from coatcheck.blocks import JsonValue
+    from coatcheck.core.blocks import JsonValue
 
 MOST_CALLS = 800_000
 """Of Python functions and of C ones. So many take some 0.1 s where nobody looks on."""

@@ -23,20 +23,20 @@ from coatcheck import (
     Offloader,
     TextBlock,
     ToolResult,
-    execution,
 )
-from coatcheck.call import Call
-from coatcheck.execution import PAUSE, PIECE_BYTES, SHORT_BYTES
-from coatcheck.policy import Always
-from coatcheck.reading import index
-from coatcheck.threads import UnawaitedThreads
+from coatcheck.core.policy import Always
+from coatcheck.core.reading import index
+from coatcheck.engine import execution
+from coatcheck.engine.call import Call
+from coatcheck.engine.execution import PAUSE, PIECE_BYTES, SHORT_BYTES
+from coatcheck.engine.threads import UnawaitedThreads
 from tests.core.storages import AsyncDictStorage, DictStorage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from coatcheck import Outcome
-    from coatcheck.execution import Steps
+    from coatcheck.engine.execution import Steps
 
 SMALL = TextBlock("row of a small result\n" * 1_000)
 BIG = TextBlock("".join(f"row {number}\n" for number in range(16_500)))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import Always, Block, ByteCounter, JsonBlock, MediaBlock, Offloader, Outcome, TextBlock
-from coatcheck.blocks import json_text, to_valid_unicode
+from coatcheck.core.blocks import json_text, to_valid_unicode
 from tests.core.preview_samples import SAMPLES
 from tests.core.strategies import texts
 

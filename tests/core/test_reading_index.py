@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coatcheck.errors import CorruptContent
-from coatcheck.reading import encode_text, index, walk
-from coatcheck.reading.index import LineIndex, Place, align, byte_of_character, complete, decode
+from coatcheck.core.errors import CorruptContent
+from coatcheck.core.reading import encode_text, index, walk
+from coatcheck.core.reading.index import LineIndex, Place, align, byte_of_character, complete, decode
 from tests.core.reading_driver import Stored, body, dense_index, foreign, shown, split_lines, stored
 from tests.core.strategies import texts
 

@@ -9,8 +9,8 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.errors import InvalidRequest
-from coatcheck.reading.pattern import Matcher, compile_pattern
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.reading.pattern import Matcher, compile_pattern
 from tests.core.reading_driver import attempt, shown, stored
 from tests.core.strategies import texts
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coatcheck.errors import InvalidRequest
-from coatcheck.reading import interpreter, wording
-from coatcheck.reading.interpreter import Evaluator
-from coatcheck.reading.records import parse_json, render
-from coatcheck.tokens import ByteCounter
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.reading import interpreter, wording
+from coatcheck.core.reading.interpreter import Evaluator
+from coatcheck.core.reading.records import parse_json, render
+from coatcheck.core.tokens import ByteCounter
 from tests.core.reading_driver import REFERENCE, attempt, body, foreign, shown, stored
 from tests.core.strategies import json_values, texts
 

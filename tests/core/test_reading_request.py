@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.errors import InvalidRequest
-from coatcheck.reading.request import LAST_LINE, MAX_CONTEXT_LINES, Request, parse_request
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.reading.request import LAST_LINE, MAX_CONTEXT_LINES, Request, parse_request
 from tests.core.reading_driver import attempt
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coatcheck.errors import InvalidRequest
-from coatcheck.reading import MINIMUM_BUDGET, Part, excerpts, rows, scan, search
-from coatcheck.reading.pattern import Matcher
-from coatcheck.tokens import ByteCounter
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.reading import MINIMUM_BUDGET, Part, excerpts, rows, scan, search
+from coatcheck.core.reading.pattern import Matcher
+from coatcheck.core.tokens import ByteCounter
 from tests.core.reading_driver import REFERENCE, Stored, foreign, shown, split_lines, stored
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import InvalidRequest, ReferenceNotFound
-from coatcheck.references import content_digest, find_references, make_reference, resolve_reference, storage_key
+from coatcheck.core.references import content_digest, find_references, make_reference, resolve_reference, storage_key
 from tests.core.strategies import texts
 
 SCOPES = texts(pieces=6)

@@ -44,7 +44,7 @@ async def first_use():
 
 spent = asyncio.run(first_use())
 import tiktoken
-from coatcheck.vocabulary import load_vocabulary
+from coatcheck.core.vocabulary import load_vocabulary
 ready = load_vocabulary("o200k_base").encoding
 started = time.process_time()
 tiktoken.Encoding(
@@ -150,7 +150,7 @@ def test_no_module_is_loaded_on_the_thread_of_the_loop(tmp_path: Path) -> None:
     loading = run(LOADING, tmp_path)
 
     assert loading["on the loop"] == []
-    assert {"coatcheck.preview.text", "coatcheck.reading.search", "tiktoken"} <= set(loading["elsewhere"])
+    assert {"coatcheck.core.preview.text", "coatcheck.core.reading.search", "tiktoken"} <= set(loading["elsewhere"])
 
 
 def run(script: str, folder: Path) -> Any:  # noqa: ANN401 - what the script prints as JSON

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coatcheck import ByteCounter, InMemoryStorage, InvalidRequest, Listed, Offloader, TextBlock
-from coatcheck.references import scope_tag, storage_key
+from coatcheck.core.references import scope_tag, storage_key
 from tests.core.storages import DictStorage
 
 

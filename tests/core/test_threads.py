@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck.threads import UnawaitedThreads
+from coatcheck.engine.threads import UnawaitedThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import ByteCounter, InvalidRequest, TiktokenCounter, TokenCounter
-from coatcheck.tokens import WINDOW_CHARACTERS, estimate_tokens, utf8_length
+from coatcheck.core.tokens import WINDOW_CHARACTERS, estimate_tokens, utf8_length
 from tests.core.strategies import texts
 
 TIKTOKEN = TiktokenCounter()

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import InvalidRequest, TiktokenCounter
-from coatcheck.vocabulary import BUNDLED_SHA256, check_available, load_vocabulary
+from coatcheck.core.vocabulary import BUNDLED_SHA256, check_available, load_vocabulary
 
 RANKS_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
 
@@ -27,7 +27,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tiktoken.Encoding:
     """
     cache = tmp_path_factory.mktemp("tiktoken-cache")
     name = hashlib.sha1(RANKS_URL.encode(), usedforsecurity=False).hexdigest()
-    packed = files("coatcheck.vocabulary").joinpath("o200k_base.tiktoken.gz").read_bytes()
+    packed = files("coatcheck.core.vocabulary").joinpath("o200k_base.tiktoken.gz").read_bytes()
     Path(cache, name).write_bytes(gzip.decompress(packed))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(cache))
@@ -40,13 +40,13 @@ def _refuse(*_: object, **__: object) -> None:
 
 
 def test_the_ranks_have_the_checksum_that_tiktoken_demands() -> None:
-    packed = files("coatcheck.vocabulary").joinpath("o200k_base.tiktoken.gz").read_bytes()
+    packed = files("coatcheck.core.vocabulary").joinpath("o200k_base.tiktoken.gz").read_bytes()
 
     assert hashlib.sha256(gzip.decompress(packed)).hexdigest() == BUNDLED_SHA256
 
 
 def test_the_licence_note_lies_beside_the_ranks() -> None:
-    note = files("coatcheck.vocabulary").joinpath("LICENSE-o200k_base").read_text()
+    note = files("coatcheck.core.vocabulary").joinpath("LICENSE-o200k_base").read_text()
 
     assert "MIT License" in note
     assert BUNDLED_SHA256 in note
@@ -59,7 +59,7 @@ def test_counts_equal_tiktokens_own(published: tiktoken.Encoding, text: str) -> 
 
 @pytest.mark.parametrize("path", ["errors.py", "tokens.py", "notice.py"])
 def test_counts_of_source_code_equal_tiktokens_own(published: tiktoken.Encoding, path: str) -> None:
-    text = files("coatcheck").joinpath(path).read_text(encoding="utf-8")[:16_384]
+    text = files("coatcheck.core").joinpath(path).read_text(encoding="utf-8")[:16_384]
 
     assert TiktokenCounter().count(text) == len(published.encode_ordinary(text))
 
@@ -92,7 +92,7 @@ def test_a_damaged_file_in_the_cache_is_not_replaced_over_the_network(
     reason="this tiktoken knows no second encoding with the ranks that are at hand",
 )
 def test_an_encoding_in_tiktokens_cache_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    packed = files("coatcheck.vocabulary").joinpath("o200k_base.tiktoken.gz").read_bytes()
+    packed = files("coatcheck.core.vocabulary").joinpath("o200k_base.tiktoken.gz").read_bytes()
     (tmp_path / hashlib.sha1(RANKS_URL.encode(), usedforsecurity=False).hexdigest()).write_bytes(
         gzip.decompress(packed)
     )

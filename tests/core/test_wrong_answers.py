@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import Always, Listed, Offloader, StorageError, Stored, TextBlock
-from coatcheck.execution import run
-from coatcheck.inventory import damage
-from coatcheck.storage.access import StorageAccess
+from coatcheck.engine.access import StorageAccess
+from coatcheck.engine.execution import run
+from coatcheck.engine.inventory import damage
 from tests.core.storages import DictStorage, RangeStorage
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ from inspect import signature
 import pytest
 
 from coatcheck import InMemoryStorage, Offloader
-from coatcheck.cleanup import GRACE_SECONDS
-from coatcheck.configuration import DEFAULT_PREVIEW_TOKENS
-from coatcheck.execution import SHORT_BYTES, TIME_LIMIT_SECONDS
-from coatcheck.forks import LOADING_SECONDS
-from coatcheck.plan import PREVIEW_SHARE, SHRINK_FROM_TOKENS
-from coatcheck.preview.json import MAX_PARSED_CHARACTERS
-from coatcheck.preview.text import _SHARE_OF_NAMES
-from coatcheck.reading import DEFAULT_CONTEXT_LINES, MAX_QUERY_BYTES
-from coatcheck.reading.interpreter import MAX_UNITS
-from coatcheck.reading.scan import MAX_HITS
+from coatcheck.core.forks import LOADING_SECONDS
+from coatcheck.core.plan import PREVIEW_SHARE, SHRINK_FROM_TOKENS
+from coatcheck.core.preview.json import MAX_PARSED_CHARACTERS
+from coatcheck.core.preview.text import _SHARE_OF_NAMES
+from coatcheck.core.reading import DEFAULT_CONTEXT_LINES, MAX_QUERY_BYTES
+from coatcheck.core.reading.interpreter import MAX_UNITS
+from coatcheck.core.reading.scan import MAX_HITS
+from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS
+from coatcheck.engine.cleanup import GRACE_SECONDS
+from coatcheck.engine.execution import SHORT_BYTES, TIME_LIMIT_SECONDS
 from coatcheck.storage.fsspec_bridge import HEAD_BYTES
 from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES
 from tests.meta.source_tree import ROOT

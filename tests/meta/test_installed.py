@@ -36,7 +36,7 @@ def test_every_package_is_installed_and_typed(package: str) -> None:
 
 
 def test_the_vocabulary_came_along() -> None:
-    folder = files("coatcheck").joinpath("vocabulary")
+    folder = files("coatcheck.core").joinpath("vocabulary")
 
     assert len(gzip.decompress(folder.joinpath("o200k_base.tiktoken.gz").read_bytes()).splitlines()) > 199_000
     assert "MIT License" in folder.joinpath("LICENSE-o200k_base").read_text(encoding="utf-8")
@@ -47,8 +47,8 @@ def test_the_licences_of_what_ships_with_us_came_along() -> None:
 
     assert sorted(declared) == [
         "LICENSE",
-        "src/coatcheck/cli/page/LICENSE-chart.js",
-        "src/coatcheck/vocabulary/LICENSE-o200k_base",
+        "src/coatcheck/core/vocabulary/LICENSE-o200k_base",
+        "src/coatcheck/replay/assets/LICENSE-chart.js",
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.meta.source_tree import Module, modules
 
-WRITING_TRACEBACKS = {"coatcheck.events": 1}
+WRITING_TRACEBACKS = {"coatcheck.engine.events": 1}
 """Calls, by module: that of a listener which raised, and which never had content."""
 
 

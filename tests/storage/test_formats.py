@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import FileStorage, Offloader, ReferenceExpired
-from coatcheck.references import scope_tag
+from coatcheck.core.references import scope_tag
 from tests.formats.kept import check_storage, every_version, left_by, make_old
 
 if TYPE_CHECKING:

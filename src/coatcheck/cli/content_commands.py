@@ -19,15 +19,15 @@ from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption
 from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_json
-from coatcheck.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
+from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
 from coatcheck.scopes import DEFAULT_SCOPE, choose_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from coatcheck.blocks import Block
-    from coatcheck.events import Event
-    from coatcheck.outcomes import Offloaded
+    from coatcheck.core.blocks import Block
+    from coatcheck.core.outcomes import Offloaded
+    from coatcheck.engine.events import Event
 
 __all__ = ("cat", "get", "put", "show_content")
 
@@ -67,11 +67,11 @@ def put(
 
     Small input is stored, too, and shown whole. Text is stored as text/plain.
     """
-    from coatcheck.configuration import DEFAULT_PREVIEW_TOKENS  # noqa: PLC0415 - the library is loaded when it is used
+    from coatcheck.core.outcomes import Offloaded  # noqa: PLC0415
+    from coatcheck.core.policy import Always  # noqa: PLC0415
+    from coatcheck.core.reading import is_text  # noqa: PLC0415
+    from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS  # noqa: PLC0415 - the library is loaded when it is used
     from coatcheck.offloader import Offloader  # noqa: PLC0415
-    from coatcheck.outcomes import Offloaded  # noqa: PLC0415
-    from coatcheck.policy import Always  # noqa: PLC0415
-    from coatcheck.reading import is_text  # noqa: PLC0415
 
     if content_type is not None and not _MIME_TYPE.fullmatch(content_type):
         msg = f"--type must be a MIME type such as image/png, not {content_type!r}"
@@ -162,8 +162,8 @@ def cat(
     reference: ReferenceArgument, *, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = DEFAULT_SCOPE
 ) -> None:
     """Write the whole content to standard output, byte for byte."""
+    from coatcheck.core.reading import is_text  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see put
-    from coatcheck.reading import is_text  # noqa: PLC0415
 
     place = storage_at(storage)
     with _in_words_of_a_shell(place, scope):
@@ -186,10 +186,10 @@ def show_content(
     as_json: AsJson = False,
 ) -> None:
     """Show what is known of a content: its type, size, time and file."""
-    from coatcheck.contents import Contents  # noqa: PLC0415 - see put
-    from coatcheck.execution import run  # noqa: PLC0415
-    from coatcheck.inventory import entries  # noqa: PLC0415
-    from coatcheck.storage.access import StorageAccess  # noqa: PLC0415
+    from coatcheck.engine.access import StorageAccess  # noqa: PLC0415
+    from coatcheck.engine.contents import Contents  # noqa: PLC0415 - see put
+    from coatcheck.engine.execution import run  # noqa: PLC0415
+    from coatcheck.engine.inventory import entries  # noqa: PLC0415
 
     access = StorageAccess(storage_at(storage, refresh_on_read=False))
     with _in_words_of_a_shell(access.storage, scope):
@@ -220,7 +220,7 @@ def show_content(
 @contextmanager
 def _in_words_of_a_shell(storage: object, scope: str) -> Iterator[None]:
     """Say what went wrong to whoever typed a command: the library says it to a model, which has one place to look."""
-    from coatcheck.reading.request import RANGE_FORMS  # noqa: PLC0415 - see put
+    from coatcheck.core.reading.request import RANGE_FORMS  # noqa: PLC0415 - see put
 
     try:
         yield
@@ -241,8 +241,8 @@ def _with_options(message: str) -> str:
 
 def _shown(block: Block, outcome: Offloaded, *, most: int) -> tuple[str, bool]:
     """Return what is shown of input that was stored, whole up to ``most`` tokens, and whether that is all of it."""
-    from coatcheck.blocks import TextBlock  # noqa: PLC0415 - see put
-    from coatcheck.tokens import TiktokenCounter  # noqa: PLC0415
+    from coatcheck.core.blocks import TextBlock  # noqa: PLC0415 - see put
+    from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
 
     if not isinstance(block, TextBlock):
         return "", False
@@ -276,8 +276,8 @@ def _block(data: bytes, content_type: str | None) -> Block:
         CannotRun: it is said to be text and is not.
 
     """
-    from coatcheck.blocks import MediaBlock, TextBlock  # noqa: PLC0415 - see put
-    from coatcheck.reading import is_text  # noqa: PLC0415
+    from coatcheck.core.blocks import MediaBlock, TextBlock  # noqa: PLC0415 - see put
+    from coatcheck.core.reading import is_text  # noqa: PLC0415
 
     if content_type is not None and not is_text(content_type):
         return MediaBlock(data, content_type)

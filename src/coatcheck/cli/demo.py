@@ -20,9 +20,9 @@ from coatcheck.cli.demo_model import ScriptedModel, one_line, real_model
 from coatcheck.cli.demo_report import part_report
 from coatcheck.cli.demo_script import NotFound, states
 from coatcheck.cli.failure import CannotRun
-from coatcheck.references import resolve_reference
+from coatcheck.core.references import resolve_reference
+from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.storage.file import FileStorage
-from coatcheck.tokens import TiktokenCounter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from coatcheck.cli.demo_report import PartReport
     from coatcheck.cli.demo_script import Case
-    from coatcheck.events import Event
+    from coatcheck.engine.events import Event
 
 __all__ = ("Demo",)
 

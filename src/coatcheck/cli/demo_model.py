@@ -15,8 +15,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from coatcheck.cli.demo_script import NotFound
 from coatcheck.cli.failure import CannotRun
-from coatcheck.notice import RETRIEVAL_TOOL, is_placeholder
-from coatcheck.references import find_references
+from coatcheck.core.notice import RETRIEVAL_TOOL, is_placeholder
+from coatcheck.core.references import find_references
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

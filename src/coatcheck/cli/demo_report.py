@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.core.notice import RETRIEVAL_TOOL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from coatcheck.cli.demo_script import Case
-    from coatcheck.events import Event
-    from coatcheck.tokens import TokenCounter
+    from coatcheck.core.tokens import TokenCounter
+    from coatcheck.engine.events import Event
 
 __all__ = ("DemoReport", "PartReport", "Retrieval", "part_report")
 

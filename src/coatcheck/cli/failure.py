@@ -13,7 +13,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
 from coatcheck.cli.printing import complain
-from coatcheck.errors import CoatcheckError, CorruptContent, ReferenceNotFound
+from coatcheck.core.errors import CoatcheckError, CorruptContent, ReferenceNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from coatcheck.scopes import DEFAULT_SCOPE, choose_scope
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from coatcheck.storage.access import StorageAccess
+    from coatcheck.engine.access import StorageAccess
     from coatcheck.storage.protocol import Listed
 
 __all__ = ("list_contents", "remove", "stats", "sweep", "verify")
@@ -54,7 +54,7 @@ def list_contents(
     The last used come first. References may begin with any word, here "content":
     the name of the tool is not stored. Keys name a scope by its digest.
     """
-    from coatcheck.references import make_reference, scope_tag  # noqa: PLC0415 - the library is loaded when it is used
+    from coatcheck.core.references import make_reference, scope_tag  # noqa: PLC0415 - the library is loaded when it is used
 
     access = _open(storage)
     chosen = choose_scope(scope, None, required=True)
@@ -86,7 +86,7 @@ def stats(
 
     A storage knows scopes by their digest only; yours, and the default one, are shown by name.
     """
-    from coatcheck.references import scope_tag  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.references import scope_tag  # noqa: PLC0415 - see list_contents
 
     access = _open(storage)
     names = {scope_tag(name): name for name in (DEFAULT_SCOPE, choose_scope(scope, None, required=True))}
@@ -113,8 +113,8 @@ def stats(
 @reported
 def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Read every entry and compare its checksum. Nothing is changed."""
-    from coatcheck.execution import run  # noqa: PLC0415 - see list_contents
-    from coatcheck.inventory import damage  # noqa: PLC0415
+    from coatcheck.engine.execution import run  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.inventory import damage  # noqa: PLC0415
 
     access = _open(storage)
     everything = _entries(access, "")
@@ -156,8 +156,8 @@ def sweep(
 
     What was saved or used within the last hour stays, so agents may work on meanwhile.
     """
-    from coatcheck.cleanup import SweepLimits, overdue, remove_unused  # noqa: PLC0415 - see list_contents
-    from coatcheck.execution import run  # noqa: PLC0415
+    from coatcheck.engine.cleanup import SweepLimits, overdue, remove_unused  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.execution import run  # noqa: PLC0415
 
     if max_age is None and max_bytes is None and max_scope_bytes is None:
         msg = "sweep needs a limit: --max-age, --max-bytes or --max-scope-bytes"
@@ -196,8 +196,8 @@ def remove(
     as_json: AsJson = False,
 ) -> None:
     """Delete everything that was stored in a scope. Asks first."""
+    from coatcheck.core.references import scope_tag  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see list_contents
-    from coatcheck.references import scope_tag  # noqa: PLC0415
 
     access = _open(storage)
     found = _entries(access, f"{scope_tag(choose_scope(scope, None, required=True))}/")
@@ -222,21 +222,21 @@ def _require_yes() -> None:
 
 def _open(location: str) -> StorageAccess:
     """Return the storage at a location, to look through or to clean up."""
-    from coatcheck.storage.access import StorageAccess  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.access import StorageAccess  # noqa: PLC0415 - see list_contents
 
     return StorageAccess(storage_at(location, refresh_on_read=False))
 
 
 def _entries(access: StorageAccess, prefix: str) -> list[Listed]:
     """Return the entries under a prefix, the last used first."""
-    from coatcheck.execution import run  # noqa: PLC0415 - see list_contents
-    from coatcheck.inventory import entries  # noqa: PLC0415
+    from coatcheck.engine.execution import run  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.inventory import entries  # noqa: PLC0415
 
     return sorted(run(entries(access, prefix)), key=lambda entry: (-entry.modified, entry.key))
 
 
 def _contents(found: Iterable[Listed]) -> list[Listed]:
-    from coatcheck.contents import is_content  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.contents import is_content  # noqa: PLC0415 - see list_contents
 
     return [entry for entry in found if is_content(entry.key)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coatcheck.lazy import lazily
+from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.storage.file import FileStorage

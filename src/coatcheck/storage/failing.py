@@ -8,8 +8,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from coatcheck.errors import CoatcheckError, StorageError
-from coatcheck.execution import named
+from coatcheck.core.errors import CoatcheckError, StorageError
+from coatcheck.engine.execution import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from coatcheck.errors import CorruptContent, InvalidRequest, StorageError
-from coatcheck.forks import loading
-from coatcheck.policy import require_flag
-from coatcheck.references import DIGEST_LENGTH, is_storage_key, require_storage_key
+from coatcheck.core.errors import CorruptContent, InvalidRequest, StorageError
+from coatcheck.core.forks import loading
+from coatcheck.core.policy import require_flag
+from coatcheck.core.references import DIGEST_LENGTH, is_storage_key, require_storage_key
 from coatcheck.storage.folder import Folder, make_folders
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored

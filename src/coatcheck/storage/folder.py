@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from coatcheck.errors import CorruptContent
+from coatcheck.core.errors import CorruptContent
 
 try:
     import fcntl

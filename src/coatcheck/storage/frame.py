@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from coatcheck.errors import CorruptContent, StorageError
+from coatcheck.core.errors import CorruptContent, StorageError
 from coatcheck.storage.protocol import Stored
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from coatcheck.errors import CorruptContent, InvalidRequest
-from coatcheck.forks import loading
-from coatcheck.references import DIGEST_LENGTH, is_storage_key, keys_from, require_storage_key
+from coatcheck.core.errors import CorruptContent, InvalidRequest
+from coatcheck.core.forks import loading
+from coatcheck.core.references import DIGEST_LENGTH, is_storage_key, keys_from, require_storage_key
 from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.frame import Head, framed, read_head, unframed
 from coatcheck.storage.memory import refuse_other_content

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from coatcheck.errors import InvalidRequest, StorageError
-from coatcheck.forks import loading
+from coatcheck.core.errors import InvalidRequest, StorageError
+from coatcheck.core.forks import loading
 from coatcheck.storage.protocol import Stored
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _ending_of(content_type: str, file_name: str | None) -> str:
 def _type_of(key: str, content: bytes, *, was_text: bool) -> str:
     """Return the type that the ending of a key says, unless the ending belongs to text and the content is none."""
     with loading:
-        from coatcheck.reading import is_text  # noqa: PLC0415 - loaded with the first content that is read
+        from coatcheck.core.reading import is_text  # noqa: PLC0415 - loaded with the first content that is read
 
     ending = PurePath(key).suffix.lower()
     said = _TYPES.get(ending) or _known().guess_type(f"x{ending}")[0]

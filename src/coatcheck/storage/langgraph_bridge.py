@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from coatcheck.errors import CorruptContent, InvalidRequest, StorageError
-from coatcheck.references import is_storage_key, keys_from, require_storage_key
+from coatcheck.core.errors import CorruptContent, InvalidRequest, StorageError
+from coatcheck.core.references import is_storage_key, keys_from, require_storage_key
 from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored

@@ -8,9 +8,9 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from coatcheck.errors import StorageError
-from coatcheck.forks import in_forked_child
-from coatcheck.policy import require_positive
+from coatcheck.core.errors import StorageError
+from coatcheck.core.forks import in_forked_child
+from coatcheck.core.policy import require_positive
 from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:

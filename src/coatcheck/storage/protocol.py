@@ -3,7 +3,7 @@
 Two methods make a storage; a foreign one that names its references itself has ``NamesReferences`` instead. Everything
 else is a capability, asked for with ``isinstance``; a storage with none of them works, only slower on large content and
 without clean-up. All methods may be plain or ``async``: the engine awaits what is awaitable and keeps what is not off
-the event loop. Keys are made by ``coatcheck.references`` and hold only hex digits, one ``/`` and an optional
+the event loop. Keys are made by ``coatcheck.core.references`` and hold only hex digits, one ``/`` and an optional
 ``-lines``; a storage may rely on that and should refuse anything else.
 """
 

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
-from coatcheck.errors import CorruptContent
-from coatcheck.references import is_storage_key, require_storage_key
+from coatcheck.core.errors import CorruptContent
+from coatcheck.core.references import is_storage_key, require_storage_key
 from coatcheck.storage.frame import framed, unframed
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coatcheck.blocks import TextBlock
+from coatcheck.core.blocks import TextBlock
+from coatcheck.core.policy import Always, Never, OverChars, OverTokens
 from coatcheck.offloader import Offloader
-from coatcheck.policy import Always, Never, OverChars, OverTokens
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.testing.samples import HOSTILE_TEXT, numbered_lines, stored
 from coatcheck.testing.scenario import KNOBS, SCOPE, Call, Scenario
 
 if TYPE_CHECKING:
-    from coatcheck.blocks import ToolResult
+    from coatcheck.core.blocks import ToolResult
 
 __all__ = ("CALL_SCENARIOS",)
 

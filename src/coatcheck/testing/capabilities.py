@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pytest
 
-from coatcheck.blocks import TextBlock
-from coatcheck.errors import CoatcheckError, ReferenceExpired, ReferenceNotFound, StorageError
+from coatcheck.core.blocks import TextBlock
+from coatcheck.core.errors import CoatcheckError, ReferenceExpired, ReferenceNotFound, StorageError
+from coatcheck.core.policy import Always
+from coatcheck.core.references import resolve_reference, scope_tag
 from coatcheck.offloader import Offloader
-from coatcheck.policy import Always
-from coatcheck.references import resolve_reference, scope_tag
 from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
 from coatcheck.testing.storage import THREADS, check_holds, save
@@ -29,7 +29,7 @@ from coatcheck.testing.suite import Contract, require_same, settle
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coatcheck.outcomes import Outcome
+    from coatcheck.core.outcomes import Outcome
     from coatcheck.storage.protocol import Listed
 
 __all__ = (

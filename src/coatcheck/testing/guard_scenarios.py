@@ -5,8 +5,8 @@ None of these can be left out by any framework: each shows a way in which an ada
 
 from __future__ import annotations
 
-from coatcheck.blocks import TextBlock
-from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.core.blocks import TextBlock
+from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.testing.samples import numbered_lines, stored
 from coatcheck.testing.scenario import Call, Read, Scenario
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from coatcheck.blocks import Block
+    from coatcheck.core.blocks import Block
     from coatcheck.offloader import Offloader
 
 __all__ = ("Harness", "Model", "ModelCall", "Received", "Returned", "Run", "Transcript")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from coatcheck.blocks import JsonBlock, MediaBlock, TextBlock
+from coatcheck.core.blocks import JsonBlock, MediaBlock, TextBlock
 from coatcheck.testing.samples import ODD_TEXT, long_line, noise, numbered_lines, orders
 from coatcheck.testing.scenario import Call, Read, Scenario
 

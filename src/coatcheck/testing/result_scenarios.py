@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 
-from coatcheck.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.policy import Always
+from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.core.policy import Always
+from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.testing.samples import ODD_TEXT, long_line, noise, numbered_lines, orders, stored
 from coatcheck.testing.scenario import Call, Scenario
-from coatcheck.tokens import TiktokenCounter
 
 __all__ = ("RESULT_SCENARIOS",)
 

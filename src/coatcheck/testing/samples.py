@@ -9,12 +9,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from coatcheck.references import content_digest, storage_key
+from coatcheck.core.references import content_digest, storage_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from coatcheck.blocks import JsonValue
+    from coatcheck.core.blocks import JsonValue
 
 __all__ = (
     "EVERY_BYTE",

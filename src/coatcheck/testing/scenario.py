@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.notice import RETRIEVAL_TOOL
-from coatcheck.tokens import ByteCounter
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.core.notice import RETRIEVAL_TOOL
+from coatcheck.core.tokens import ByteCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

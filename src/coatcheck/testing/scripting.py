@@ -10,7 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.testing.harness import ModelCall
 
 if TYPE_CHECKING:

@@ -23,17 +23,17 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from coatcheck.blocks import JsonBlock, MediaBlock, TextBlock
-from coatcheck.errors import StorageError
+from coatcheck.core.blocks import JsonBlock, MediaBlock, TextBlock
+from coatcheck.core.errors import StorageError
+from coatcheck.core.outcomes import Offloaded
+from coatcheck.core.policy import Always
 from coatcheck.offloader import Offloader
-from coatcheck.outcomes import Offloaded
-from coatcheck.policy import Always
 from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.suite import Contract, require_same, settle
 
 if TYPE_CHECKING:
-    from coatcheck.outcomes import Content, Outcome
+    from coatcheck.core.outcomes import Content, Outcome
 
 __all__ = ("StorageContract", "load", "save")
 

@@ -11,20 +11,20 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from coatcheck.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.errors import InvalidRequest
-from coatcheck.events import log_failure
-from coatcheck.notice import RETRIEVAL_TOOL
-from coatcheck.outcomes import Kept
-from coatcheck.policy import Never
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.notice import RETRIEVAL_TOOL
+from coatcheck.core.outcomes import Kept
+from coatcheck.core.policy import Never
+from coatcheck.engine.events import log_failure
 from coatcheck.retrieval import failure_for_model, retrieval_arguments
 from coatcheck.testing.harness import Received, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from coatcheck.core.outcomes import Outcome
     from coatcheck.offloader import Offloader
-    from coatcheck.outcomes import Outcome
     from coatcheck.testing.harness import ModelCall, Returned, Run
 
 __all__ = ("Interrupt", "Message", "ToyHarness", "ToyTool")

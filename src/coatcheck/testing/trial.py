@@ -12,11 +12,11 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from coatcheck.blocks import TextBlock, ToolResult, to_valid_unicode
-from coatcheck.notice import RETRIEVAL_TOOL
+from coatcheck.core.blocks import TextBlock, ToolResult, to_valid_unicode
+from coatcheck.core.notice import RETRIEVAL_TOOL
+from coatcheck.core.outcomes import Kept, Offloaded, Truncated
+from coatcheck.core.policy import Never
 from coatcheck.offloader import Offloader
-from coatcheck.outcomes import Kept, Offloaded, Truncated
-from coatcheck.policy import Never
 from coatcheck.retrieval import failure_for_model
 from coatcheck.scopes import DEFAULT_SCOPE
 from coatcheck.storage.memory import InMemoryStorage
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from logging import LogRecord
 
-    from coatcheck.blocks import Block
-    from coatcheck.outcomes import Outcome
+    from coatcheck.core.blocks import Block
+    from coatcheck.core.outcomes import Outcome
     from coatcheck.testing.harness import Harness, Received, Transcript
     from coatcheck.testing.scenario import Becomes, Read, Scenario
 

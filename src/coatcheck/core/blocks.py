@@ -1,0 +1,159 @@
+"""What a tool result is made of: frozen content blocks, and the bytes that each one is stored as.
+
+An adapter turns its framework's tool result into a sequence of these blocks and back; nothing else crosses that seam.
+Only values and their exact encoding belong here. Which blocks leave the conversation is decided in ``plan``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.forks import loading
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = (
+    "Block",
+    "JsonBlock",
+    "JsonValue",
+    "MediaBlock",
+    "OpaqueBlock",
+    "StoredBlock",
+    "TextBlock",
+    "ToolResult",
+    "json_text",
+    "to_valid_unicode",
+)
+
+JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Text of any kind, also text that happens to be JSON, CSV, HTML or a log."""
+
+    text: str
+    """Stored as UTF-8, byte for byte; a lone surrogate is kept through ``surrogatepass``."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonBlock:
+    """A JSON value that the framework carries as a value, not as text."""
+
+    value: JsonValue
+    """Stored as compact JSON. NaN and infinity, which JSON does not know, are kept the way Python's ``json`` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class MediaBlock:
+    """An image, audio, video or document whose bytes are at hand."""
+
+    data: bytes = field(repr=False)
+    """The media itself, decoded: not base64."""
+
+    media_type: str
+    """A MIME type such as ``image/png``; it becomes the stored content type."""
+
+    name: str | None = field(default=None, kw_only=True)
+    """The document's own name, shown to the model and never used as a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueBlock:
+    """A block that coatcheck does not understand: never stored, it passes through, the same object in its place."""
+
+    native: object
+    """The framework's own block."""
+
+
+Block: TypeAlias = TextBlock | JsonBlock | MediaBlock | OpaqueBlock
+StoredBlock: TypeAlias = TextBlock | JsonBlock | MediaBlock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """One tool call and what it returned: what a callable policy is asked about."""
+
+    blocks: tuple[Block, ...]
+    """The content blocks, in the framework's order."""
+
+    tool_name: str
+    """The tool's name as the framework reports it, unchanged."""
+
+    tool_args: Mapping[str, object] = field(default_factory=dict)
+    """The arguments of the call, as the model gave them."""
+
+    is_error: bool = False
+    """Whether the framework marked the result as an error."""
+
+
+def json_text(value: JsonValue) -> str:
+    """Return ``value`` as compact JSON text.
+
+    orjson does it, except where its output could differ from the value: it turns NaN and infinity into ``null`` and
+    refuses integers beyond 64 bits and lone surrogates. Those go through the standard ``json``.
+
+    Raises:
+        InvalidRequest: ``value`` is not made of JSON types.
+
+    """
+    with loading:
+        import orjson  # noqa: PLC0415 - it brings json, datetime and uuid, and most results are text
+
+    options = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+    try:
+        encoded = orjson.dumps(value, option=options)
+    except (TypeError, RecursionError):  # orjson.JSONEncodeError is a TypeError
+        return _standard_json_text(value)
+    if b"null" in encoded and not _is_finite(value):
+        return _standard_json_text(value)
+    return encoded.decode("utf-8")
+
+
+def _is_finite(value: object) -> bool:
+    """Return whether every number in a value that orjson takes is one that JSON knows.
+
+    A walk, because it lets other threads run in between and keeps nothing. Parsing what orjson wrote, to compare it,
+    takes five times as long, in one piece.
+    """
+    open_values: list[Any] = [(value,)]
+    while open_values:
+        node = open_values.pop()
+        for child in node.values() if type(node) is dict else node:
+            kind = type(child)  # orjson takes no subclass of these four
+            if kind is float:
+                if child - child != 0:  # NaN, as it is of infinity too
+                    return False
+            elif kind is dict or kind is list or kind is tuple:
+                open_values.append(child)
+    return True
+
+
+def _standard_json_text(value: JsonValue) -> str:
+    with loading:
+        import json  # noqa: PLC0415 - see json_text
+
+    try:
+        return json.dumps(value, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        msg = f"JsonBlock holds a value that JSON cannot express ({error}); pass JSON types, or the text as a TextBlock"
+        raise InvalidRequest(msg) from error
+
+
+def to_valid_unicode(text: str) -> str:
+    """Return ``text`` with each lone surrogate replaced by U+FFFD, so that every client accepts it.
+
+    The length in characters stays the same, so offsets into the result are offsets into ``text``. Text without a
+    surrogate is returned as it is.
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        # One code point becomes one code point. Decoding with errors="replace" would make three of each surrogate.
+        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
+    return text

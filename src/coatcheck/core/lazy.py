@@ -1,0 +1,39 @@
+"""Public names of a package that load their module when they are first used, so that importing the package is cheap.
+
+Nothing else belongs here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING
+
+from coatcheck.core.forks import loading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ("lazily",)
+
+
+def lazily(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
+    """Return the ``__getattr__`` of a package that gives the names of each of its ``modules``.
+
+    Raises:
+        AttributeError: from what is returned: there is no such name.
+
+    """
+    module_of = {name: module for module, names in modules.items() for name in names}
+
+    def load(name: str) -> object:
+        if name not in module_of:
+            msg = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(msg)
+        with loading:
+            module = importlib.import_module(f"{package}.{module_of[name]}")
+        value = getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load

@@ -1,0 +1,226 @@
+"""Every word that the model reads in place of an offloaded result.
+
+These words are an interface: agents act on them, and hosts parse the marked parts (``[Offloaded: …]``, ``[Stored
+references:]``, ``| ref: R]``). The references come right after the first line: before the preview, so that content
+cannot fake them first, and so early that what cuts a message to its first 200 characters leaves the first one whole.
+
+Every request pays for the tool's definition, so it says only what a model needs to write a call. How to go on is said
+where something left, in the notice, and by the answers and errors of the tool. Nothing here cuts or counts;
+``placeholder`` puts the words together. The words of a read-back are in ``reading.wording``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck.core.references import Reference
+    from coatcheck.core.tokens import Estimate
+
+__all__ = (
+    "ALL_LOST",
+    "DEFAULT_CONTEXT_LINES",
+    "RETRIEVAL_ARGUMENTS",
+    "RETRIEVAL_DESCRIPTION",
+    "RETRIEVAL_TOOL",
+    "UNREADABLE",
+    "block_heading",
+    "block_left_out",
+    "ends_shown",
+    "index_entry",
+    "index_line",
+    "is_placeholder",
+    "left_out",
+    "malformed_reference",
+    "media_placeholder",
+    "miss",
+    "missing_reference",
+    "no_reference",
+    "notice",
+    "reference_line",
+    "too_slow",
+    "truncation_notice",
+    "unknown_arguments",
+)
+
+RETRIEVAL_TOOL = "retrieve_offloaded_content"
+"""The name of the one tool that reads back, the same in every framework."""
+
+RETRIEVAL_DESCRIPTION = "Read or search an offloaded tool result by its reference."
+"""What the model is told about the tool."""
+
+DEFAULT_CONTEXT_LINES = 5
+"""As in the Strands tool that models know."""
+
+RETRIEVAL_ARGUMENTS = {
+    "reference": {"type": "string"},
+    "pattern": {"type": "string", "description": "RE2 regular expression"},
+    # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
+    "line_range": {"type": "string", "description": "Such as 10-20"},
+    "context_lines": {"type": "integer"},
+    "query": {"type": "string", "description": "JMESPath on JSON, such as items[?price > `9`].name"},
+    "offset": {"type": "integer", "description": "First character; negative counts from the end"},
+}
+"""JSON schema of each argument of the tool, described where the name does not say it."""
+
+UNREADABLE = (
+    "The stored content cannot be read now: the storage failed. Try this call once more; if it fails again, call again"
+    " the tool whose result the reference replaced."
+)
+"""What the model is told when a storage fails."""
+
+_WHICH_REFERENCE = "copy it from the placeholder, the first word of a line under [Stored references:]"
+_OPENING = "Tool result offloaded. [Offloaded: "
+_LONGEST_NAME = 64
+_LONGEST_ARGUMENT = 40
+_MOST_ARGUMENTS = 5
+_LONGEST_PATH = 256
+"""Characters. A path cut short is useless, so a longer one is not shown."""
+
+
+def notice(
+    references: Sequence[str], *, blocks: int, tokens: Estimate, retrieval_tool: str | None, searchable: bool
+) -> str:
+    """Return the text that opens a placeholder: what left, the references, what not to do, and how to read on.
+
+    It does not name the tool that was called. A name may have 128 characters, and the model reads this as the result
+    of that very call.
+
+    Args:
+        references: the lines that ``reference_line`` made.
+        blocks: how many content blocks left.
+        tokens: what they would have cost.
+        retrieval_tool: the name under which the agent has the retrieval tool, or None if it has none.
+        searchable: whether any of the content is text.
+
+    """
+    opening = f"{_OPENING}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
+    warning = "INCOMPLETE: do not guess the rest or repeat this call for it."
+    if retrieval_tool is None:
+        way = "To read more: use your available tools with a reference above."
+    elif searchable:
+        way = f"To read more: {retrieval_tool}(reference, pattern | line_range | query | offset)"
+    else:
+        way = f"To read it: {retrieval_tool}(reference)"
+    return "\n".join((opening, "[Stored references:]", *references, warning, way))
+
+
+def reference_line(reference: Reference, *, path: str | None = None) -> str:
+    """Return the line that names one stored block."""
+    where = f", file: {path}" if path is not None and len(path) <= _LONGEST_PATH else ""
+    items = "" if reference.items is None else f"{reference.items:,} items, "
+    return f"  {reference.id} ({_one_line(reference.content_type)}, {items}{reference.size:,} bytes{where})"
+
+
+def index_line(reference: Reference, *, hidden: int) -> str:
+    """Return the line that stands for the ``hidden`` references that the list leaves out."""
+    return f"  {reference.id} (index: lists all references, also the {hidden:,} not shown here)"
+
+
+def index_entry(position: int, reference: Reference) -> str:
+    """Return the line of the stored index that names the block at ``position``, counted from 1."""
+    return f"{position} {reference.id} {_one_line(reference.content_type)} {reference.size} bytes"
+
+
+def block_heading(reference: Reference) -> str:
+    """Return the line above one of several previews."""
+    return f"[Preview of {reference.id}]"
+
+
+def media_placeholder(media_type: str, size: int, *, name: str | None, reference: str | None) -> str:
+    """Return what stands in the place of an image, audio, video or document.
+
+    ``[image: png, 104 bytes | ref: R]``, ``[document: pdf, report.pdf, 108 bytes | ref: R]``.
+    """
+    kind, _, subtype = media_type.partition("/")
+    if kind not in {"image", "audio", "video"}:
+        kind = "document"
+    parts = [_one_line(subtype) or "unknown", *([_one_line(name)] if name else []), f"{size} bytes"]
+    return f"[{kind}: {', '.join(parts)}{f' | ref: {reference}' if reference is not None else ' | not stored'}]"
+
+
+def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
+    """Return the text that opens a result that could not be stored and was too large to stay."""
+    return (
+        f"Tool result cut. [Of ~{tokens.tokens:,} tokens only the parts below are kept]\n"
+        f"INCOMPLETE: the rest is lost, because it could not be stored ({_one_line(reason, longest=200)}). Do not guess"
+        f" it. If you need it, call {_one_line(tool_name)} so that it returns less."
+    )
+
+
+def ends_shown() -> str:
+    """Return the line above head and tail of a result that was stored, but of which no preview could be made."""
+    return "[No preview could be made: these are its first and its last characters.]"
+
+
+def left_out() -> str:
+    """Return the line between head and tail where nothing was counted."""
+    return "[… not shown …]"
+
+
+def block_left_out(size: int) -> str:
+    """Return what takes the place of a block that is no text, far too large, and could not be described."""
+    return f"[a block of about {size:,} bytes is not shown]"
+
+
+ALL_LOST = (
+    "Tool result cut. [Nothing of it is kept]\nINCOMPLETE: the result is lost, because it could neither be stored nor"
+    " shown. Do not guess it. If you need it, repeat the call so that it returns less."
+)
+"""What stands in for a result where even cutting it failed."""
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether ``text`` opens as a placeholder does."""
+    return text.startswith(_OPENING)
+
+
+def miss(reference: str, *, expired: bool) -> str:
+    """Return what the model is told when a reference cannot be read: not to retry, and what to do instead."""
+    if expired:
+        return (
+            f"reference expired: {_one_line(reference)}. Its content is no longer stored here. Do not retry this"
+            " reference: call again the tool whose result it replaced, with the same arguments."
+        )
+    return (
+        f"reference not found: {_one_line(reference)}. This conversation has no such content. Do not retry this"
+        " reference: check it against the placeholder, or call again the tool whose result it replaced."
+    )
+
+
+def missing_reference() -> str:
+    """Return what a model is told that gave no reference."""
+    return f"reference is missing: {_WHICH_REFERENCE}"
+
+
+def malformed_reference(given: str) -> str:
+    """Return what a model is told whose reference cannot be one; ``given`` describes it."""
+    return f"reference must be one reference as a string, not {given}: {_WHICH_REFERENCE}"
+
+
+def no_reference(given: str) -> str:
+    """Return what the model is told that gave something without the form of a reference, in as few words as Strands."""
+    return f"reference not found: {_one_line(given)}"
+
+
+def too_slow(seconds: float) -> str:
+    """Return what a model is told whose request takes too long on this content."""
+    return (
+        f"stopped after {seconds:g} seconds: use a simpler pattern, without repeats inside repeats, or search a"
+        " line_range"
+    )
+
+
+def unknown_arguments(names: Sequence[str]) -> str:
+    """Return what a model is told that sent arguments which the tool does not have."""
+    shown = ", ".join(repr(name[:_LONGEST_ARGUMENT]) for name in names[:_MOST_ARGUMENTS])
+    return f"unknown arguments: {shown}; accepted are {', '.join(RETRIEVAL_ARGUMENTS)}"
+
+
+def _one_line(text: str, *, longest: int = _LONGEST_NAME) -> str:
+    """Return foreign text so that it cannot break out of its place: one line, no brackets, bounded."""
+    line = re.sub(r"[\s\[\]|]+", " ", text).strip()
+    return line if len(line) <= longest else line[: longest - 1] + "…"

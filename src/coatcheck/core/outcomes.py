@@ -1,0 +1,131 @@
+"""What an offloader answers: frozen values, one for each way a call can end.
+
+``Outcome`` is what becomes of a tool result; ``Retrieved`` is for the model, bounded; ``Content`` is for the host,
+whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coatcheck.core.blocks import Block
+    from coatcheck.core.errors import CoatcheckError
+    from coatcheck.core.plan import KeepReason
+    from coatcheck.core.references import Reference
+    from coatcheck.core.tokens import Estimate
+
+__all__ = ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The result stays in the conversation as it is."""
+
+    blocks: tuple[Block, ...]
+    """The very same objects that came in, in the same order."""
+
+    reason: KeepReason
+    """Why it stays."""
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Empty: nothing to refer to."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offloaded:
+    """The result was stored whole and left the conversation."""
+
+    blocks: tuple[Block, ...]
+    """What goes into the conversation: the notice with the previews, marks for media, unknown blocks as they came."""
+
+    references: tuple[Reference, ...]
+    """One for each stored content, in order; where there is an index, that one last."""
+
+    tokens: Estimate
+    """Tokens that the result would have cost."""
+
+    index: Reference | None = None
+    """The stored list of all references, where there are more than the notice shows."""
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """What the message keeps for the host: all references, or that of the index, with what it stands for."""
+        if self.index is None:
+            return {"references": [reference.id for reference in self.references]}
+        size = sum(reference.size for reference in self.references[:-1])
+        return {"references": [self.index.id], "blocks": len(self.references) - 1, "bytes": size}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncated:
+    """The storage failed and the result was above ``max_inline_tokens``: it was cut, and the notice says so."""
+
+    blocks: tuple[Block, ...]
+    """What goes into the conversation."""
+
+    error: CoatcheckError
+    """Why it could not be stored."""
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Empty: nothing was stored that the conversation could refer to."""
+        return ()
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """What the message keeps for the host: that it has no references."""
+        return {"references": []}
+
+
+Outcome: TypeAlias = Kept | Offloaded | Truncated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieved:
+    """What a model gets to read of a stored content."""
+
+    text: str
+    """The answer: at most ``max_retrieval_tokens``, valid Unicode, ending with the call that reads on."""
+
+    blocks: tuple[Block, ...]
+    """The answer as content blocks: the text, or the medium itself where ``native_media`` was asked for."""
+
+    next_call: Mapping[str, object] | None = None
+    """Arguments that read on, beside the reference; None at the end."""
+
+    matches: int | None = None
+    """Matches of the pattern in all, counted to 10,000; None without a pattern."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """A stored content, whole, for the host."""
+
+    data: bytes = field(repr=False)
+    """The bytes as they were saved, checked against their digest."""
+
+    content_type: str
+    """MIME type."""
+
+    items: tuple[bytes, ...] | None = field(default=None, repr=False)
+    r"""Of more than eight texts that were stored as one: the bytes of each, as they came; JSON as compact JSON.
+
+    ``data`` is these, joined by ``\n``. None for every other content, in a storage that names its references itself,
+    and where the entry that says where each begins is lost.
+    """
+
+    @property
+    def text(self) -> str:
+        """The bytes as text, exactly as the tool returned it, lone surrogates included.
+
+        Raises:
+            UnicodeDecodeError: the content is no text.
+
+        """
+        return self.data.decode("utf-8", "surrogatepass")

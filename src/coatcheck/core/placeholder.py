@@ -1,0 +1,199 @@
+"""Puts a placeholder together: the notice, the previews and the marks for media, within the tokens that are allowed.
+
+Pure. ``notice`` has the words, ``preview`` has what is shown; here is decided what goes where, how the budget is shared
+among several blocks, and what is left out when it does not fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
+from coatcheck.core.notice import (
+    block_heading,
+    index_line,
+    media_placeholder,
+    notice,
+    reference_line,
+    truncation_notice,
+)
+from coatcheck.core.preview import Previewed, preview
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck.core.plan import Leave
+    from coatcheck.core.references import Reference
+    from coatcheck.core.tokens import Estimate, TokenCounter
+
+__all__ = ("FIRST_SHOWN", "LAST_SHOWN", "MOST_LISTED", "Item", "Placeholder", "build_placeholder", "cut_to")
+
+MOST_LISTED = 8
+"""References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
+
+FIRST_SHOWN = 4
+LAST_SHOWN = 2
+
+_ROUNDS = 3
+"""How often the previews are made smaller before the placeholder does without them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One content block of a result that leaves, with what is known of it."""
+
+    block: Block
+    """The block as it came."""
+
+    content: Previewed | None = None
+    """Its text, if it has any."""
+
+    reference: Reference | None = None
+    """Where it was stored; None for blocks that are not."""
+
+    path: str | None = None
+    """The local file that holds it, where the notice shall name it."""
+
+    prepared: tuple[int, str] | None = None
+    """A budget in tokens, and the preview of ``content`` for exactly that, where it was made ahead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placeholder:
+    """What goes into the conversation in place of a result."""
+
+    blocks: tuple[Block, ...]
+    """The first is the notice with the previews; each medium's mark and each unknown block follow in their order."""
+
+    tokens: int
+    """What all texts among them cost."""
+
+
+def build_placeholder(
+    items: Sequence[Item],
+    leave: Leave,
+    *,
+    counter: TokenCounter,
+    tokens: Estimate,
+    retrieval_tool: str | None,
+    index: Reference | None,
+) -> Placeholder | None:
+    """Return what goes into the conversation, or None if nothing that fits would say enough.
+
+    Args:
+        items: every block of the result; a stored one with its reference.
+        leave: the decision, with the budget of the previews and the limit of the whole.
+        counter: measures both.
+        tokens: what the result would have cost.
+        retrieval_tool: the name under which the agent has the retrieval tool, or None.
+        index: the stored list of all references, where there are more than ``MOST_LISTED``.
+
+    """
+    stored = [item for item in items if item.reference is not None]
+    shown = stored if index is None else _ends(stored)
+    for listed, marks in ((shown, True), (shown, False), ([], False)):
+        lines = [reference_line(item.reference, path=item.path) for item in listed if item.reference is not None]
+        if index is not None:
+            lines.append(index_line(index, hidden=len(stored) - len(listed)))
+        if not lines:
+            return None
+        head = notice(
+            lines,
+            blocks=sum(item.reference.items or 1 for item in stored if item.reference is not None),
+            tokens=tokens,
+            retrieval_tool=retrieval_tool,
+            searchable=any(item.content is not None for item in stored),
+        )
+        fitted = _fit(head, listed, _rest(items, marks=marks), leave, counter)
+        if fitted is not None:
+            return fitted
+    return None
+
+
+def cut_to(
+    items: Sequence[Item], limit: int, *, counter: TokenCounter, tool_name: str, tokens: Estimate, reason: str
+) -> tuple[Block, ...]:
+    """Return a result that could not be stored, cut to ``limit`` tokens, saying that the rest is lost and why."""
+    head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=reason)
+    lost = [replace(item, reference=None) for item in items]
+    rest = _rest(lost, marks=True)
+    budget = limit - _cost((TextBlock(head), *rest), counter)
+    while True:
+        previews = _previews(lost, counter, budget=budget)
+        blocks = _assemble(head, previews, rest)
+        over = _cost(blocks, counter) - limit
+        if over <= 0 or not previews:
+            return blocks
+        budget -= over
+
+
+def _fit(
+    head: str, listed: Sequence[Item], rest: tuple[Block, ...], leave: Leave, counter: TokenCounter
+) -> Placeholder | None:
+    """Return the placeholder with previews as large as the limit allows, or None if it is too much without any."""
+    budget = leave.preview_tokens
+    for _ in range(_ROUNDS):
+        previews = _previews(listed, counter, budget=budget)
+        made = _priced(_assemble(head, previews, rest), counter)
+        over = 0 if leave.limit is None else made.tokens - leave.limit
+        if over <= 0:
+            return made
+        budget = max(0, min(budget, counter.count(previews)) - over)
+    made = _priced(_assemble(head, "", rest), counter)
+    return made if leave.limit is None or made.tokens <= leave.limit else None
+
+
+def _priced(blocks: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
+    return Placeholder(blocks=blocks, tokens=_cost(blocks, counter))
+
+
+def _assemble(head: str, previews: str, rest: tuple[Block, ...]) -> tuple[Block, ...]:
+    return (TextBlock(to_valid_unicode(f"{head}\n\n{previews}" if previews else head)), *rest)
+
+
+def _rest(items: Sequence[Item], *, marks: bool) -> tuple[Block, ...]:
+    """Return what follows the notice: a mark for each medium, where wanted, and every unknown block as it came."""
+    rest: list[Block] = []
+    for item in items:
+        match item.block:
+            case MediaBlock() as media if media.data:
+                if marks:
+                    reference = item.reference.id if item.reference is not None else None
+                    mark = media_placeholder(media.media_type, len(media.data), name=media.name, reference=reference)
+                    rest.append(TextBlock(to_valid_unicode(mark)))
+            case MediaBlock() | OpaqueBlock():
+                rest.append(item.block)
+            case TextBlock() | JsonBlock():
+                pass
+    return tuple(rest)
+
+
+def _previews(items: Sequence[Item], counter: TokenCounter, *, budget: int) -> str:
+    """Return the previews of the texts among ``items``; what a short one does not need goes to the longer ones."""
+    texts = [item for item in items if item.content is not None and item.content.text]
+    if len(texts) == 1 and texts[0].content is not None:
+        ready = texts[0].prepared
+        return ready[1] if ready and ready[0] == budget else preview(texts[0].content, counter, budget=budget)
+    made: dict[int, str] = {}
+    left = budget
+    for position, (number, item) in enumerate(sorted(enumerate(texts), key=lambda pair: _length(pair[1]))):
+        heading = f"{block_heading(item.reference)}\n" if item.reference is not None else ""
+        share = left // (len(texts) - position) - counter.count(heading)
+        shown = preview(item.content, counter, budget=share) if item.content is not None and share > 0 else ""
+        if shown:
+            made[number] = f"{heading}{shown}"
+            left -= counter.count(made[number]) + 1
+    return "\n\n".join(made[number] for number in sorted(made))
+
+
+def _length(item: Item) -> int:
+    return len(item.content.text) if item.content is not None else 0
+
+
+def _ends(stored: list[Item]) -> list[Item]:
+    return [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
+
+
+def _cost(blocks: Sequence[Block], counter: TokenCounter) -> int:
+    return sum(counter.count(block.text) for block in blocks if isinstance(block, TextBlock))

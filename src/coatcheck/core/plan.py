@@ -1,0 +1,287 @@
+"""The decision whether a tool result stays in the conversation or leaves it.
+
+Pure: content blocks, the rule that governs the tool, the limits and a counter go in; ``Keep`` or ``Leave`` comes out,
+with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
+from coatcheck.core.items import are_joined
+from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
+from coatcheck.core.tokens import Estimate, TokenCounter, estimate_tokens, utf8_length
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = (
+    "MINIMUM_BUDGET",
+    "Decision",
+    "Keep",
+    "KeepReason",
+    "Leave",
+    "Limits",
+    "Measure",
+    "certainly_within",
+    "decide",
+    "fit_step",
+    "leave",
+    "media_tokens",
+)
+
+SHRINK_FROM_TOKENS = 512
+"""A threshold of at least this many tokens has room for the notice, a reference and a useful preview, so below it the
+promise that a placeholder costs less cannot be kept; a smaller threshold is taken at its word."""
+
+PREVIEW_SHARE = 0.4
+"""Of the threshold that fired. The rest is room for the notice and the references."""
+
+CHARACTERS_PER_TOKEN = 4
+"""For thresholds in characters, where a budget in tokens is needed: the convention that such thresholds come from."""
+
+EXACT_UP_TO = 4
+"""Times the threshold: how far ``~T tokens`` is counted rather than extrapolated."""
+
+NOTICE_TOKENS = 160
+"""What a placeholder of one block takes beside its preview, rounded up: 95, with an odd tool name 120, and a path."""
+
+REFERENCE_TOKENS = 60
+"""What each further block takes: the line of its reference, and the heading or the mark, rounded up."""
+
+MOST_REFERENCES = 7
+"""Further blocks that a placeholder lists; see ``placeholder.MOST_LISTED``."""
+
+MINIMUM_BUDGET = 256
+"""Tokens of a read-back. Header, next call and some content fit into it, with any pattern and any usual reference."""
+
+_MEDIA_TOKENS = {"image": 1_600, "audio": 1_920, "video": 15_780}
+"""What one costs at least in a model's window, never by its base64 length. An image: the most that Claude makes of one
+at its usual resolution. Audio and video: one minute at Gemini's 32 and 263 tokens a second."""
+
+_DOCUMENT_TOKENS = 3_000
+"""One dense page of a document, by Anthropic's figure for PDF."""
+
+KeepReason: TypeAlias = Literal[
+    "within the threshold", "policy", "error", "nothing to store", "would not shrink", "storage failed", "exempt"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The numbers of an offloader that a decision needs."""
+
+    preview_tokens: int
+    """Tokens of preview at most."""
+
+    max_inline_tokens: int
+    """Above this even what a policy or an error mark would keep leaves."""
+
+    offload_errors: bool
+    """Whether results marked as errors follow their tool's policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """The result stays as it is."""
+
+    reason: KeepReason
+    """Why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """The result leaves the conversation."""
+
+    threshold: int | None
+    """The threshold that fired, in tokens; None where the policy is ``Always``."""
+
+    preview_tokens: int
+    """Tokens of preview that the placeholder may hold."""
+
+    exact_up_to: int
+    """How many tokens of the result are counted, for the notice, rather than extrapolated. The counting is left to
+    whoever words the notice: on large content there is a better moment for it than this one."""
+
+    @property
+    def limit(self) -> int | None:
+        """Tokens that the whole placeholder may cost, or None where a small threshold is taken at its word."""
+        return self.threshold if self.threshold is not None and self.threshold >= SHRINK_FROM_TOKENS else None
+
+
+Decision: TypeAlias = Keep | Leave
+
+
+class Measure:
+    """The sizes of one result, counted as far as each question needs and no further."""
+
+    def __init__(self, blocks: Sequence[Block], counter: TokenCounter, *, measured_tokens: int | None = None) -> None:
+        """Look at ``blocks``; ``measured_tokens`` is the framework's own count of the whole result, if it has one.
+
+        Raises:
+            InvalidRequest: a JsonBlock holds no JSON value.
+
+        """
+        self.texts = tuple(_text_of(block) for block in blocks)
+        self.media = sum(
+            media_tokens(block.media_type) for block in blocks if isinstance(block, MediaBlock) and block.data
+        )
+        self.storable = any(text for text in self.texts) or any(
+            isinstance(block, MediaBlock) and block.data for block in blocks
+        )
+        self._counter = counter
+        self._measured = measured_tokens
+        self._estimates: dict[int, Estimate] = {}
+        self._exceeded = -1
+
+    @property
+    def text_exceeds(self) -> int:
+        """Tokens that the texts together are known to exceed, from what was asked so far; below 0 nothing is."""
+        return self._exceeded - self.media
+
+    def exceeds(self, limit: int) -> bool:
+        """Return whether the result has more than ``limit`` tokens."""
+        return self._measured > limit if self._measured is not None else self.local_exceeds(limit)
+
+    def local_exceeds(self, limit: int) -> bool:
+        """Return whether the result has more than ``limit`` tokens by our own counter."""
+        if limit > self._exceeded and self._exceeds(limit):
+            self._exceeded = limit
+        return limit <= self._exceeded
+
+    def _exceeds(self, limit: int) -> bool:
+        left = limit - self.media
+        texts = [text for text in self.texts if text]
+        for position, text in enumerate(texts):
+            if left < 0 or self._counter.exceeds(text, left):
+                return True
+            if position + 1 < len(texts):
+                left -= self._counter.count(text)
+        return left < 0
+
+    def characters_exceed(self, limit: int) -> bool:
+        """Return whether text and JSON together have more than ``limit`` characters."""
+        return sum(len(text) for text in self.texts if text) > limit
+
+    def estimate(self, *, exact_up_to: int) -> Estimate:
+        """Return the tokens of the whole result, estimated once; see ``tokens.estimate_tokens``."""
+        if self._measured is not None:
+            return Estimate(self._measured, exact=True)
+        if exact_up_to not in self._estimates:
+            self._estimates[exact_up_to] = self._estimate(exact_up_to)
+        return self._estimates[exact_up_to]
+
+    def _estimate(self, exact_up_to: int) -> Estimate:
+        texts = [text for text in self.texts if text]
+        if are_joined(texts) and self.local_exceeds(exact_up_to):
+            texts = ["\n".join(texts)]  # each of them alone is small, and would be counted to its end
+        estimates = [estimate_tokens(text, self._counter, exact_up_to=exact_up_to) for text in texts]
+        exact = all(estimate.exact for estimate in estimates)
+        return Estimate(self.media + sum(estimate.tokens for estimate in estimates), exact=exact)
+
+
+def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
+    """Return True if the blocks are text of at most ``limit`` UTF-8 bytes, hence no more tokens; False is unknown."""
+    for block in blocks:
+        if not isinstance(block, TextBlock) or len(block.text) > limit:
+            return False
+        limit -= utf8_length(block.text)
+        if limit < 0:
+            return False
+    return True
+
+
+def decide(measure: Measure, rule: Rule, *, limits: Limits, is_error: bool) -> Decision:
+    """Return what happens to a result, given the rule that governs its tool."""
+    if not measure.storable:
+        return Keep(reason="nothing to store")
+    if is_error and not limits.offload_errors:
+        return _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="error")
+    match rule:
+        case Always():
+            decision: Decision = leave(None, limits=limits)
+        case Never():
+            decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="policy")
+        case OverChars() if measure.characters_exceed(rule.threshold):
+            decision = leave(max(1, rule.threshold // CHARACTERS_PER_TOKEN), limits=limits)
+        case OverChars():
+            decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="within the threshold")
+        case OverTokens() | OverShare():
+            threshold = min(rule.threshold, limits.max_inline_tokens)
+            decision = _leave_above(threshold, measure, limits=limits, reason="within the threshold")
+    return decision
+
+
+def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, limits: Limits) -> list[Decision]:
+    """Return the decisions about all results of one step, changed so far that the step takes ``budget`` tokens.
+
+    What is within its own threshold leaves too, the largest first. If that is not enough, the previews of all that
+    leaves become smaller, the largest first again. What a policy or an error mark keeps stays, and so does what is so
+    small that a placeholder would cost as much.
+    """
+    decisions = [decision for _, decision in decided]
+    sizes = [measure.estimate(exact_up_to=budget).tokens for measure, _ in decided]
+    movable = sorted(
+        (size, -index)
+        for index, (size, decision) in enumerate(zip(sizes, decisions, strict=True))
+        if decision == Keep(reason="within the threshold") and size > SHRINK_FROM_TOKENS
+    )
+    over = sum(map(_placeholder_tokens, decided, sizes, decisions)) - budget
+    while movable and over > 0:
+        size, negative_index = movable.pop()
+        # The threshold that fired is what the step had left for this result: less than it takes.
+        decisions[-negative_index] = leaving = leave(size - 1, limits=limits)
+        over += _placeholder_tokens(decided[-negative_index], size, leaving) - size
+    if over > 0:
+        _shrink_previews(decisions, over)
+    return decisions
+
+
+def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: Decision) -> int:
+    """Return what a result takes in the conversation: its own ``size``, or about that of its placeholder."""
+    if isinstance(decision, Keep):
+        return size
+    texts = decided[0].texts
+    blocks = texts.count(None) + (1 if are_joined(texts) else sum(1 for text in texts if text))
+    return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * min(blocks - 1, MOST_REFERENCES))
+
+
+def _shrink_previews(decisions: list[Decision], over: int) -> None:
+    """Take ``over`` tokens from the previews, so that the largest become equal before a smaller one loses any."""
+    leaving = sorted(
+        (decision.preview_tokens, index) for index, decision in enumerate(decisions) if isinstance(decision, Leave)
+    )
+    left = max(0, sum(preview for preview, _ in leaving) - over)
+    for position, (preview, index) in enumerate(leaving):
+        share = min(preview, left // (len(leaving) - position))
+        decisions[index] = replace(cast("Leave", decisions[index]), preview_tokens=share)
+        left -= share
+
+
+def media_tokens(media_type: str) -> int:
+    """Return what one medium of this type costs in a model's window, in tokens."""
+    return _MEDIA_TOKENS.get(media_type.partition("/")[0], _DOCUMENT_TOKENS)
+
+
+def _leave_above(threshold: int, measure: Measure, *, limits: Limits, reason: KeepReason) -> Decision:
+    return leave(threshold, limits=limits) if measure.exceeds(threshold) else Keep(reason=reason)
+
+
+def leave(threshold: int | None, *, limits: Limits) -> Leave:
+    """Return the decision that a result leaves, because of ``threshold`` tokens or, with None, whatever its size."""
+    preview = limits.preview_tokens if threshold is None else min(limits.preview_tokens, int(threshold * PREVIEW_SHARE))
+    exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else limits.preview_tokens)
+    return Leave(threshold=threshold, preview_tokens=preview, exact_up_to=exact_up_to)
+
+
+def _text_of(block: Block) -> str | None:
+    """Return the text that a block is stored as, or None for media and unknown blocks."""
+    match block:
+        case TextBlock():
+            return block.text
+        case JsonBlock():
+            return json_text(block.value)
+        case MediaBlock() | OpaqueBlock():
+            return None

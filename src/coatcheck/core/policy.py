@@ -1,0 +1,174 @@
+"""Which results leave the conversation, per tool.
+
+A policy is one of five frozen values, or a callable that answers with one of them. ``Policies`` picks the one that
+governs a tool; the engine asks a callable and hands its verdict on. Comparing a result with its policy happens in
+``plan``: nothing here looks at content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from coatcheck.core.blocks import ToolResult
+from coatcheck.core.errors import InvalidRequest
+
+__all__ = (
+    "Always",
+    "Never",
+    "OverChars",
+    "OverShare",
+    "OverTokens",
+    "Policies",
+    "Policy",
+    "PolicyFunction",
+    "Rule",
+    "Verdict",
+    "require_flag",
+    "require_policy",
+    "require_positive",
+)
+
+
+def require_positive(name: str, value: object) -> int:
+    """Return ``value`` if it is a whole number above zero.
+
+    Raises:
+        InvalidRequest: it is not; the message names the argument.
+
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        msg = f"{name} must be positive, a whole number above 0, not {value!r}"
+        raise InvalidRequest(msg)
+    return value
+
+
+def require_flag(name: str, value: object) -> bool:
+    """Return ``value`` if it is True or False. A text such as ``"false"`` is neither, and would count as true.
+
+    Raises:
+        InvalidRequest: it is not; the message names the argument.
+
+    """
+    if not isinstance(value, bool):
+        msg = f"{name} must be True or False, not {value!r}"
+        raise InvalidRequest(msg)
+    return value
+
+
+def require_policy(name: object, policy: object) -> None:
+    """Check that ``policy`` is a rule or a callable, and not the class of a rule.
+
+    Raises:
+        InvalidRequest: it is not; the message names what it is the policy of.
+
+    """
+    if not (isinstance(policy, Rule) or callable(policy)) or isinstance(policy, type):
+        msg = (
+            f"the policy of {name!r} must be Always(), Never(), OverTokens, OverChars, OverShare or a callable,"
+            f" not {policy!r}"
+        )
+        raise InvalidRequest(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """Offload whatever the size, even where the placeholder is longer than the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Keep, up to the offloader's ``max_inline_tokens``: above that even this leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverTokens:
+    """Offload a result of more than ``threshold`` tokens. A result of exactly that many stays."""
+
+    threshold: int
+    """Tokens, above 0."""
+
+    def __post_init__(self) -> None:
+        require_positive("OverTokens threshold", self.threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class OverChars:
+    """Offload a result with more than ``threshold`` characters of text and JSON. Media count nothing here."""
+
+    threshold: int
+    """Characters, above 0."""
+
+    def __post_init__(self) -> None:
+        require_positive("OverChars threshold", self.threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class OverShare:
+    """Offload a result that would take more than ``share`` of the model's context window."""
+
+    share: float
+    """Above 0, at most 1: 0.02 is two percent."""
+
+    context_window: int = field(kw_only=True)
+    """Size of the model's window in tokens."""
+
+    def __post_init__(self) -> None:
+        require_positive("OverShare context_window", self.context_window)
+        if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 < self.share <= 1:
+            msg = f"OverShare share must be above 0 and at most 1 (0.02 for two percent), not {self.share!r}"
+            raise InvalidRequest(msg)
+
+    @property
+    def threshold(self) -> int:
+        """The share in tokens, at least 1."""
+        return max(1, int(self.share * self.context_window))
+
+
+Rule: TypeAlias = Always | Never | OverTokens | OverChars | OverShare
+Verdict: TypeAlias = Rule | bool | None
+PolicyFunction: TypeAlias = Callable[[ToolResult], Verdict | Awaitable[Verdict]]
+Policy: TypeAlias = Rule | PolicyFunction
+"""A rule, or a callable, sync or async, that gets the ``ToolResult`` and answers with a rule, ``True`` for ``Always``,
+``False`` for ``Never``, or ``None`` for no verdict. One that raises gives no verdict either: the default holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policy of each tool: its exact name first, then a tuple that holds it, then ``"*"``, then the default."""
+
+    by_tool: Mapping[str | tuple[str, ...], Policy]
+    """As the user gave it: names, tuples of names, and ``"*"``."""
+
+    default: Rule
+    """What governs a tool that nothing names."""
+
+    def __post_init__(self) -> None:
+        for names, policy in self.by_tool.items():
+            if not (
+                isinstance(names, str) or (isinstance(names, tuple) and all(isinstance(name, str) for name in names))
+            ):
+                msg = f"a key of policies must be a tool name, a tuple of tool names or '*', not {names!r}"
+                raise InvalidRequest(msg)
+            require_policy(names, policy)
+
+    def of(self, tool_name: str) -> Policy:
+        """Return the policy that governs ``tool_name``."""
+        if not self.by_tool:
+            return self.default
+        exact = self.by_tool.get(tool_name)
+        if exact is not None:
+            return exact
+        for names, policy in self.by_tool.items():
+            if isinstance(names, tuple) and tool_name in names:
+                return policy
+        return self.by_tool.get("*", self.default)
+
+    def rule_for(self, verdict: Verdict) -> Rule:
+        """Return the rule that a callable's ``verdict`` stands for; anything that is no verdict means the default."""
+        if verdict is True:
+            return Always()
+        if verdict is False:
+            return Never()
+        return verdict if isinstance(verdict, Rule) else self.default

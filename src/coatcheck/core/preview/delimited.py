@@ -1,0 +1,96 @@
+"""CSV, TSV and their like: the header, then rows of both ends as they are written, never a part of one."""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import TYPE_CHECKING
+
+from coatcheck.core.preview.notation import count_of
+from coatcheck.core.preview.source import LONGEST_LINE, join_lines, lines_of, sample_of
+from coatcheck.core.preview.table import ends
+
+if TYPE_CHECKING:
+    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = ("DELIMITED_TYPES", "delimiter_of", "looks_delimited", "preview_delimited")
+
+DELIMITED_TYPES = frozenset({"application/csv", "text/csv", "text/tab-separated-values", "text/tsv"})
+
+_DELIMITERS = "\t,;|"
+_LEAST_ROWS = 5
+_LEAST_COLUMNS = 2
+_LEAST_CELLS = 20
+"""Few lines with one comma each may be prose."""
+
+_NAME = re.compile(r"(?![^\n]*(?:: |\d[-:./]\d))\s*(?:[^\W\d]\S*(?: \S+){0,7}|\d{4})\s*")
+"""What may head a column: words that begin with a letter, or a year; no date, no time, no sentence after a colon."""
+
+_LONGEST_NAME = 60
+
+
+def looks_delimited(content: Previewed) -> bool:
+    """Return whether the first lines have the same cells in number, and the first of them reads like a header."""
+    return delimiter_of(content) is not None
+
+
+def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return the header and rows within ``budget`` tokens, or None if no row fits."""
+    delimiter = delimiter_of(content)
+    if delimiter is None:
+        return None
+    lines = lines_of(content)
+    columns = len(_cells(lines[1], delimiter))
+    # Lines, not rows: a quoted cell in the part that is not looked at may go on over several.
+    what = f"table of {count_of(content.lines, 'line')} by {count_of(columns, 'column')}, the header is line 1"
+    left = budget - counter.count(what) - counter.count(lines[1]) - 32
+    chosen = {1: lines[1].rstrip("\r")}
+    for position in ends(content.lines - 1):
+        if position + 2 not in lines:
+            break
+        line = lines[position + 2].rstrip("\r")
+        if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
+            return None  # a row that goes on behind a line end, or notes below the table: lines are no rows
+        cost = counter.count(line) + 1
+        if cost > left:
+            break
+        chosen[position + 2] = line
+        left -= cost
+    shown = f"{what}\n{join_lines(chosen, content.lines)}"
+    return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
+
+
+def delimiter_of(content: Previewed) -> str | None:
+    """Return what parts the cells of a table with a header, or None if the content is not certainly one.
+
+    Not ``clevercsv``: it finds the delimiter of every table, but of most other contents too, and takes fifty times as
+    long; see ``docs/quality.md``.
+    """
+    sample = sample_of(content)
+    declared = content.declared in DELIMITED_TYPES
+    if len(sample) < (_LEAST_COLUMNS if declared else _LEAST_ROWS):
+        return None
+    for delimiter in _DELIMITERS:
+        header = _cells(sample[0], delimiter)
+        if (
+            len(header) >= _LEAST_COLUMNS
+            and len(set(header)) == len(header)
+            and (declared or len(header) * len(sample) >= _LEAST_CELLS)
+            and all(len(cell) <= _LONGEST_NAME and _NAME.fullmatch(cell) for cell in header)
+            and all(len(_cells(line, delimiter)) == len(header) for line in sample)
+            # Sentences have a blank after every comma; data seldom has.
+            and (declared or not all(line.count(delimiter) == line.count(f"{delimiter} ") for line in sample))
+        ):
+            return delimiter
+    return None
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    """Return the cells of one line; none where a quoted cell goes on behind it."""
+    if line.count('"') % 2:
+        return []
+    try:
+        return next(csv.reader([line.rstrip("\r")], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return []

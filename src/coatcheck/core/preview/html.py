@@ -1,0 +1,188 @@
+"""HTML: its title and its text, without markup, scripts and styles.
+
+Read tag by tag, and no tree is built. A parser that builds one as browsers do makes millions of elements of a few
+kilobytes of unclosed tags, and takes time that grows with the square of the attributes of one tag. The preview shows
+lines of text, which need no tree. ``tests/core/test_preview_html.py`` compares those lines with a real parser's.
+
+Read-back works on the stored markup, so the gap is named in characters of the text, and a pattern finds the place.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from coatcheck.core.preview.source import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = ("HTML_TYPES", "looks_like_html", "preview_html")
+
+HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
+
+_MOST_CHARACTERS = 1_000_000
+_MOST_TAGS = 60_000
+"""What is read of a page, from its beginning: so many tags take some 0.1 s."""
+
+_OPENING = re.compile(
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
+)
+"""A comment holds no end of one: else a row of comments could be read in twice as many ways with each, and all are
+tried where no page follows."""
+
+_TAG = re.compile(r"\s*<[!?a-zA-Z]")
+
+_TOKEN = re.compile(
+    rb"<!--(?:-?>|.*?--!?>|.*)"  # a comment, which the end of the page ends too
+    rb"|<(/?)(?=([a-z][^\s/>]*))\2(?=((?:[^>\"'=]+|=\s*(?:\"[^\"]*\"|'[^']*')?|[\"']){0,5000}))\3>"  # a tag
+    rb"|<[!?/][^>]*>"  # a doctype, a processing instruction, an end tag without a name
+    rb"|<[!?/a-z].*",  # a tag that does not end
+    re.IGNORECASE | re.DOTALL,
+)
+"""As https://html.spec.whatwg.org/multipage/parsing.html#tokenization reads a page: a quoted value may hold a ``>``.
+
+What a lookahead has found, name or attributes, is not tried in another way, and what does not end ends the reading,
+so this takes linear time. RE2 promises that without such care, but its matches take ten times as long to look at from
+Python."""
+
+_RAW = frozenset({b"script", b"style", b"textarea", b"title", b"iframe", b"noembed", b"noframes", b"xmp"})
+"""Elements whose content is text up to their own end tag, whatever else it looks like."""
+
+_END_OF = {name: re.compile(b"</" + name + rb"[\s/>]", re.IGNORECASE) for name in _RAW}
+
+_UNSEEN = frozenset({b"script", b"style", b"iframe", b"noembed", b"noframes", b"noscript", b"template", b"svg"})
+_BLOCKS = frozenset(
+    b"p div section article header footer main nav aside li dt dd tr h1 h2 h3 h4 h5 h6 pre blockquote table ul ol dl"
+    b" figure form br hr body".split()
+)
+_CELLS = frozenset({b"td", b"th"})
+_BLANK = re.compile(r"[ \t\r\f\v\xa0]+")
+_HEAD_SHARE = 0.85
+
+
+@dataclass(slots=True)
+class _Page:
+    """What is read of a page so far."""
+
+    title: bytes = b""
+    parts: list[bytes] = field(default_factory=list)
+    """Text as it is written, line ends around blocks, and bars between cells."""
+
+    read: int | None = None
+    """Characters after which reading stopped; None where all was read."""
+
+    unseen: bytes = b""
+    """The element that is open and not shown, if there is one."""
+
+    depth: int = 0
+    """How many elements of that name are open."""
+
+    def add(self, text: bytes) -> None:
+        """Add what a reader sees, unless it is in an element that nobody sees."""
+        if not self.unseen:
+            self.parts.append(text)
+
+    def add_raw(self, name: bytes, text: bytes) -> None:
+        """Add the content of an element whose content is text."""
+        if name == b"title":
+            self.title = self.title or text
+        elif name not in _UNSEEN:
+            self.add(text)
+
+    def add_tag(self, name: bytes, *, closes: bool) -> None:
+        """Take note of a tag of any other element."""
+        if name == self.unseen:
+            self.depth += -1 if closes else 1
+            self.unseen = name if self.depth else b""
+        elif not closes and name in (_BLOCKS if self.unseen == b"svg" else () if self.unseen else _UNSEEN):
+            # No drawing holds a block, so one that is open was left open.
+            self.unseen, self.depth = (b"", 0) if self.unseen else (name, 1)
+        if name in _BLOCKS:
+            self.add(b"\n")
+        elif name in _CELLS and not closes:
+            self.add(b" | ")
+
+
+def looks_like_html(content: Previewed) -> bool:
+    """Return whether the text begins as a page of HTML does, or as a part of one that is declared so."""
+    opening = _OPENING if content.declared not in HTML_TYPES else _TAG
+    return opening.match(content.text[:4_096]) is not None
+
+
+def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return title and text within ``budget`` tokens, or None if there is no text."""
+    page = _read(content.text)
+    lines = list(_lines(page))
+    if not lines:
+        return None
+    part = "" if page.read is None else f"the first {page.read:,} characters of "
+    size = sum(map(len, lines))
+    what = f"text of {part}an HTML page, {size:,} characters without the markup; search it with pattern:"
+    gap = "[… more text, not shown …]"
+    left = budget - counter.count(what) - counter.count(gap) - 4
+    chosen: dict[int, str] = {}
+    head_only = int(left * (1 - _HEAD_SHARE))
+    for positions, spared in ((range(len(lines)), head_only), (range(len(lines) - 1, -1, -1), 0)):
+        for position in positions:
+            if position in chosen:
+                break
+            line = shortened(lines[position])
+            cost = counter.count(line) + 1
+            if cost > left - spared:
+                break
+            chosen[position] = line
+            left -= cost
+    expected = 0
+    shown = [what]
+    for position in sorted(chosen):
+        shown += [gap] if position > expected else []
+        shown.append(chosen[position])
+        expected = position + 1
+    shown += [gap] if expected < len(lines) or page.read is not None else []
+    text = "\n".join(shown)
+    return text if chosen and counter.count(text) <= budget else None
+
+
+def _lines(page: _Page) -> Iterator[str]:
+    """Yield the lines of text that a reader sees, the title first, none twice in a row."""
+    last = _BLANK.sub(" ", _text(page.title).strip())
+    if last:
+        yield last
+    for line in _text(b"".join(page.parts)).split("\n"):
+        clean = _BLANK.sub(" ", line).strip(" |")
+        if clean and clean != last:
+            yield clean
+            last = clean
+
+
+def _read(markup: str) -> _Page:
+    """Read the tags of a page one after the other."""
+    data = markup[:_MOST_CHARACTERS].encode("utf-8", "replace")
+    page = _Page(read=_MOST_CHARACTERS if len(markup) > _MOST_CHARACTERS else None)
+    at = 0
+    for _ in range(_MOST_TAGS):
+        found = _TOKEN.search(data, at)
+        page.add(data[at : len(data) if found is None else found.start()])
+        if found is None:
+            return page
+        at = found.end()
+        closes, name = bool(found[1]), (found[2] or b"").lower()
+        if name in _RAW and not closes:
+            end = _END_OF[name].search(data, at)
+            held = data[at : len(data) if end is None else end.start()]
+            page.add_raw(name, held)
+            at += len(held)
+        elif name:
+            page.add_tag(name, closes=closes)
+    page.read = len(data[:at].decode("utf-8", "ignore"))
+    return page
+
+
+def _text(written: bytes) -> str:
+    return html.unescape(written.decode("utf-8", "replace"))

@@ -1,0 +1,69 @@
+"""The names that stand in what is not shown: identifiers, paths and capitalised words, as terms to search for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = ("names_in",)
+
+_LOOKED_AT = 20_000
+"""Characters; no budget holds the names of more."""
+
+_SHORTEST, _LONGEST = 3, 60
+_DENSE = 0.6
+"""Of the characters: what is names to a larger part is no shorter for leaving out the rest."""
+
+_NAME = r"(?<![\w./~@:+-])(?:[A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_])"
+"""Before the first sign that words do not have, none may stand: one way to read it, so in linear time."""
+
+_GOES_ON = re.compile(r"[\w./~@:+-]", re.ASCII)
+_NUMBER = r"^[ \t]*(\d+)(?=[:|\t])"
+_NAMES = re.compile(_NAME, re.ASCII)
+_NUMBERS_AND_NAMES = re.compile(f"{_NUMBER}|{_NAME}", re.ASCII | re.MULTILINE)
+_BEGINNINGS = (
+    "All Also And Any Are Been But Can Did Does Each For From Had Has Have Here How Into Its May More Most Not Now One"
+    " Our She Some Such Than That The Their Then There These They This Those Was Were What When Where Which While Who"
+    " Why Will With You Your"
+)
+_BEGINS_A_SENTENCE = frozenset(_BEGINNINGS.split())
+
+
+def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: str, budget: int, numbered: bool) -> str:
+    """Return names of ``text`` from ``start`` to ``end`` that ``shown`` does not hold, in order, as ``budget`` allows.
+
+    Where the lines are ``numbered``, the number that stands before a line stands before the names in it. Where lines
+    are hardly more than names, such as paths, nothing: more lines say the same.
+    """
+    if budget <= 0:
+        return ""
+    found: list[str] = []
+    known: set[str] = set()
+    number: str | None = None
+    last = start
+    stop = min(end, start + _LOOKED_AT)
+    for match in (_NUMBERS_AND_NAMES if numbered else _NAMES).finditer(text, start, stop):
+        if match.end() == stop and _GOES_ON.match(text, stop):
+            break  # the beginning of a longer one
+        if numbered and match[1]:
+            number = match[1]
+            continue
+        name = match[0]
+        if name in known or not _SHORTEST <= len(name) <= _LONGEST or name in _BEGINS_A_SENTENCE or name in shown:
+            continue
+        known.add(name)
+        found += [name] if number is None else [number, name]
+        number = None
+        last = match.end()
+        if len(found) > budget:
+            break  # each takes a token at least
+    names = " ".join(found)
+    if len(names) > (last - start) * _DENSE:
+        return ""
+    kept = counter.head(names, budget)
+    kept = kept if kept == names else kept.rpartition(" ")[0]
+    before, _, last_shown = kept.rpartition(" ")
+    return before if last_shown.isdecimal() else kept  # a number of a line whose names no longer fit

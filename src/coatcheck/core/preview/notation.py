@@ -1,0 +1,118 @@
+"""How JSON values are written in few tokens: as JSON, without the quotes and braces that say nothing.
+
+A text stands bare where nobody can take it for another type or for two values; else as JSON writes it. A value is
+written whole or named by its size, never broken off without a word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from coatcheck.core.blocks import JsonValue
+
+__all__ = ("Verbatim", "brief", "count_of", "key_of", "named", "scalar", "size_of")
+
+_BARE = re.compile(
+    r"(?!-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$)(?!(?:true|false|null|NaN|-?Infinity)$)"
+    r"[^\x00-\x20\"'\[\]{}|,;](?:[^\x00-\x1f\"\[\]{}|,;\\]*[^\s\"\[\]{}|,;\\])?"
+)
+"""Texts that no quotes are needed for: no number, no word of JSON, nothing that parts values."""
+
+_DEEPEST = 12
+"""Levels that are written out. Deeper values are named by their size."""
+
+
+class Verbatim(str):
+    """A value of another notation than JSON, shown as it is written: ``None``, ``Decimal('1.5')``."""
+
+    __slots__ = ()
+
+
+def key_of(key: str) -> str:
+    """Return a field name as a query writes it: bare where it is a word, else in double quotes."""
+    bare = isinstance(key, Verbatim) or (key.isascii() and key.isidentifier())
+    return key if bare else json.dumps(key, ensure_ascii=False)
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return ``1 key``, ``2,000 keys``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def scalar(value: JsonValue, longest: int) -> str:
+    """Return a text, number, truth value or null; of a text beyond ``longest`` characters its head, and its length."""
+    if isinstance(value, str):
+        if len(value) > longest:
+            return f"{json.dumps(value[:longest], ensure_ascii=False)}… ({len(value):,} characters)"
+        return value if isinstance(value, Verbatim) or _BARE.fullmatch(value) else json.dumps(value, ensure_ascii=False)
+    return str(value) if type(value) is int else json.dumps(value, ensure_ascii=False)
+
+
+def named(value: dict[str, JsonValue] | list[JsonValue]) -> str:
+    """Return a container by its size: ``[12 objects]``, ``{3 keys}``."""
+    if isinstance(value, dict):
+        return "{" + count_of(len(value), "key") + "}"
+    noun = "object" if set(map(type, value)) == {dict} else "item"
+    return f"[{count_of(len(value), noun)}]"
+
+
+def brief(value: JsonValue, longest: int) -> str:
+    """Return a value on one line; a container that takes more than ``longest`` characters is named by its size."""
+    if not isinstance(value, (dict, list)):
+        return scalar(value, longest)
+    parts: list[str] = []
+    length = 0
+    for part in _parts(value, 0):
+        parts.append(part)
+        length += len(part)
+        if length > longest:
+            return named(value)
+    return "".join(parts)
+
+
+def _parts(value: JsonValue, depth: int) -> Iterator[str]:
+    if isinstance(value, (dict, list)) and depth > _DEEPEST:
+        yield named(value)
+    elif isinstance(value, dict):
+        opening = "{"
+        for key, child in value.items():
+            yield f"{opening}{key_of(key)}: "
+            yield from _parts(child, depth + 1)
+            opening = ", "
+        yield "}" if value else "{}"
+    elif isinstance(value, list):
+        opening = "["
+        for child in value:
+            yield opening
+            yield from _parts(child, depth + 1)
+            opening = ", "
+        yield "]" if value else "[]"
+    elif isinstance(value, str) and len(value) > _WIDEST:
+        yield value  # too long for any line: the length is all that counts
+    else:
+        yield scalar(value, _WIDEST)
+
+
+_WIDEST = 100_000
+
+
+def size_of(value: JsonValue, most: int) -> int:
+    """Return about how many characters a value takes; counting stops beyond ``most``."""
+    total, left = 0, [value]
+    while left and total <= most:
+        one = left.pop()
+        total += len(one) if isinstance(one, str) else 4
+        if isinstance(one, dict):
+            for key, child in one.items():
+                total += len(key) + 2
+                left.append(child)
+                if total > most:
+                    break
+        elif isinstance(one, list):
+            left += one[:most]
+    return total

@@ -1,0 +1,178 @@
+"""What a preview is made from: a text with what is known of it, its lines at both ends, and how gaps are named."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = (
+    "Previewed",
+    "ends_within",
+    "gap_of_lines",
+    "join_lines",
+    "lines_of",
+    "parts_of",
+    "pick",
+    "plain",
+    "sample_of",
+    "shortened",
+)
+
+_LOOKED_AT_WHOLE = 256 * 1024
+"""Characters of a content that is looked at from end to end; of a longer one, a part from each end."""
+
+_WINDOW = 32 * 1024
+"""Characters of that part: eight times what a preview of 1,000 tokens shows."""
+
+_SAMPLE_CHARACTERS = 8_192
+_SAMPLE_LINES = 60
+
+_MOST_MISSES = 16
+"""Lines that did not fit, until no more are tried."""
+
+LONGEST_LINE = 600
+"""Characters of a line that is shown whole where whole lines are picked."""
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previewed:
+    """One text to be previewed."""
+
+    text: str
+    """The whole text, as it is stored."""
+
+    content_type: str
+    """MIME type, as declared; ``text/plain`` says nothing about the kind."""
+
+    lines: int
+    """Lines in the text: ``\\n`` ends one, and the last needs none."""
+
+    exceeds: int = 0
+    """Tokens that the text is known to exceed; nothing is known by default."""
+
+    on_failure: Callable[[str, Exception], None] = field(default=lambda _kind, _error: None, compare=False, repr=False)
+    """Told the kind whose preview failed, and its error, before the next kind is tried."""
+
+    @property
+    def declared(self) -> str:
+        """The declared type without parameters, in small letters."""
+        return self.content_type.partition(";")[0].strip().lower()
+
+
+def parts_of(content: Previewed) -> list[tuple[int, str]]:
+    """Return the text that ``lines_of`` looks at, in one or two parts, each with the number of its first line."""
+    text = content.text
+    if len(text) <= _LOOKED_AT_WHOLE:
+        return [(1, text)]
+    tail = text[-_WINDOW:]
+    return [(1, text[:_WINDOW]), (content.lines - tail.removesuffix("\n").count("\n"), tail)]
+
+
+def lines_of(content: Previewed) -> dict[int, str]:
+    """Return lines by number, counted from 1: all of them, or of a large content those of its head and its tail."""
+    text = content.text
+    if len(text) <= _LOOKED_AT_WHOLE:
+        return dict(enumerate(text.removesuffix("\n").split("\n"), 1))
+    head = text[:_WINDOW].split("\n")[:-1]
+    tail = text[-_WINDOW:].removesuffix("\n").split("\n")[1:]
+    return {**dict(enumerate(head, 1)), **dict(enumerate(tail, content.lines - len(tail) + 1))}
+
+
+def sample_of(content: Previewed) -> list[str]:
+    """Return the first lines of a text that are not blank, whole ones only, to tell its kind by."""
+    head = content.text[:_SAMPLE_CHARACTERS]
+    lines = head.split("\n")
+    if len(head) < len(content.text):
+        lines.pop()
+    return [line for line in lines if line.strip()][:_SAMPLE_LINES]
+
+
+def plain(line: str) -> str:
+    """Return a line as a terminal leaves it: no colours, and of what carriage returns overwrite only the last."""
+    if "\x1b" in line:
+        line = _ANSI.sub("", line)
+    line = line.rstrip("\r")
+    return line.rpartition("\r")[2] if "\r" in line else line
+
+
+def shortened(line: str) -> str:
+    """Return a line as it is, or of a very long one its head, and its length."""
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… ({len(line):,} characters)"
+
+
+def ends_within(text: str, size: int) -> str:
+    """Return head and tail of ``text`` in at most ``size`` UTF-8 bytes, which is at least one a token.
+
+    Asks no tokenizer and looks at no structure, so that it works where every preview has failed.
+    """
+    if len(text) <= size and len(text.encode("utf-8", "replace")) <= size:
+        return text
+    gap = f"\n{_gap_of_characters(len(text), len(text), len(text))}\n"
+    half = (size - len(gap.encode())) // 2
+    if half <= 0:
+        return _first_bytes(text[:size], size)
+    head = _first_bytes(text[:half], half)
+    tail = text[-half:].encode("utf-8", "replace")[-half:].decode("utf-8", "ignore")
+    return f"{head}\n{_gap_of_characters(len(head), len(text) - len(tail) - 1, len(text))}\n{tail}"
+
+
+def _first_bytes(text: str, size: int) -> str:
+    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
+
+
+def _gap_of_characters(first: int, last: int, total: int) -> str:
+    return f"[… characters {first:,}-{last:,} of {total:,} not shown …]"
+
+
+def gap_of_lines(first: int, last: int, total: int) -> str:
+    """Say which lines are not shown."""
+    return f"[… lines {first:,}-{last:,} of {total:,} not shown …]"
+
+
+def join_lines(chosen: Mapping[int, str], total: int) -> str:
+    """Return the chosen lines in their order, with every gap named."""
+    shown: list[str] = []
+    expected = 1
+    for number in sorted(chosen):
+        if number > expected:
+            shown.append(gap_of_lines(expected, number - 1, total))
+        shown.append(chosen[number])
+        expected = number + 1
+    if expected <= total:
+        shown.append(gap_of_lines(expected, total, total))
+    return "\n".join(shown)
+
+
+def pick(
+    wanted: Iterable[int], line: Callable[[int], str], total: int, budget: int, counter: TokenCounter
+) -> dict[int, str]:
+    """Return lines by number, the most wanted first, as long as they fit ``budget`` with the gaps between them."""
+    chosen: dict[int, str] = {}
+    gap = counter.count(gap_of_lines(total, total, total)) + 1
+    left, misses = budget - gap, 0
+    known = {0, total + 1}
+    for number in wanted:
+        if number in chosen:
+            continue
+        text = shortened(line(number))
+        apart = (number - 1 not in known) + (number + 1 not in known) - 1
+        cost = counter.count(text) + 1 + gap * apart
+        if cost > left:
+            misses += 1
+            if misses > _MOST_MISSES:
+                break
+            continue
+        chosen[number] = text
+        known.add(number)
+        left -= cost
+        if left <= 0:
+            break
+    return chosen

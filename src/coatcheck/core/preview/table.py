@@ -1,0 +1,344 @@
+"""Records as rows: the field names once, then one line for each record, as many as fit, most of them from the head.
+
+Nested objects become columns with the path that a query uses; what is the same in every row shown is said once. A
+record is shown whole, or with its long values named by their size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from coatcheck.core.preview.notation import Verbatim, brief, count_of, key_of
+from coatcheck.core.preview.work import spend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from coatcheck.core.blocks import JsonValue
+    from coatcheck.core.tokens import TokenCounter
+
+    Record = dict[str, JsonValue]
+
+__all__ = ("Records", "ends", "gap_of_list", "gap_of_object", "records_of", "table", "with_gaps")
+
+_HEAD_ROWS, _TAIL_ROWS = 400, 80
+"""Records that are looked at, from each end."""
+
+_TAIL_EVERY = 6
+"""The second row shown is the last one, and then every sixth is from the end."""
+
+_DETAILS = (100_000, 600, 160, 60)
+"""Characters of a value that is written whole; the first is taken that shows enough rows."""
+
+_ENOUGH_ROWS = 3
+_LEAST_ROWS = 2
+_DEEPEST = 3
+_MOST_COLUMNS = 80
+_LEAST_FILLED = 0.4
+"""Of the cells: where records have less in common than that, they are no table."""
+
+_UNITS_OF_A_CELL = 24
+"""To take it from its record, and again to write it."""
+
+_LONGEST_NAME = 40
+_CHARACTERS_OF_A_TOKEN = 8
+"""At most, of names, so that most of what cannot fit is not counted."""
+
+_SHARE_OF_NAMES = 0.5
+"""Of the room for rows: where all records can be named within it, those that do not fit are named."""
+
+_LEAST_FOR_SAME = 3
+_PART = " ; "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Records with a name for each: position in a list, key of an object, number of a line."""
+
+    what: str
+    """``list of 2,000 objects``."""
+
+    items: Mapping[int, JsonValue]
+    """By position, those of them that ``ends`` asks for: objects, lists of objects, or lists of scalars."""
+
+    total: int
+    gap: Callable[[int, int], str]
+    """Names the records from one position to another: ``items 5-1,998``."""
+
+    keys: Sequence[str] | None = None
+    """Where the records have names: shown as the first column."""
+
+
+def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | None:
+    """Return header and rows within ``budget`` tokens, or None if the records are no table or not two would fit."""
+    shown = _Rows.of(records, counter)
+    if shown is None:
+        return None
+    best: list[str] | None = None
+    most = 0
+    # Cells without names must all be numbered where one is left out, which does not always save room.
+    ways = (shown, shown.in_full()) if shown.same and _cell(0) in (*shown.columns, *shown.same) else (shown,)
+    spend(counter, _UNITS_OF_A_CELL * shown.size * len(ways))
+    named = [(way, way.names()) for way in ways]
+    for longest in _DETAILS:
+        made = (_filled(way, names, longest, budget, counter) for way, names in named)
+        _, rows, lines = max(made, key=itemgetter(0, 1))
+        if rows > most and rows >= min(_LEAST_ROWS, records.total):
+            best, most = lines, rows
+        if rows >= min(_ENOUGH_ROWS, records.total):
+            break
+    return best
+
+
+def records_of(items: Sequence[JsonValue], total: int) -> str:
+    """Return ``2,000 objects``, ``2,000 lists`` or ``2,000 items``, by what all of ``items`` are."""
+    kinds = set(map(type, items))
+    noun = "object" if kinds == {dict} else "list" if kinds == {list} else "item"
+    return count_of(total, noun)
+
+
+def ends(total: int) -> Iterator[int]:
+    """Yield positions in the order in which they are worth showing: the first, the last, then mostly from the head."""
+    head, tail = 0, total - 1
+    for step in range(min(total, _HEAD_ROWS)):
+        if step % _TAIL_EVERY == 1 and total - 1 - tail < _TAIL_ROWS:
+            yield tail
+            tail -= 1
+        else:
+            yield head
+            head += 1
+
+
+def with_gaps(
+    lines: Mapping[int, str],
+    total: int,
+    gap: Callable[[int, int], str],
+    *,
+    name: str = "",
+    names: Mapping[int, str] | None = None,
+) -> Iterator[str]:
+    """Yield lines in order, and wherever positions are missing what ``gap`` calls them, with their ``names`` if any."""
+    expected = 0
+    for position in (*sorted(lines), total):
+        if position > expected:
+            missing = gap(expected, position - 1)
+            if names:
+                listed = "|".join(names[one] for one in range(expected, position))
+                yield f"[… {missing}, only {name}: {listed} …]"
+            else:
+                yield f"[… {missing} not shown …]"
+        if position < total:
+            yield lines[position]
+        expected = position + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """The records that may be shown, their columns, and what is the same in all of them."""
+
+    records: Records
+    positions: list[int]
+    columns: list[str]
+    same: dict[str, JsonValue]
+    cells: dict[int, list[Record]]
+    key: str | None
+    """The column that says again what the record's name says."""
+
+    @classmethod
+    def of(cls, records: Records, counter: TokenCounter) -> _Rows | None:
+        positions = [position for position in ends(records.total) if position in records.items]
+        if not positions:
+            return None
+        objects = {position: _objects(records.items[position]) for position in positions}
+        if not all(objects.values()):
+            return None
+        names_of = _Names()
+        for deepest in (_DEEPEST, 0):
+            cells: dict[int, list[Record]] = {}
+            columns: dict[str, int] = {}
+            for position, rows_of in objects.items():
+                cells[position] = flat = [_flat(one, deepest, names_of) for one in rows_of]
+                for row in flat:
+                    for column in row:
+                        columns[column] = columns.get(column, 0) + 1
+                spend(counter, _UNITS_OF_A_CELL * sum(map(len, flat)))
+                if len(columns) > _MOST_COLUMNS:
+                    break
+            rows = sum(map(len, cells.values()))
+            if len(columns) <= _MOST_COLUMNS and sum(columns.values()) >= _LEAST_FILLED * len(columns) * rows:
+                same = _same(cells, columns, rows)
+                key = _key(cells, columns, records.keys)
+                names = [column for column in columns if column not in same and column != key]
+                if not names:
+                    names, same, key = list(columns), {}, None
+                return cls(records=records, positions=positions, columns=names, same=same, cells=cells, key=key)
+        return None
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self.columns) * sum(map(len, self.cells.values()))
+
+    def names(self) -> tuple[str, dict[int, str]]:
+        """Return the first column that tells the records apart, and what it says of each; nothing if there is none."""
+        if len(self.positions) < self.records.total or len(self.columns) < 2:  # noqa: PLR2004 - one is the name itself
+            return "", {}
+        if self.records.keys is not None:
+            return "key", {position: key_of(self.records.keys[position]) for position in self.positions}
+        if any(len(flat) > 1 for flat in self.cells.values()):
+            return "", {}
+        for column in self.columns:
+            values = {position: flat[0].get(column, []) for position, flat in self.cells.items()}
+            if any(isinstance(value, (dict, list)) for value in values.values()):
+                continue
+            names = {position: brief(value, _LONGEST_NAME) for position, value in values.items()}
+            if len(set(names.values())) == len(names):
+                return column, names
+        return "", {}
+
+    def in_full(self) -> _Rows:
+        """Return the same rows with what is the same in all of them in each."""
+        return replace(self, columns=[*next(iter(self.cells.values()))[0]], same={})
+
+    def header(self, longest: int) -> str:
+        names = "|".join(_grouped(self.columns))
+        key = "" if self.records.keys is None else f"key = {self.key}|" if self.key else "key|"
+        same = ", ".join(f"{name}: {brief(value, longest)}" for name, value in self.same.items())
+        if not same and self.columns[:1] == [_cell(0)]:
+            names = "cells parted by |"
+        return f"{self.records.what}, one a line: {key}{names}" + (f" (each row shown has {same})" if same else "")
+
+    def row(self, position: int, longest: int) -> str:
+        parts = ["|".join(brief(row[name], longest) if name in row else "" for name in self.columns)
+                 for row in self.cells[position]]  # fmt: skip
+        key = "" if self.records.keys is None else f"{key_of(self.records.keys[position])}|"
+        return key + _PART.join(parts)
+
+
+def _filled(
+    shown: _Rows, named: tuple[str, dict[int, str]], longest: int, budget: int, counter: TokenCounter
+) -> tuple[bool, int, list[str]]:
+    """Return whether every record is at least named, how many are shown whole, as many as fit, and the table."""
+    header = shown.header(longest)
+    total = shown.records.total
+    room = budget - counter.count(header) - 1
+    gap = counter.count(next(with_gaps({}, total, shown.records.gap))) + 1
+    column, names, costs = _named(*named, room, counter)
+    left = room - sum(costs.values())
+    lines: dict[int, str] = {}
+    for position in shown.positions:
+        spend(counter, _UNITS_OF_A_CELL * len(shown.columns) * len(shown.cells[position]))
+        line = shown.row(position, longest)
+        spend(counter, len(line) // 4)
+        if len(line) > budget * 40:
+            break
+        cost = counter.count(line) + 1 - costs.get(position, 0)
+        if cost > left - (gap if len(lines) + 1 < total else 0):
+            break
+        lines[position] = line
+        left -= cost
+    made = [header, *with_gaps(lines, total, shown.records.gap, name=column, names=names)]
+    return bool(names) or len(lines) == total, len(lines), made
+
+
+def _named(
+    column: str, names: dict[int, str], room: int, counter: TokenCounter
+) -> tuple[str, dict[int, str], dict[int, int]]:
+    """Return what names the records and what each name costs, if all of them fit in half the room."""
+    if sum(map(len, names.values())) <= room * _CHARACTERS_OF_A_TOKEN:
+        costs = {position: counter.count(f"|{name}") for position, name in names.items()}
+        if sum(costs.values()) <= room * _SHARE_OF_NAMES:
+            return column, names, costs
+    return "", {}, {}
+
+
+def _objects(item: JsonValue) -> list[Record]:
+    """Return the rows of a record: itself, the objects of a list, or a list of scalars with its positions as names."""
+    if isinstance(item, dict):
+        return [item]
+    if not isinstance(item, list):
+        return []
+    head = item[: _MOST_COLUMNS + 1]
+    if len(head) > _MOST_COLUMNS and not any(isinstance(one, (dict, list)) for one in head):
+        return []  # more columns than a table has: not worth making a cell of each of a million
+    if not any(isinstance(one, (dict, list)) for one in item):
+        return [{_cell(index): one for index, one in enumerate(item)}]
+    objects = [one for one in item if isinstance(one, dict)]
+    return objects if len(objects) == len(item) else []
+
+
+def _cell(index: int) -> str:
+    return Verbatim(f"[{index}]")
+
+
+class _Names(dict[str, str]):
+    """The column of each field name: made once, since all records of a table have much the same ones."""
+
+    def __missing__(self, key: str) -> str:
+        self[key] = name = key_of(key)
+        return name
+
+
+def _flat(record: Record, deepest: int, names: _Names) -> Record:
+    """Return the record with nested objects as columns: ``price.amount``."""
+    flat: Record = {}
+    left = [("", record, deepest)]
+    for prefix, one, depth in left:
+        if len(flat) > _MOST_COLUMNS:
+            break  # more than a table has, and each further key is at least one more
+        for key, child in islice(one.items(), _MOST_COLUMNS + 1):
+            name = f"{prefix}{key if isinstance(key, Verbatim) else names[key]}"
+            if depth and child and isinstance(child, dict):
+                left.append((f"{name}.", child, depth - 1))
+            else:
+                flat[name] = child
+    return flat
+
+
+def _grouped(columns: Sequence[str]) -> Iterator[str]:
+    """Yield column names; neighbours of one nested object as ``price.(amount|currency)``."""
+    for prefix, group in groupby(columns, key=lambda name: name.rpartition(".")[0]):
+        names = list(group)
+        if prefix and len(names) > 1:
+            yield f"{prefix}.({'|'.join(name.rpartition('.')[2] for name in names)})"
+        else:
+            yield from names
+
+
+def _same(cells: dict[int, list[Record]], columns: dict[str, int], rows: int) -> Record:
+    """Return the columns that have one value in every row."""
+    if rows < _LEAST_FOR_SAME:
+        return {}
+    first = next(iter(cells.values()))[0]
+    return {
+        name: first[name]
+        for name, present in columns.items()
+        if present == rows
+        and not isinstance(first[name], (dict, list))
+        and all(
+            row[name] == first[name] and type(row[name]) is type(first[name]) for flat in cells.values() for row in flat
+        )
+    }
+
+
+def _key(cells: dict[int, list[Record]], columns: dict[str, int], keys: Sequence[str] | None) -> str | None:
+    """Return the column that holds in every row the key under which the record stands."""
+    if keys is None:
+        return None
+    for column in columns:
+        if all(flat[0].get(column) == keys[position] for position, flat in cells.items()):
+            return column
+    return None
+
+
+def gap_of_list(first: int, last: int) -> str:
+    """Name items of a list."""
+    return f"items {first:,}-{last:,}" if last > first else f"item {first:,}"
+
+
+def gap_of_object(first: int, last: int) -> str:
+    """Say how many entries of an object there are."""
+    return count_of(last - first + 1, "more key")

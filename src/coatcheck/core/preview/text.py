@@ -1,0 +1,107 @@
+"""Plain text: its head and its tail, in whole lines where lines are short, with the gap named between them.
+
+The tail is there because errors and totals stand at the end. In text whose lines are longer than the budget, the cut
+is inside a line, never inside a character, and the gap is named in characters, which ``offset`` reads on from.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from coatcheck.core.preview.names import names_in
+from coatcheck.core.preview.source import sample_of
+
+if TYPE_CHECKING:
+    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = ("preview_text",)
+
+HEAD_SHARE = 0.5
+"""Of the budget. Nobody knows which end holds the answer: the head says what ran, the tail how it ended."""
+
+_NUMBERED = re.compile(r"\s*\d+[:|\t]")
+_NUMBERED_LINES = 0.5
+"""Of the first lines. So tools print a part of a file, read from its beginning: its end is no outcome."""
+
+_SHARE_OF_NAMES = (0.3, 0.4)
+"""Of the budget, for the names in what is not shown; more where the numbers of their lines stand with them. Found on
+one half of the conversations of ``docs/quality.md``, and confirmed on the other."""
+
+_WORTH_THE_ROOM = 0.85
+
+_LEAST_OF_A_CUT = 0.5
+"""A piece is cut back to a line end only where that leaves at least this share of it."""
+
+
+def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
+    """Return head and tail of the text within ``budget`` tokens."""
+    text = content.text
+    # The longest form of the gap is reserved; numbers of the real one are at most as long.
+    room = budget - counter.count(f"\n{_gap(0, len(text), content)}\n")
+    numbered = _is_numbered(content)
+    for_names = int(room * _SHARE_OF_NAMES[numbered])
+    cut = _cut(content, room, for_names, counter, numbered=numbered)
+    taken = counter.count(_held(cut.names)) if cut.names else 0
+    if taken < for_names * _WORTH_THE_ROOM:  # head and tail get what few names leave
+        cut = _cut(content, room, taken, counter, numbered=numbered)
+    while room > 0:
+        gap = _gap(cut.start, cut.end, content, names=cut.names)
+        shown = f"{text[: cut.start].removesuffix(chr(10))}\n{gap}\n{text[cut.end :]}"
+        over = counter.count(shown) - budget
+        if over <= 0:
+            return shown
+        room -= over  # tokens of the joined parts can be more than the sum of their own
+        cut = _cut(content, room, min(taken, for_names), counter, numbered=numbered)
+    return counter.head(text, budget)
+
+
+class _Cut(NamedTuple):
+    """What is not shown, and the names in it."""
+
+    start: int
+    end: int
+    names: str
+
+
+def _cut(content: Previewed, room: int, for_names: int, counter: TokenCounter, *, numbered: bool) -> _Cut:
+    """Return the cut that leaves head, tail and names within about ``room`` tokens."""
+    text = content.text
+    for_head = int((room - for_names) * (1 if numbered else HEAD_SHARE))
+    head = _end_at_a_line(counter.head(text, for_head))
+    tail = _start_at_a_line(counter.tail(text, room - for_names - for_head))
+    start, end = len(head), max(len(text) - len(tail), len(head))
+    names = names_in(text, counter, start=start, end=end, shown=f"{head}\n{tail}", budget=for_names, numbered=numbered)
+    return _Cut(start, end, names)
+
+
+def _is_numbered(content: Previewed) -> bool:
+    sample = sample_of(content)
+    return bool(sample) and sum(_NUMBERED.match(line) is not None for line in sample) >= _NUMBERED_LINES * len(sample)
+
+
+def _held(names: str) -> str:
+    return f", in them: {names}"
+
+
+def _gap(start: int, end: int, content: Previewed, *, names: str = "") -> str:
+    """Return the line that stands for what is not shown: the characters from ``start`` up to ``end``."""
+    text = content.text
+    held = _held(names) if names else ""
+    whole_lines = (start == 0 or text[start - 1] == "\n") and (end == len(text) or text[end - 1] == "\n")
+    if whole_lines and content.lines > 1:
+        first = text.count("\n", 0, start) + 1
+        last = content.lines - text.count("\n", end) - (0 if text.endswith("\n") or end == len(text) else 1)
+        return f"[… lines {first:,}-{last:,} of {content.lines:,} not shown{held} …]"
+    return f"[… characters {start:,}-{end - 1:,} of {len(text):,} not shown{held} …]"
+
+
+def _end_at_a_line(piece: str) -> str:
+    cut = piece.rfind("\n") + 1
+    return piece[:cut] if cut >= len(piece) * _LEAST_OF_A_CUT else piece
+
+
+def _start_at_a_line(piece: str) -> str:
+    cut = piece.find("\n") + 1
+    return piece[cut:] if 0 < cut <= len(piece) * _LEAST_OF_A_CUT else piece

@@ -1,0 +1,74 @@
+"""How much work one preview may take: counted, so that the same content is shown alike on a busy machine."""
+
+from __future__ import annotations
+
+from coatcheck.core.tokens import TokenCounter
+
+__all__ = ("Metered", "TooMuchWork", "spend")
+
+MOST_UNITS = 1_500_000
+"""Some 0.1 s. A unit is what counting one character costs a tokenizer, about 0.07 microseconds."""
+
+_UNITS_OF_A_COUNT = 60
+"""What a call of a tokenizer costs before its first character."""
+
+_CHARACTERS_OF_A_TOKEN = 16
+"""At most, of the text that is looked at to cut or to compare: a tokenizer stops where the limit is reached."""
+
+
+class TooMuchWork(Exception):
+    """A kind of preview has used up its work: a simpler kind shows the content."""
+
+
+class Metered(TokenCounter):
+    """Counts as another counter does, and raises ``TooMuchWork`` once that and ``spend`` took too much together."""
+
+    def __init__(self, counter: TokenCounter, *, units: int = MOST_UNITS) -> None:
+        self._counter = counter
+        self._left = units
+        self.bytewise = counter.bytewise
+
+    @property
+    def longest_token(self) -> int | None:
+        """As the other counter says."""
+        return self._counter.longest_token
+
+    def spend(self, units: int) -> None:
+        """Take note of work.
+
+        Raises:
+            TooMuchWork: there was more of it than one preview may take.
+
+        """
+        self._left -= units
+        if self._left < 0:
+            raise TooMuchWork
+
+    def count(self, text: str) -> int:
+        """Count, and take note of the work."""
+        self.spend(_UNITS_OF_A_COUNT + len(text))
+        return self._counter.count(text)
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        """Compare, and take note of the work."""
+        self._spend_up_to(text, limit)
+        return self._counter.exceeds(text, limit)
+
+    def head(self, text: str, limit: int) -> str:
+        """Cut, and take note of the work."""
+        self._spend_up_to(text, limit)
+        return self._counter.head(text, limit)
+
+    def tail(self, text: str, limit: int) -> str:
+        """Cut, and take note of the work."""
+        self._spend_up_to(text, limit)
+        return self._counter.tail(text, limit)
+
+    def _spend_up_to(self, text: str, limit: int) -> None:
+        self.spend(_UNITS_OF_A_COUNT + min(len(text), max(0, limit) * _CHARACTERS_OF_A_TOKEN))
+
+
+def spend(counter: TokenCounter, units: int) -> None:
+    """Take note of work other than counting, where it is metered; raises ``TooMuchWork``."""
+    if isinstance(counter, Metered):
+        counter.spend(units)

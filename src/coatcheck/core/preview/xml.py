@@ -1,0 +1,130 @@
+"""XML: its elements as fields, attributes as ``@name``, outlined like JSON; no closing tags, and repeated ones as rows.
+
+Read by a small parser of its own, which resolves no entities that the content defines: what the standard library has
+would let a few hundred bytes grow to gigabytes.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TYPE_CHECKING
+
+from coatcheck.core.preview.json import fit_outline
+from coatcheck.core.preview.notation import Verbatim
+from coatcheck.core.preview.work import spend
+
+if TYPE_CHECKING:
+    from coatcheck.core.blocks import JsonValue
+    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = ("looks_like_xml", "preview_xml")
+
+MAX_PARSED_CHARACTERS = 1_000_000
+"""A longer text is shown as text."""
+
+_UNITS_OF_A_PIECE = 60
+
+_DEEPEST = 50
+_LEAST_ELEMENTS = 2
+_NAME = r"[^\W\d][\w.:-]*"
+_BEGINNING = re.compile(rf"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])({_NAME})[\s>])", re.IGNORECASE)
+_PIECE = re.compile(
+    rf"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\]\s*)?>|<!\[CDATA\[(?P<verbatim>.*?)\]\]>"
+    rf"|</(?P<closed>{_NAME})\s*>|<(?P<opened>{_NAME})(?P<attributes>(?:\s+{_NAME}\s*=\s*(?:\"[^\"<]*\"|'[^'<]*'))*)"
+    rf"\s*(?P<empty>/?)>|(?P<text>[^<]+)",
+    re.DOTALL | re.IGNORECASE,
+)
+_ATTRIBUTE = re.compile(rf"({_NAME})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_WORD = re.compile(r"[\w.+-]+")
+_WHAT = "XML, its elements as fields (@ for attributes); search it with pattern:"
+
+
+def looks_like_xml(content: Previewed) -> bool:
+    """Return whether the text begins like XML, ends with a tag, and is not too large to be parsed."""
+    text = content.text
+    if len(text) > MAX_PARSED_CHARACTERS or not text[-256:].rstrip().endswith(">"):
+        return False
+    return _BEGINNING.match(text[:4_096]) is not None
+
+
+def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return an outline within ``budget`` tokens, or None if the text is not XML or nothing useful fits."""
+    try:
+        value = _parsed(content.text, counter)
+    except ValueError:
+        return None
+    shown = fit_outline(value, budget - counter.count(_WHAT) - 1, counter)
+    if shown is None or counter.count(f"{_WHAT}\n{shown}") > budget:
+        return None
+    return f"{_WHAT}\n{shown}"
+
+
+def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
+    """Return the root element under its name; raises ``ValueError`` where a tag is missing or stands alone.
+
+    Also where the root holds no element: tools put a tag around a log or a file, whose lines and end count.
+    """
+    top = _Element("")
+    left = [top]
+    at = elements = 0
+    while at < len(text):
+        found = _PIECE.match(text, at)
+        if found is None:
+            raise ValueError
+        spend(counter, _UNITS_OF_A_PIECE + (found.end() - at) // 8)
+        at = found.end()
+        if found["opened"]:
+            spend(counter, _UNITS_OF_A_PIECE * found["attributes"].count("="))
+            elements += 1
+            element = _Element(found["opened"], found["attributes"])
+            if found["empty"]:
+                left[-1].add(element.name, element.value())
+            else:
+                left.append(element)
+            if len(left) > _DEEPEST:
+                raise ValueError
+        elif found["closed"]:
+            element = left.pop()
+            if not left or element.name != found["closed"]:
+                raise ValueError
+            left[-1].add(element.name, element.value())
+        elif found["verbatim"] or found["text"]:
+            left[-1].text.append(found["verbatim"] or html.unescape(found["text"]))
+    roots = [(name, value) for name, values in top.fields.items() for value in values]
+    if len(left) > 1 or elements < _LEAST_ELEMENTS or len(roots) != 1 or "".join(top.text).strip():
+        raise ValueError
+    return dict(roots)
+
+
+def _text(written: str) -> str:
+    """Return a text with its blanks as a reader sees them; a number needs no quotes, for all is text."""
+    text = " ".join(written.split())
+    return Verbatim(text) if _WORD.fullmatch(text) else text
+
+
+class _Element:
+    """What is read of an element so far."""
+
+    def __init__(self, name: str, attributes: str = "") -> None:
+        self.name = name
+        self.fields: dict[str, list[JsonValue]] = {}
+        for attribute, double, single in _ATTRIBUTE.findall(attributes):
+            self.add(Verbatim(f"@{attribute}"), _text(html.unescape(double or single)))
+        self.text: list[str] = []
+
+    def add(self, name: str, value: JsonValue) -> None:
+        self.fields.setdefault(name, []).append(value)
+
+    def value(self) -> JsonValue:
+        """Return a text, or an object whose repeated fields are lists."""
+        text = _text("".join(self.text))
+        if not self.fields:
+            return text
+        fields: dict[str, JsonValue] = {
+            name: values if len(values) > 1 else values[0] for name, values in self.fields.items()
+        }
+        if text:
+            fields[Verbatim("#text")] = text
+        return fields

@@ -1,0 +1,100 @@
+"""Reading stored content back, in answers that fit a budget: pure, and without I/O.
+
+    reading = read(source, request, counter=..., budget=..., tool_name=...)
+    Part(start, length)  ─▶  the engine sends those bytes          ┐ until the generator
+    IndexNeeded()        ─▶  the engine sends the index, or None   ┘ returns an Answer
+
+One module for each way to read: ``characters``, ``lines``, ``search`` (with ``pattern``, ``scan``, ``rows``), ``query``
+(with ``interpreter``, ``records``). Below them ``walk`` gets at bytes, ``index`` knows where lines and characters lie,
+``writer`` makes answers fit, and ``wording`` has every word. Here only the choice between them is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.forks import loading
+from coatcheck.core.plan import MINIMUM_BUDGET
+from coatcheck.core.reading import wording
+from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
+from coatcheck.core.reading.request import DEFAULT_CONTEXT_LINES, Request, parse_request
+from coatcheck.core.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
+from coatcheck.core.reading.writer import Writer
+
+if TYPE_CHECKING:
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = (
+    "DEFAULT_CONTEXT_LINES",
+    "MAX_QUERY_BYTES",
+    "MINIMUM_BUDGET",
+    "Answer",
+    "Encoded",
+    "IndexNeeded",
+    "LineIndex",
+    "Part",
+    "Reading",
+    "Request",
+    "Source",
+    "encode_bytes",
+    "encode_text",
+    "index_text",
+    "is_text",
+    "parse_request",
+    "read",
+)
+
+MAX_QUERY_BYTES = 8_000_000
+"""JSON that is parsed for a query: 0.1 to 0.3 s for records, in one piece, and ten times the memory."""
+
+_SHOWN_TYPE = 100  # characters; a tool may call its content anything
+
+
+def read(
+    source: Source,
+    request: Request,
+    *,
+    counter: TokenCounter,
+    budget: int,
+    tool_name: str,
+    max_query_bytes: int = MAX_QUERY_BYTES,
+) -> Reading:
+    """Return a reading whose answer has at most ``budget`` tokens and, if more is left, names the next call.
+
+    Each answer goes at least one character further than the one before it.
+
+    Raises:
+        InvalidRequest: the request does not fit the content; the message says what would. Also a budget below
+            ``MINIMUM_BUDGET``.
+        CorruptContent: the content ends before ``source.size``.
+
+    """
+    if budget < MINIMUM_BUDGET:
+        raise InvalidRequest(wording.too_small(budget, MINIMUM_BUDGET))
+    if not is_text(source.content_type):
+        return _describe(source, request)
+    if not source.size:
+        return Answer(text=wording.EMPTY)
+    # Loaded with the first read: what begins by offloading need not wait for RE2, JMESPath and all of these.
+    with loading:
+        from coatcheck.core.reading import characters, lines, query, search  # noqa: PLC0415
+
+    writer = Writer(counter=counter, budget=budget, tool_name=tool_name, reference=source.reference)
+    if request.query is not None:
+        return (yield from query.read_query(source, request, writer, max_query_bytes))
+    if request.pattern is not None:
+        return (yield from search.read_matches(source, request, writer))
+    if request.line_range is not None:
+        return (yield from lines.read_lines(source, request, writer))
+    return (yield from characters.read_characters(source, request, writer))
+
+
+def _describe(source: Source, request: Request) -> Answer:
+    """Answer for content without text."""
+    content_type = source.content_type[:_SHOWN_TYPE]
+    if not request.selects_nothing:
+        raise InvalidRequest(
+            wording.binary_refused(content_type, more=bool(request.query or request.offset is not None))
+        )
+    return Answer(text=wording.binary(content_type, source.size))

@@ -1,0 +1,261 @@
+"""JMESPath with a budget: the same language, refused where it would work or grow without end.
+
+A query of 200 characters can build a value of a billion nodes by naming the same part again and again
+(``[@,@]|[@,@]|...``). Building it is cheap, since the parts are shared; comparing, printing or joining it is not. So
+each step costs one unit, and whatever walks through a value costs what there is to walk. Only evaluating belongs here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import jmespath
+from jmespath.exceptions import JMESPathError, JMESPathTypeError
+from jmespath.functions import Functions
+from jmespath.visitor import Options, TreeInterpreter
+
+from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.reading import wording
+
+if TYPE_CHECKING:
+    from jmespath.parser import ParsedResult
+
+__all__ = ("MAX_UNITS", "Evaluator", "MismatchedType", "TooMuchWork", "check_size")
+
+MAX_UNITS = 1_000_000
+"""Steps and sizes of one query, about a second of work."""
+
+MAX_RESULT_UNITS = 2_000_000
+"""The size of a result that is still printed. No part of 8 MB of JSON is larger, unless it is nothing but digits."""
+
+_CHARACTERS_PER_UNIT = 64
+"""Text is copied and compared some hundred times as fast as it is interpreted."""
+
+_CHARACTERS_ORDERED_PER_UNIT = 1_024
+_MOST_ORDERINGS = 20
+"""How often sorting compares each text in a list as long as the budget allows. Two are compared to where they differ,
+which takes as long as a step only where they share a thousand characters."""
+
+_UNITS_OF_A_MISMATCH = 20
+"""What a function costs that refuses what it got: an exception takes as long as so many steps, and on JSON Lines every
+line may raise one."""
+
+_END = object()
+_STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""", re.DOTALL)
+
+
+class MismatchedType(InvalidRequest):
+    """A function got a value of a type that it does not take. On JSON Lines one record may, and the next may not."""
+
+
+class TooMuchWork(InvalidRequest):
+    """A query costs more than its budget."""
+
+
+class Evaluator:
+    """One parsed query, and what is left of its budget."""
+
+    def __init__(self, query: str) -> None:
+        """Parse ``query``.
+
+        Raises:
+            InvalidRequest: it is no JMESPath, in the engine's words, or nested too deeply.
+
+        """
+        try:
+            self._parsed: ParsedResult = jmespath.compile(_quote_bare_literals(query))
+        except RecursionError:
+            raise InvalidRequest(wording.too_deep()) from None
+        except (JMESPathError, LookupError, TypeError, AttributeError) as error:
+            raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
+        self.start_afresh()
+
+    def start_afresh(self) -> None:
+        """Give the query its whole budget again."""
+        self._meter = _Meter(MAX_UNITS)
+        self._interpreter = _Interpreter(self._meter)
+
+    def search(self, value: object) -> object:
+        """Return what the query selects from ``value``. Calls share one budget, until the query starts afresh.
+
+        Raises:
+            MismatchedType: a function does not take what it got.
+            TooMuchWork: the query costs more than what is left of its budget.
+            InvalidRequest: the query fails otherwise.
+
+        """
+        try:
+            return self._interpreter.visit(self._parsed.parsed, value)
+        except RecursionError:
+            raise InvalidRequest(wording.too_deep()) from None
+        except JMESPathTypeError as error:
+            # Its own text prints the whole value, and a traceback that chains it would, too.
+            mismatch = MismatchedType(wording.invalid_query(_type_message(error)))
+        except (JMESPathError, ArithmeticError, LookupError, TypeError) as error:
+            raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
+        except InvalidRequest:
+            raise
+        except ValueError as error:
+            raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
+        self._meter.charge(_UNITS_OF_A_MISMATCH)
+        raise mismatch
+
+
+def check_size(value: object) -> None:
+    """Refuse a value that is too large to print, or that is none of JSON's.
+
+    Raises:
+        TooMuchWork: it is too large; select less.
+        InvalidRequest: it holds an expression.
+
+    """
+    try:
+        _Meter(MAX_RESULT_UNITS).charge_walk(value)
+    except TypeError as error:
+        raise InvalidRequest(wording.invalid_query(str(error))) from None
+
+
+class _Meter:
+    """Units left to spend."""
+
+    def __init__(self, units: int) -> None:
+        self.left = units
+
+    def charge(self, units: int) -> None:
+        self.left -= units
+        if self.left < 0:
+            raise TooMuchWork(wording.too_much_work())
+
+    def charge_text(self, characters: int) -> None:
+        self.charge(characters // _CHARACTERS_PER_UNIT)
+
+    def charge_walk(self, value: object) -> None:
+        """Charge every node of ``value``, a shared one each time it is met."""
+        open_nodes, spent = [iter([value])], 0
+        while open_nodes and spent <= self.left:
+            node = next(open_nodes[-1], _END)
+            spent += 1  # no call in here: Python 3.11 may pay ten times as much for one deep in a recursion
+            if node is _END:
+                open_nodes.pop()
+            elif isinstance(node, str):
+                spent += len(node) // _CHARACTERS_PER_UNIT
+            elif isinstance(node, list):
+                open_nodes.append(iter(node))
+            elif isinstance(node, dict):
+                open_nodes.append(iter(node.values()))
+            elif node is not None and not isinstance(node, (int, float)):
+                msg = "an expression (&...) is no value; it is an argument of functions such as sort_by"
+                raise TypeError(msg)
+        self.charge(spent)
+
+
+class _Functions(Functions):
+    """JMESPath's functions, each paid before it is called."""
+
+    def __init__(self, meter: _Meter) -> None:
+        self._meter = meter
+
+    def call_function(self, function_name: str, resolved_args: Any) -> Any:  # noqa: ANN401 - as the base declares it
+        for argument in resolved_args:
+            if isinstance(argument, str):
+                self._meter.charge_text(len(argument))
+            elif isinstance(argument, (list, dict)):
+                self._meter.charge(len(argument))
+        if function_name in {"to_string", "contains"}:
+            for argument in resolved_args:
+                self._meter.charge_walk(argument)
+        elif function_name == "join":
+            self._charge_join(resolved_args)
+        elif function_name in {"sort", "max", "min"}:
+            for items in resolved_args:
+                for item in items if isinstance(items, list) else ():
+                    self._charge_ordering(item)
+        return super().call_function(function_name, resolved_args)
+
+    def _create_key_func(self, expref: Any, allowed_types: Any, function_name: Any) -> Any:  # noqa: ANN401
+        """Return what ``sort_by``, ``max_by`` and ``min_by`` order an item by; each key is paid when it is made."""
+        key_of = super()._create_key_func(expref, allowed_types, function_name)  # type: ignore[misc]  # not in the stubs
+
+        def key(item: object) -> object:
+            made = key_of(item)
+            self._charge_ordering(made)
+            return made
+
+        return key
+
+    def _charge_ordering(self, item: object) -> None:
+        if isinstance(item, str):
+            self._meter.charge(len(item) // _CHARACTERS_ORDERED_PER_UNIT * _MOST_ORDERINGS)
+
+    def _charge_join(self, arguments: list[object]) -> None:
+        """Charge the text that comes of it: arguments that share one long string hide how long that is."""
+        separator, items = (*arguments, None, None)[:2]
+        if isinstance(separator, str) and isinstance(items, list):
+            lengths = sum(len(item) for item in items if isinstance(item, str))
+            self._meter.charge_text(lengths + len(separator) * len(items))
+
+
+class _Interpreter(TreeInterpreter):
+    """JMESPath's interpreter, each step paid before it is taken."""
+
+    def __init__(self, meter: _Meter) -> None:
+        super().__init__(Options(custom_functions=_Functions(meter)))
+        self._meter = meter
+
+    def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base declares it
+        self._meter.charge(1)
+        return super().visit(node, *args, **kwargs)
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:  # noqa: ANN401
+        left, right = (self.visit(child, value) for child in node["children"])
+        compare = self.COMPARATOR_FUNC[node["value"]]
+        self._charge_comparison(left, right)
+        if node["value"] in {"eq", "ne"}:
+            return compare(left, right)
+        # For a number and a text, the library raises where the language says null.
+        return compare(left, right) if _kind(left) == _kind(right) != "other" else None
+
+    def _charge_comparison(self, left: object, right: object) -> None:
+        if isinstance(left, (list, dict)) and type(left) is type(right):
+            self._meter.charge_walk(left)
+        elif isinstance(left, str) and isinstance(right, str):
+            self._meter.charge_text(min(len(left), len(right)))
+
+    def visit_flatten(self, node: Any, value: Any) -> Any:  # noqa: ANN401
+        nested = self.visit(node["children"][0], value)
+        if not isinstance(nested, list):
+            return None
+        # Paid before it is built: [@,@,...][] names one list of millions some hundred times.
+        self._meter.charge(sum(len(item) if isinstance(item, list) else 1 for item in nested))
+        return [part for item in nested for part in (item if isinstance(item, list) else (item,))]
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, str):
+        return "text"
+    return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else "other"
+
+
+def _type_message(error: JMESPathTypeError) -> str:
+    accepted = " or ".join(error.expected_types)
+    return f"function {error.function_name}() takes {accepted}, but got {error.actual_type}"
+
+
+def _quote_bare_literals(query: str) -> str:
+    """Return ``query`` with quotes in literals such as `` `open` ``.
+
+    Models write them; JMESPath accepts them with a warning, and a host that turns warnings into errors would fail.
+    """
+    return _STRINGS.sub(lambda found: _quoted(found[0]) if found[0].startswith("`") else found[0], query)
+
+
+def _quoted(literal: str) -> str:
+    content = literal[1:-1]
+    try:
+        json.loads(content.replace("\\`", "`"))
+    except (ValueError, RecursionError):
+        return f'`"{content.lstrip()}"`'
+    return literal

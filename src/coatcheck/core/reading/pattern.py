@@ -1,0 +1,151 @@
+r"""The search engine: RE2 behind one small typed class, and what to make of patterns that it refuses.
+
+A pattern comes from a model, so it must run in linear time; RE2 does, at the price of look-around and
+back-references. Those are refused by name, because a literal search for them would mislead. Whatever else is no regular
+expression (``c++``, ``C:\Users``, ``items[``) is searched as the plain text that it is. The only module that imports
+``re2``, which has no type stubs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import re2
+
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.reading import wording
+
+__all__ = ("Matcher", "compile_pattern")
+
+MAX_REPEAT = 1_000
+"""RE2's own limit for counted repeats, nested ones multiplied."""
+
+_PREFIX = "(?m)"  # "^" and "$" mean the ends of a line
+_LONGEST_REASON = 60
+
+_REFUSED = (
+    (r"\(\?(?:=|!)", "a look-ahead", "search for the wanted text alone and judge the matches by their context lines"),
+    (r"\(\?<(?:=|!)", "a look-behind", "search for the wanted text alone and judge the matches by their context lines"),
+    (r"\\(?:[1-9]|k)|\(\?P=", "a back-reference", "write the repeated text out, or search for a part of it"),
+    (r"\(\?>", "an atomic group", "use a plain group (...): matching takes linear time anyway"),
+    (r"\(\?\(", "a conditional", "use an alternation such as a|b, or two searches"),
+    (r"\(\?(?:R|P?>|&|[0-9])", "a recursion", "write the nested part out to the depth that is needed"),
+)
+"""What other engines can do and RE2 cannot: how it looks in a pattern, its name, what to do instead."""
+
+_OPERATORS = ("invalid perl operator", "invalid escape sequence")
+_REWRITTEN = {r"\Z": r"\z", r"\C": "."}
+r"""``\Z`` is Python's name for ``\z``. ``\C`` is a single byte in RE2: it would cross line ends and part characters."""
+
+_ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
+_ANY_BEHIND = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
+
+
+class Matcher:
+    """A compiled pattern that finds its matches in bytes, one at a time. No match ever contains a line end."""
+
+    def __init__(self, pattern: str, *, literal: str | None = None) -> None:
+        """Compile ``pattern``; where ``literal`` says why it is no regular expression, as plain text.
+
+        Raises:
+            ValueError: RE2 refuses the pattern. The message is RE2's.
+
+        """
+        self.literal = literal
+        self._engine = _compile(pattern if literal else _PREFIX + pattern, literal=literal is not None)
+
+    @property
+    def size(self) -> int:
+        """Instructions in the compiled program: how much a byte can cost at worst."""
+        return int(self._engine.programsize)
+
+    def find(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
+        r"""Return the first match that lies between ``start`` and ``stop``.
+
+        The bytes around are looked at: ``^``, ``$`` and ``\b`` take neither of the two for an end of anything.
+        """
+        found = self._engine.search(data, start, stop)
+        return None if found is None else found.span()
+
+
+def compile_pattern(pattern: str) -> Matcher:
+    """Return a matcher for what a model calls a pattern.
+
+    Raises:
+        InvalidRequest: it uses what RE2 cannot do. The message names the construct and says what to do instead.
+
+    """
+    rewritten = re.sub(r"\\.", lambda found: _REWRITTEN.get(found[0], found[0]), pattern, flags=re.DOTALL)
+    try:
+        matcher = Matcher(rewritten)
+    except ValueError as error:
+        reason = str(error)
+        _refuse(reason, rewritten)
+        return Matcher(pattern, literal=reason)
+    try:
+        return Matcher(_without_surroundings(rewritten))
+    except ValueError:
+        return matcher  # ".*(?i)+" is fine, "(?i)+" is not
+
+
+def _without_surroundings(pattern: str) -> str:
+    r"""Return ``pattern`` without ``.*`` at its ends: the same lines match.
+
+    Models like to write ``.*ERROR.*``. In a line of ten megabytes, where each occurrence counts, that would be one
+    match without a place. ``.{0,200}`` at an end makes the program 1,800 instructions longer for nothing, too.
+    """
+    if r"\Q" in pattern:
+        return pattern
+    before = _ANY_BEFORE.match(pattern)
+    trimmed = pattern[before.end() :] if before is not None else pattern
+    behind = _ANY_BEHIND.search(trimmed)
+    return trimmed[: behind.start()] if behind is not None and behind.start() > 0 else trimmed
+
+
+def _compile(pattern: str, *, literal: bool) -> Any:  # noqa: ANN401 - re2 has no stubs
+    """Compile without re2's cache, which keeps the last 128 programs of up to 8 MB each alive for the whole process.
+
+    ``Filter`` is the public way past it. It does not say what is wrong, so a refused pattern is compiled again by
+    ``re2.compile``, which does, and which caches no failures.
+    """
+    options = re2.Options()
+    options.log_errors = False  # it would write to stderr
+    options.never_nl = True
+    options.literal = literal
+    encoded = pattern.encode("utf-8", "surrogatepass")
+    compiler = re2.Filter()
+    try:
+        return compiler.re(compiler.Add(encoded, options))
+    except re2.error:
+        pass
+    try:
+        return re2.compile(encoded, options)
+    except re2.error as error:
+        raise ValueError(_reason(error.args[0])) from None
+
+
+def _reason(message: object) -> str:
+    text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
+    text = text.replace(_PREFIX, "")
+    return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + "…"
+
+
+def _refuse(reason: str, pattern: str) -> None:
+    """Raise if RE2's ``reason`` is about something that it cannot do, rather than about something that is no regex."""
+    kind, _, detail = reason.partition(": ")
+    if kind.startswith("pattern too large"):
+        raise InvalidRequest(wording.unsupported("too many repeats", "use * or + instead of counted repeats"))
+    if kind == "invalid repetition size" and _possible_repeat(detail):
+        advice = "use * or + instead, or a smaller number"
+        raise InvalidRequest(wording.unsupported(f"a repeat above {MAX_REPEAT:,} ({detail})", advice))
+    if detail == "(?P":  # all that RE2 says of "(?P=name)" and "(?P>name)"
+        detail = next(iter(re.findall(r"\(\?P[=>]", pattern)), detail)
+    for form, name, advice in _REFUSED if kind in _OPERATORS else ():
+        if re.match(form, detail):
+            raise InvalidRequest(wording.unsupported(f"{name} ({detail})", advice))
+
+
+def _possible_repeat(detail: str) -> bool:
+    numbers = [int(number) for number in re.findall(r"[0-9]+", detail)]
+    return numbers == sorted(numbers)

@@ -1,0 +1,131 @@
+"""Queries: fields of JSON content, selected with JMESPath and shown by pages.
+
+On JSON Lines the query is applied to each line, and what it gives is listed with line numbers; where it gives nothing
+on any line, to the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of the two has
+the whole budget of a query. The items of joined texts are such records, too, also where each takes many lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.items import split_items
+from coatcheck.core.reading import wording
+from coatcheck.core.reading.characters import resolve_offset
+from coatcheck.core.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
+from coatcheck.core.reading.records import EMPTY, parse_json, parse_records, render, render_records
+from coatcheck.core.reading.source import Answer
+from coatcheck.core.reading.walk import LARGEST_PART, fetch, orient
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck.core.reading.request import Request
+    from coatcheck.core.reading.source import Reading, Source
+    from coatcheck.core.reading.writer import Writer
+
+__all__ = ("read_query",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    text: str
+    kind: str
+
+
+def read_query(source: Source, request: Request, writer: Writer, max_bytes: int) -> Reading:
+    """Show what a query selects, from an offset into that on."""
+    query = request.query or ""
+    evaluator = Evaluator(query)
+    if source.size > max_bytes:
+        raise InvalidRequest(wording.too_large_to_query(source.size, max_bytes))
+    data = b""
+    for start in range(0, source.size, LARGEST_PART):
+        data += yield from fetch(start, min(source.size, start + LARGEST_PART))
+    items = (yield from orient(source)).items if source.has_items else ()
+    try:
+        result = _evaluate(evaluator, data, items)
+    except RecursionError:
+        raise InvalidRequest(wording.too_deep()) from None
+    if result is None:
+        return Answer(text=wording.nothing_selected(writer.selector(query)))
+    return _page(result, query, request.offset or 0, writer)
+
+
+def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Result | None:
+    try:
+        content = parse_json(data)
+    except InvalidRequest:  # also a ValueError
+        raise
+    except ValueError:
+        records = parse_records(data, split_items(data, items)) if items else None
+        what = "lines" if records is None else "items"
+        records = records or parse_records(data, data.removesuffix(b"\n").split(b"\n"))
+        if records is None:
+            raise InvalidRequest(wording.not_json()) from None
+        return _evaluate_records(evaluator, records, what)
+    return _whole(evaluator, content)
+
+
+def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) -> _Result | None:
+    results: list[tuple[int, object]] = []
+    exhausted: TooMuchWork | None = None
+    for number, record in enumerate(records, start=1):
+        if record is EMPTY:
+            continue
+        try:
+            result = evaluator.search(record)
+        except MismatchedType:
+            continue
+        except TooMuchWork as error:
+            if results:
+                raise
+            exhausted = error
+            break
+        if result is not None:
+            results.append((number, result))
+    values = [record for record in records if record is not EMPTY] if EMPTY in records else records
+    if not results:
+        evaluator.start_afresh()
+        whole = _whole(evaluator, values)
+        if whole is None and exhausted is not None:
+            raise exhausted  # a line that was not looked at may have what the list has not
+        return whole
+    check_size([result for _, result in results])
+    return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(values), what))
+
+
+def _whole(evaluator: Evaluator, content: object) -> _Result | None:
+    value = evaluator.search(content)
+    if value is None:
+        return None
+    check_size(value)
+    return _Result(to_valid_unicode(render(value)), _kind(value))
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, list):
+        return wording.list_kind(len(value))
+    if isinstance(value, dict):
+        return wording.object_kind(len(value))
+    return "text" if isinstance(value, str) else "boolean" if isinstance(value, bool) else "number"
+
+
+def _page(result: _Result, query: str, offset: int, writer: Writer) -> Answer:
+    text, total = result.text, len(result.text)
+    start = resolve_offset(offset, total, "result of the query")
+    shown_query = writer.selector(query)
+
+    def compose(shown: str) -> str:
+        stop = start + len(shown)
+        part = None if not start and stop == total else (start, stop)
+        header = wording.result_header(shown_query, result.kind, total, part)
+        footer = writer.more({"query": query, "offset": stop}) if stop < total else wording.END_OF_RESULT
+        return f"{header}\n{shown}\n{footer}"
+
+    shown = writer.page(text[start:], compose)
+    stop = start + len(shown)
+    return Answer(text=compose(shown), next_call={"query": query, "offset": stop} if stop < total else None)

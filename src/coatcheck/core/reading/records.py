@@ -1,0 +1,122 @@
+"""JSON text to values and back: what a query reads, and what it answers as text.
+
+Integers of any length and NaN come out as they stand, other numbers as the nearest double: infinity for ``1e400``.
+Content may also be JSON Lines: one value a line. Nothing here knows of queries.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import orjson
+
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.reading import wording
+from coatcheck.core.reading.index import decode
+from coatcheck.core.reading.pattern import Matcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ("EMPTY", "parse_json", "parse_records", "render", "render_records")
+
+_LONG_NUMBER = Matcher("[0-9]{19}")
+"""An integer beyond 64 bits has at least 19 digits; orjson would make a float of it without a word. Any other run of so
+many digits only costs time."""
+
+_LINES_AT_ONCE = 10_000
+"""Some milliseconds of parsing, after which other threads get the interpreter."""
+
+EMPTY = object()
+"""In the place of the value of a blank line."""
+
+_BOM = "\ufeff"
+
+
+def parse_json(data: bytes) -> object:
+    """Return the value of a JSON text.
+
+    Raises:
+        InvalidRequest: it holds a number of more digits than Python reads.
+        ValueError: it is none.
+        RecursionError: it is nested too deeply.
+
+    """
+    return _parser(data)(data)
+
+
+def parse_records(data: bytes, pieces: Sequence[bytes]) -> list[object] | None:
+    """Return the value of each of the ``pieces`` of ``data``, ``EMPTY`` for a blank one, or None if one is not JSON.
+
+    Every piece that is not blank holds a value, and there are at least two.
+
+    Raises:
+        InvalidRequest: a value holds a number of more digits than Python reads.
+        RecursionError: a value is nested too deeply.
+
+    """
+    parse = _parser(data)
+    records: list[object] = []
+    try:
+        for start in range(0, len(pieces), _LINES_AT_ONCE):
+            records += _parse_some(pieces[start : start + _LINES_AT_ONCE], parse)
+    except InvalidRequest:  # also a ValueError
+        raise
+    except ValueError:
+        return None
+    return records if len(records) - records.count(EMPTY) > 1 else None
+
+
+def _parse_some(pieces: Sequence[bytes], parse: Callable[[bytes], object]) -> list[object]:
+    """Return the values of pieces: of ordinary ones in one step, in a third of the time that a call for each takes."""
+    if parse is _parse:
+        try:
+            return list(map(orjson.loads, pieces))
+        except ValueError:
+            pass
+    return [parse(piece) if piece.strip() else EMPTY for piece in pieces]
+
+
+def render(value: object) -> str:
+    """Return a value as the model reads it: a string as it is, anything else as JSON.
+
+    Each item of a list and each key of an object has its line.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(map(_dumps, value)) + "\n]"
+    if isinstance(value, dict) and value:
+        return "{\n" + ",\n".join(f"{_dumps(key)}: {_dumps(item)}" for key, item in value.items()) + "\n}"
+    return _dumps(value)
+
+
+def render_records(results: list[tuple[int, object]]) -> str:
+    """Return values with the numbers of the lines or items that they come from, as JSON, one a line."""
+    return "\n".join(f"{number}| {_dumps(value)}" for number, value in results)
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _parser(data: bytes) -> Callable[[bytes], object]:
+    """Return the fastest parser that gives the values of ``data`` exactly."""
+    return _parse_standard if _LONG_NUMBER.find(data, 0, len(data)) else _parse
+
+
+def _parse(data: bytes) -> object:
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return _parse_standard(data)  # NaN, infinity and lone surrogates are fine there
+
+
+def _parse_standard(data: bytes) -> object:
+    try:
+        return json.loads(decode(data).removeprefix(_BOM))
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # only int() raises it: it takes 4,300 digits, unless the host set another limit
+        raise InvalidRequest(wording.number_too_long()) from None

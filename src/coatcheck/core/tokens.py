@@ -1,0 +1,390 @@
+"""Token counters: how much of the model's window a text takes, and the exact slice that fits a budget.
+
+``measure`` of a whole result may come from a framework; slicing is always local, through a ``TokenCounter``. Nothing
+here reaches for the network: the ranks of ``o200k_base`` ship with this package. Only counting, estimating and cutting
+belong here; what is done with the numbers is decided in ``plan`` and ``preview``.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.core.vocabulary import (
+    BUNDLED,
+    Vocabulary,
+    check_available,
+    download_encoding,
+    load_vocabulary,
+    wrap_encoding,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import tiktoken
+
+__all__ = ("ByteCounter", "Estimate", "TiktokenCounter", "TokenCounter", "estimate_tokens", "for_any_text")
+
+WINDOW_CHARACTERS = 16_384
+"""What a tokenizer is fed at once: at most 64 KB of UTF-8. A million blanks in one piece end tiktoken's Rust code in a
+panic, which passes ``except Exception``; this size costs at most 20 ms on the worst input."""
+
+SAMPLES, SAMPLE_CHARACTERS = 8, 512
+"""The windows that an estimate looks at, evenly spread from the first character to the last. No further off than three
+of 2,048, which cost half as much again: 2 to 3% in the mean; ``python -m benchmarks.quality.estimates`` measures it."""
+
+_PIECE_CHARACTERS = 2_048
+_TOKENS_OF_A_CUT = 8
+"""More than a cut ever adds: what it parts is one word, which takes a few tokens in one piece or in two."""
+
+_TRIES_OF_A_STEP = 8
+"""A slice that still has too many tokens loses one character a try, and after so many tries twice as many: of a long
+rule of dashes one by one would be hundreds of counts."""
+
+_CHARACTERS_THAT_EXCEED = 8
+"""Characters per token from which on it pays to look at the beginning first. Nearly all text has fewer."""
+
+_BYTES_PER_TOKEN = 4
+"""English and code run at about four bytes a token in every current vocabulary."""
+
+_LONGEST_CLUSTER = 32
+"""How far a cut moves to keep a character with its combining marks. Real clusters are shorter; hostile ones end."""
+
+
+class TokenCounter(ABC):
+    """Counts tokens. Subclass it and give ``count``; the other methods follow from it, faster ones may replace them.
+
+    A counter holds no state that calls change: the same text gives the same number, from any thread.
+    """
+
+    bytewise: bool = False
+    """Whether no text has more tokens than UTF-8 bytes: then a text of at most ``limit`` bytes certainly fits."""
+
+    @property
+    def longest_token(self) -> int | None:
+        """The most UTF-8 bytes that one token covers, or None if there is no such bound.
+
+        With one, a text of more bytes than ``limit`` times this exceeds ``limit`` for certain, without counting.
+        """
+        return None
+
+    @abstractmethod
+    def count(self, text: str) -> int:
+        """Return the number of tokens in ``text``."""
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
+        if self.bytewise and fits_bytes(text, limit):
+            return False
+        if self._too_long(text, limit):
+            return True
+        total = 0
+        for window in windows(text):
+            total += self.count(window)
+            if total > limit:
+                return True
+        return False
+
+    def head(self, text: str, limit: int) -> str:
+        """Return a prefix of ``text`` with at most ``limit`` tokens, as long as can be found at fair cost.
+
+        A character stays together with its combining marks, joiners and modifiers.
+        """
+        low, high = 0, self._reach(text, limit)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.exceeds(text[:middle], limit):
+                high = middle - 1
+            else:
+                low = middle
+        return text[: boundary_before(text, low)]
+
+    def tail(self, text: str, limit: int) -> str:
+        """Return a suffix of ``text`` with at most ``limit`` tokens; see ``head``."""
+        low, high = 0, self._reach(text, limit)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.exceeds(text[len(text) - middle :], limit):
+                high = middle - 1
+            else:
+                low = middle
+        return text[boundary_after(text, len(text) - low) :]
+
+    def _too_long(self, text: str, limit: int) -> bool:
+        """Return whether no ``limit`` tokens could cover so many characters; nothing is loaded for a short text."""
+        return len(text) > limit and self.longest_token is not None and len(text) > limit * self.longest_token
+
+    def _reach(self, text: str, limit: int) -> int:
+        """Return how many characters of ``text`` a slice of ``limit`` tokens can cover at most."""
+        return len(text) if self.longest_token is None else min(len(text), max(limit, 0) * self.longest_token)
+
+
+class ByteCounter(TokenCounter):
+    """Weighs UTF-8 bytes: one token for every four, rounded up. Needs no vocabulary and is never far off.
+
+    Bytes, because characters / 4 is off by 2.3 times on Chinese where bytes / 4 is off by 0.8.
+    """
+
+    bytewise = True
+
+    @property
+    def longest_token(self) -> int:
+        """UTF-8 bytes in a token: 4."""
+        return _BYTES_PER_TOKEN
+
+    def count(self, text: str) -> int:
+        """Return the number of UTF-8 bytes in ``text`` divided by four, rounded up."""
+        return -(-utf8_length(text) // _BYTES_PER_TOKEN)
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        """Return whether ``text`` has more than ``limit`` tokens."""
+        return len(text) > limit * _BYTES_PER_TOKEN or self.count(text) > limit
+
+
+class TiktokenCounter(TokenCounter):
+    """Counts with one of tiktoken's encodings, in windows, so that no input is slow or kills the tokenizer.
+
+    Equal to tiktoken's own count for texts of up to 16,384 characters. In a longer text each window is counted by
+    itself, which adds at most a token or two for each cut. The vocabulary loads at the first count (0.3 s for
+    o200k_base) and is shared by all counters of the process.
+    """
+
+    bytewise = True
+
+    def __init__(self, encoding: str | tiktoken.Encoding = BUNDLED) -> None:
+        """Choose the encoding: ``o200k_base``, which ships with this package, another name, or a ready one.
+
+        Raises:
+            InvalidRequest: the name is unknown to tiktoken, or its ranks are not on this machine. Nothing is fetched;
+                ``TiktokenCounter.download(name)`` does that.
+
+        """
+        if isinstance(encoding, str):
+            self._name, self._vocabulary = check_available(encoding), None
+        else:
+            self._name, self._vocabulary = encoding.name, wrap_encoding(encoding)
+
+    def __repr__(self) -> str:
+        return f"TiktokenCounter({self._name!r})"
+
+    @staticmethod
+    def download(name: str) -> None:
+        """Fetch the ranks of encoding ``name`` from tiktoken's publisher into tiktoken's cache on disk.
+
+        The one call of this package that uses the network, and only when the host makes it.
+
+        Raises:
+            InvalidRequest: tiktoken knows no such encoding.
+            OSError: the network or the cache failed.
+
+        """
+        download_encoding(name)
+
+    def warm_up(self) -> None:
+        """Load the vocabulary now, so that no later call pays for it."""
+        self._loaded()
+
+    @property
+    def longest_token(self) -> int:
+        """The most UTF-8 bytes that one token covers."""
+        return self._loaded().longest_token
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens in ``text``. Special tokens are counted as the ordinary text that they are."""
+        return sum(len(self._encode(window)) for window in windows(text))
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
+        return self._too_long(text, limit) or self._certainly_exceeds(text, limit) or super().exceeds(text, limit)
+
+    def _certainly_exceeds(self, text: str, limit: int) -> bool:
+        """Return True if the beginning of a long text has more than ``limit`` tokens already; False is unknown.
+
+        Counted in small pieces: a whole window takes three to seven times as long as what settles most questions.
+        """
+        if len(text) <= limit * _CHARACTERS_THAT_EXCEED:
+            return False
+        total = 0
+        for piece in windows(text[:WINDOW_CHARACTERS], size=_PIECE_CHARACTERS):
+            total += len(self._encode(piece)) - _TOKENS_OF_A_CUT
+            if total > limit:
+                return True
+        return False
+
+    def head(self, text: str, limit: int) -> str:
+        """Return a prefix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
+        if fits_bytes(text, limit):
+            return text
+        left, cut = max(limit, 0), 0
+        while cut < len(text):
+            window = text[cut : cut + _window_for(left)]
+            tokens = self._encode(window)
+            if len(tokens) > left:
+                cut += self._characters(tokens[:left])
+                break
+            left -= len(tokens)
+            cut += len(window)
+        cut = boundary_before(text, cut)
+        # A prefix can take more tokens alone than as a part: the merge across its end is gone.
+        tries = 0
+        while cut and self.exceeds(text[:cut], limit):
+            cut = boundary_before(text, max(0, cut - (1 << tries // _TRIES_OF_A_STEP)))
+            tries += 1
+        return text[:cut]
+
+    def tail(self, text: str, limit: int) -> str:
+        """Return a suffix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
+        if fits_bytes(text, limit):
+            return text
+        left, start = max(limit, 0), len(text)
+        while start:
+            window = text[max(0, start - _window_for(left)) : start]
+            tokens = self._encode(window)
+            if len(tokens) > left:
+                start -= self._characters(tokens[len(tokens) - left :])
+                break
+            left -= len(tokens)
+            start -= len(window)
+        start = boundary_after(text, start)
+        tries = 0
+        while start < len(text) and self.exceeds(text[start:], limit):
+            start = boundary_after(text, min(len(text), start + (1 << tries // _TRIES_OF_A_STEP)))
+            tries += 1
+        return text[start:]
+
+    def _characters(self, tokens: list[int]) -> int:
+        # A token may end or begin inside a character; the bytes of that one are left out.
+        return len(self._loaded().encoding.decode_bytes(tokens).decode("utf-8", "ignore"))
+
+    def _encode(self, window: str) -> list[int]:
+        return self._loaded().encoding.encode_ordinary(to_valid_unicode(window))
+
+    def _loaded(self) -> Vocabulary:
+        return self._vocabulary or load_vocabulary(self._name)
+
+
+def for_any_text(counter: TokenCounter) -> TokenCounter:
+    """Return a counter that takes whatever a tool returned.
+
+    Tokenizers refuse lone surrogates or count them in their own ways: a host's counter sees what the model would.
+    """
+    return counter if type(counter) in {ByteCounter, TiktokenCounter} else _ForAnyText(counter)
+
+
+class _ForAnyText(TokenCounter):
+    """A host's counter behind one that makes each text valid Unicode first; its length stays the same."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self.bytewise = counter.bytewise
+
+    @property
+    def longest_token(self) -> int | None:
+        return self._counter.longest_token
+
+    def count(self, text: str) -> int:
+        return self._counter.count(to_valid_unicode(text))
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        return self._counter.exceeds(to_valid_unicode(text), limit)
+
+    def head(self, text: str, limit: int) -> str:
+        return text[: len(self._counter.head(to_valid_unicode(text), limit))]
+
+    def tail(self, text: str, limit: int) -> str:
+        return text[len(text) - len(self._counter.tail(to_valid_unicode(text), limit)) :]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number of tokens, and whether it was counted or extrapolated."""
+
+    tokens: int
+    """Exact, or extrapolated and rounded to two digits."""
+
+    exact: bool
+    """Whether every token was counted."""
+
+
+def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Estimate:
+    """Return the tokens in ``text``: exact up to ``exact_up_to``, beyond that extrapolated from eight fixed windows.
+
+    Counting 10 MB takes 0.4 to 0.7 s; the windows take less than a millisecond, whatever the size. A text is counted
+    only where they promise at most twice ``exact_up_to``.
+    """
+    promised = _extrapolate(text, counter) if len(text) > 2 * WINDOW_CHARACTERS else 0
+    if promised <= 2 * exact_up_to:
+        total = 0
+        for window in windows(text):
+            total += counter.count(window)
+            if total > exact_up_to:
+                break
+        else:
+            return Estimate(total, exact=True)
+        # The windows may have met what is easy to count; no estimate is less than what was counted.
+        promised = max(promised or _extrapolate(text, counter), total)
+    return Estimate(_two_digits(promised), exact=False)
+
+
+def windows(text: str, *, size: int = WINDOW_CHARACTERS) -> Iterator[str]:
+    """Yield ``text`` in pieces of ``size`` characters at fixed offsets."""
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
+
+
+def _window_for(limit: int) -> int:
+    """Return the characters to encode at once where ``limit`` tokens are wanted.
+
+    Fewer than most slices have, and the next window is as much smaller as tokens were found: what is encoded in vain is
+    a part of the last one.
+    """
+    return min(WINDOW_CHARACTERS, max(512, limit * 3))
+
+
+def utf8_length(text: str) -> int:
+    """Return the UTF-8 bytes of ``text``; a lone surrogate counts three, like the U+FFFD that the model gets."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def fits_bytes(text: str, limit: int) -> bool:
+    """Return whether ``text`` has at most ``limit`` UTF-8 bytes, looking at its length first."""
+    return len(text) <= limit and utf8_length(text) <= limit
+
+
+def boundary_before(text: str, cut: int) -> int:
+    """Return the last place at or before ``cut`` that does not part a character from what modifies it."""
+    return next((at for at in range(cut, max(cut - _LONGEST_CLUSTER, -1), -1) if not _joined(text, at)), cut)
+
+
+def boundary_after(text: str, cut: int) -> int:
+    """Return the first place at or after ``cut`` that does not part a character from what modifies it."""
+    return next((at for at in range(cut, min(cut + _LONGEST_CLUSTER, len(text) + 1)) if not _joined(text, at)), cut)
+
+
+_JOINER = "\u200d"
+_HIDDEN_MODIFIERS = frozenset("\ufe0e\ufe0f\u20e3\u200d") | frozenset(map(chr, range(0x1F3FB, 0x1F400)))
+
+
+def _joined(text: str, at: int) -> bool:
+    """Return whether the character at ``at`` belongs to the one before it: a mark, a joiner, a modifier."""
+    if not 0 < at < len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    if after.isascii():
+        return before == "\r" and after == "\n"
+    return before == _JOINER or after in _HIDDEN_MODIFIERS or unicodedata.category(after) in {"Mn", "Mc", "Me"}
+
+
+def _extrapolate(text: str, counter: TokenCounter) -> int:
+    last = max(0, len(text) - SAMPLE_CHARACTERS)
+    starts = (last * number // (SAMPLES - 1) for number in range(SAMPLES))
+    samples = [text[start : start + SAMPLE_CHARACTERS] for start in starts]
+    return sum(map(counter.count, samples)) * len(text) // max(1, sum(map(len, samples)))
+
+
+def _two_digits(number: int) -> int:
+    return round(number, 2 - len(str(number)))

@@ -1,0 +1,8 @@
+"""What has effects: storages and policies are called, threads run, events are sent, and time passes.
+
+``engine`` holds the order of effects; ``execution`` says on which thread each of them runs.
+"""
+
+from __future__ import annotations
+
+__all__ = ()

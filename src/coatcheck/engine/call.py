@@ -1,0 +1,45 @@
+"""One tool result with all that its decision needs, as the public face hands it to the engine.
+
+Only values belong here: the engine itself is loaded with the first offloader, this with the package.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coatcheck.core.blocks import ToolResult
+    from coatcheck.core.plan import Keep
+    from coatcheck.core.policy import Policy
+    from coatcheck.storage.protocol import MaybeAwaitable
+
+__all__ = ("Call", "milliseconds_since")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One tool result on its way through the engine."""
+
+    result: ToolResult
+    scope: str
+    policy: Policy
+    retrieval_tool: str | None
+    measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None
+    confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
+    certain: Keep | None = None
+    """Why the result stays, where that was certain without a look."""
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def milliseconds(self) -> float:
+        """Time since the call began."""
+        return milliseconds_since(self.started)
+
+
+def milliseconds_since(started: float) -> float:
+    """Return how long ago ``time.perf_counter()`` gave ``started``."""
+    return (time.perf_counter() - started) * 1e3

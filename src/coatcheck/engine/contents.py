@@ -1,0 +1,422 @@
+"""What the engine keeps in a storage: contents of a scope, saved for a reference and found again by it.
+
+Two kinds of storage meet here. One with keys is told where to put things, and gets type, digest and line index beside
+them. One that names its references itself (``NamesReferences``) is asked to use a name that shows the scope. Who may
+read what is decided here and in ``references``; what is read of it belongs to ``reading``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, cast
+
+import orjson
+
+from coatcheck.core.errors import CoatcheckError, CorruptContent, ReferenceExpired, ReferenceNotFound, StorageError
+from coatcheck.core.items import split_items
+from coatcheck.core.notice import miss
+from coatcheck.core.reading import Encoded, LineIndex, Part, Source
+from coatcheck.core.reading.index import INDEX_THRESHOLD
+from coatcheck.core.references import (
+    DIGEST_LENGTH,
+    INDEX_SUFFIX,
+    MAX_STORAGE_REFERENCE_LENGTH,
+    Reference,
+    canonical_reference,
+    content_digest,
+    find_references,
+    find_storage_references,
+    make_reference,
+    names_scope,
+    resolve_reference,
+    resolve_storage_reference,
+    scope_tag,
+    storage_key,
+    storage_name,
+)
+from coatcheck.engine.execution import Steps, beside
+from coatcheck.storage.protocol import Stored
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterator, Sequence
+
+    from coatcheck.engine.access import StorageAccess
+
+__all__ = (
+    "Contents",
+    "Found",
+    "Saved",
+    "content_type_of",
+    "is_content",
+    "is_line_index",
+    "require_digest",
+    "require_stored",
+)
+
+HASHED_BESIDE_BYTES = 1_000_000
+"""From this size hashing on a second thread while the content is written saves more than the hand-over costs."""
+
+_MOST_DIGITS = 18
+"""Of a count of characters or lines."""
+
+_FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata": Mapping, "size": int, "whole": bytes}
+"""The types of the fields of ``Stored``, which a dataclass does not check."""
+
+_INDEX_TYPE = "application/vnd.coatcheck.lines+json"
+
+_ITEMS = "items"
+"""In the metadata: how many texts were joined; as a parameter of the type: a digest of where each begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A content that was stored."""
+
+    reference: Reference
+    """By which it is found again."""
+
+    path: str | None
+    """The file that holds it, where the storage keeps files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A content that is there."""
+
+    reference: str
+    """The reference, without what a model put around it."""
+
+    key: str
+    """What the storage calls it."""
+
+    stored: Stored
+    """The entry; it is whole only where the storage cannot read parts, or had to read all of it."""
+
+    @property
+    def source(self) -> Source:
+        """What ``reading`` needs to know of it."""
+        return Source(
+            reference=self.reference,
+            content_type=content_type_of(self.stored),
+            size=self.stored.size,
+            characters=_whole_number(self.stored.metadata.get("characters")),
+            lines=_whole_number(self.stored.metadata.get("lines")),
+            has_index="index" in self.stored.metadata,
+            has_items=_ITEMS in self.stored.metadata,
+        )
+
+
+class _Digest:
+    """The digest of one content: computed at once where it is small, on another thread where it is large."""
+
+    def __init__(self, content_type: str, data: bytes) -> None:
+        compute = partial(content_digest, content_type, data)
+        self.is_running = len(data) >= HASHED_BESIDE_BYTES
+        self._value = beside(compute).result if self.is_running else cache(compute)
+
+    @property
+    def value(self) -> str:
+        """The full digest, waited for where it must be."""
+        return self._value()
+
+
+class Contents:
+    """Saves and finds contents in one storage, as generators of effects."""
+
+    def __init__(self, storage: StorageAccess) -> None:
+        self._storage = storage
+
+    # Saving.
+
+    def save(
+        self,
+        data: bytes,
+        content_type: str,
+        *,
+        scope: str,
+        tool_name: str,
+        describe: Callable[[], Steps[Encoded | None]] | None,
+        starts: tuple[int, ...] | None = None,
+        file_name: str | None = None,
+    ) -> Steps[Saved | CoatcheckError]:
+        """Store bytes; return where, or the error that it ended with.
+
+        Args:
+            data: the content, whole.
+            content_type: its MIME type.
+            scope: who may read it.
+            tool_name: for the reference.
+            describe: gives the lines of a text, or None where they are unknown; called once, while a large content is
+                being hashed and before the storage is called. It must not raise.
+            starts: the byte at which each item of a text of many begins; kept where the storage has keys.
+            file_name: what the tool called it, if it is a file with a name.
+
+        """
+        named = self._storage.names_references
+        stored_type = content_type if starts is None or named else _type_with_items(content_type, starts)
+        digest = _Digest(stored_type, data)
+        encoded = None if describe is None else (yield from describe())
+        entry = partial(
+            Reference, content_type=content_type, size=len(data), items=None if starts is None else len(starts)
+        )
+        if named:
+            name_of = storage_name(tool_name, scope, digest=digest.value)
+            return (yield from self._save_named(name_of, data, content_type, entry, file_name=file_name))
+        if encoded is not None and starts is not None:
+            encoded = encoded.with_items(starts)
+
+        def name() -> tuple[str, Mapping[str, str]]:
+            metadata = {} if encoded is None else _metadata(encoded)
+            return storage_key(scope, digest.value), {**metadata, "sha256": digest.value}
+
+        if self._storage.saves_unnamed and digest.is_running:
+            answer = yield self._storage.save_unnamed(
+                data, scope_tag=scope_tag(scope), content_type=stored_type, name=name
+            )
+        else:
+            key, metadata = name()
+            answer = yield self._storage.save(key, data, content_type=stored_type, metadata=metadata)
+        key = storage_key(scope, digest.value)
+        if encoded is not None and encoded.index is not None and not isinstance(answer, CoatcheckError):
+            index = encoded.index.to_bytes()
+            checksum = {"sha256": content_digest(_INDEX_TYPE, index)}
+            answer = yield self._storage.save(key + INDEX_SUFFIX, index, content_type=_INDEX_TYPE, metadata=checksum)
+        if isinstance(answer, CoatcheckError):
+            return answer
+        identifier = make_reference(tool_name, scope, digest=digest.value)
+        return Saved(reference=entry(id=identifier), path=self._storage.path_of(key, content_type=stored_type))
+
+    def _save_named(
+        self,
+        name: str,
+        data: bytes,
+        content_type: str,
+        entry: Callable[..., Reference],
+        *,
+        file_name: str | None,
+    ) -> Steps[Saved | CoatcheckError]:
+        answer = yield self._storage.save_named(name, data, content_type=content_type, file_name=file_name)
+        if isinstance(answer, CoatcheckError):
+            return answer
+        if not _is_reference(answer):
+            return StorageError(
+                "the storage must answer save_named with a reference, one line of at most"
+                f" {MAX_STORAGE_REFERENCE_LENGTH:,} characters without spaces at its ends, not {str(answer)[:80]!r}"
+            )
+        return Saved(reference=entry(id=cast("str", answer)), path=None)
+
+    def missing(self, references: Sequence[Reference], scope: str) -> Steps[bool]:
+        """Return whether a bounded storage pushed out one entry of a result to make room for another."""
+        is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD and references[0].items is None
+        if is_one_entry or not self._storage.evicts:  # to ask a storage far away would double what a save takes there
+            return False
+        for reference in references:
+            found = yield self._storage.load_range(self._key(reference.id, scope), start=0, length=0)
+            if not isinstance(found, Stored):
+                return True
+        return False
+
+    # Finding.
+
+    def belongs(self, reference: str, scope: str) -> bool:
+        """Return whether a reference is one of this scope; whether its content is still there is another question."""
+        try:
+            self._key(reference, scope)
+        except CoatcheckError:
+            return False
+        return True
+
+    def references_in(self, text: str, scope: str) -> Iterator[re.Match[str]]:
+        """Yield what looks like a reference in ``text``; of those that a storage chose, the ones of ``scope``."""
+        return find_storage_references(text, scope) if self._storage.names_references else find_references(text)
+
+    def find(self, reference: str, scope: str) -> Steps[Found]:
+        """Return the content that a reference names, as it is known before anything of it is read.
+
+        Raises:
+            InvalidRequest: this is no reference.
+            ReferenceExpired: the content is no longer there.
+            ReferenceNotFound: it never was, in this scope.
+            StorageError: the storage failed, or the bytes are not those that were saved.
+
+        """
+        key = self._key(reference, scope)
+        if self._storage.reads_ranges:
+            answer = yield self._storage.load_range(key, start=0, length=0)
+        else:
+            answer = yield self._storage.load(key)
+        stored = self._entry(answer, reference, scope)
+        if not self._storage.reads_ranges:
+            stored = replace(stored, whole=stored.content)
+        if stored.whole is not None:
+            self._verify(replace(stored, content=stored.whole), key)
+        named = self._storage.names_references
+        return Found(reference=key if named else canonical_reference(reference), key=key, stored=stored)
+
+    def load(self, reference: str, scope: str) -> Steps[Stored]:
+        """Return a content whole and checked; raises what ``find`` raises."""
+        key = self._key(reference, scope)
+        stored = self._entry((yield self._storage.load(key)), reference, scope)
+        self._verify(stored, key)
+        return stored
+
+    def items(self, stored: Stored, reference: str, scope: str) -> Steps[tuple[bytes, ...] | None]:
+        """Return each text of a whole content that was many, or None where it was one, or nobody knows any more.
+
+        Raises:
+            StorageError: the storage failed.
+
+        """
+        if _ITEMS not in stored.metadata:
+            return None
+        answer = yield self._storage.load(self._key(reference, scope) + INDEX_SUFFIX)
+        if isinstance(answer, CoatcheckError):
+            raise answer
+        index = LineIndex.from_bytes(answer.content, size=stored.size) if isinstance(answer, Stored) else None
+        if index is None or _type_with_items(content_type_of(stored), index.items) != stored.content_type:
+            return None
+        return split_items(stored.content, index.items)
+
+    def part(self, found: Found, wanted: Part, *, scope: str) -> Steps[bytes]:
+        """Return some bytes of a content; raises what ``find`` raises."""
+        if found.stored.whole is not None:
+            return found.stored.whole[wanted.start : wanted.start + wanted.length]
+        answer = yield self._storage.load_range(found.key, start=wanted.start, length=wanted.length)
+        entry = self._entry(answer, found.reference, scope)
+        if len(entry.content) < min(wanted.length, found.stored.size - wanted.start):
+            msg = f"the content under {found.key!r} ends before the {found.stored.size:,} bytes that were saved there"
+            raise CorruptContent(msg)
+        if len(entry.content) == found.stored.size:  # a part that is all of it can be checked
+            self._verify(entry, found.key)
+        return entry.content
+
+    def index(self, found: Found) -> Steps[bytes | None]:
+        """Return the stored index of the lines of a text, or None if there is none."""
+        answer = yield self._storage.load(found.key + INDEX_SUFFIX)
+        try:
+            return require_stored(answer).content
+        except CoatcheckError:  # without an index reading takes longer, and no more
+            return None
+
+    def _key(self, reference: str, scope: str) -> str:
+        if self._storage.names_references:
+            return resolve_storage_reference(reference, scope)
+        return resolve_reference(reference, scope)
+
+    def _entry(self, answer: object, reference: str, scope: str) -> Stored:
+        """Return the entry that a storage answered with.
+
+        Raises:
+            ReferenceExpired: there is none.
+            ReferenceNotFound: there is none, and nothing says that there ever was.
+            StorageError: the storage failed, or answered with something else.
+
+        """
+        if answer is None:
+            if self._storage.names_references and not names_scope(reference, scope):
+                raise ReferenceNotFound(miss(reference, expired=False), reference=reference)
+            raise ReferenceExpired(miss(reference, expired=True), reference=reference)
+        return require_stored(answer)
+
+    def _verify(self, entry: Stored, key: str) -> None:
+        """Check a whole entry against its key and its full digest; a storage without keys kept neither.
+
+        Raises:
+            CorruptContent: the bytes are not those that were saved.
+
+        """
+        if not self._storage.names_references:
+            require_digest(key, content_digest(entry.content_type, entry.content), entry.metadata)
+
+
+def require_stored(answer: object) -> Stored:
+    """Return what a storage answered with, if it is an entry as it must be.
+
+    Raises:
+        CoatcheckError: the storage failed, with this.
+        StorageError: it is no ``Stored``, or one with a field of the wrong type.
+
+    """
+    if isinstance(answer, CoatcheckError):
+        raise answer
+    if not isinstance(answer, Stored):
+        msg = f"the storage answered with {type(answer).__name__} instead of coatcheck.Stored or None"
+        raise StorageError(msg)
+    for name, wanted in _FIELDS.items():
+        value = getattr(answer, name)
+        if name == "whole" and value is None:
+            continue
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            msg = (
+                f"the storage answered with a coatcheck.Stored that has {type(value).__name__} as {name}, where it must"
+                f" have {wanted.__name__}: whoever wrote the storage must convert it"
+            )
+            raise StorageError(msg)
+    if answer.size < 0:
+        msg = (
+            f"the storage answered with a coatcheck.Stored of size {answer.size}: whoever wrote the storage must give"
+            " the number of bytes of the whole entry"
+        )
+        raise StorageError(msg)
+    return answer
+
+
+def is_content(key: str) -> bool:
+    """Return whether an entry is a content: not where the lines of one lie, nor what a storage is still writing."""
+    return "-" not in key
+
+
+def is_line_index(key: str) -> bool:
+    """Return whether an entry is where the lines of a content lie."""
+    return key.endswith(INDEX_SUFFIX)
+
+
+def require_digest(key: str, digest: str, metadata: Mapping[str, str]) -> None:
+    """Compare the full digest of what was loaded with the key and the metadata that it was saved under.
+
+    Raises:
+        CorruptContent: the bytes are not those that were saved.
+
+    """
+    # The key of a line index holds the digest of the content that it belongs to.
+    fits_key = is_line_index(key) or digest.startswith(key.rpartition("/")[2])
+    if not fits_key or metadata.get("sha256", digest) != digest:
+        msg = f"the content under {key!r} is not what was saved there: its SHA-256 differs"
+        raise CorruptContent(msg)
+
+
+def content_type_of(stored: Stored) -> str:
+    """Return the MIME type of an entry, without what tells texts of other items apart."""
+    return stored.content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in stored.metadata else stored.content_type
+
+
+def _type_with_items(content_type: str, starts: Sequence[int]) -> str:
+    """Return the type to store many joined texts under: other items, joined to the same bytes, are another content."""
+    return f"{content_type}; {_ITEMS}={content_digest(_INDEX_TYPE, orjson.dumps(starts))[:DIGEST_LENGTH]}"
+
+
+def _metadata(encoded: Encoded) -> dict[str, str]:
+    """Return what is stored beside a text, so that it can be read in parts."""
+    found = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
+    if encoded.index is not None:
+        found["index"] = "lines"
+        if encoded.index.items:
+            found[_ITEMS] = str(len(encoded.index.items))
+    return found
+
+
+def _is_reference(answer: object) -> bool:
+    return (
+        isinstance(answer, str)
+        and 0 < len(answer) <= MAX_STORAGE_REFERENCE_LENGTH
+        and answer == answer.strip()
+        and len(answer.splitlines()) == 1
+    )
+
+
+def _whole_number(found: object) -> int | None:
+    """Return the number in a text; None where there is none, since what describes an entry may be damaged."""
+    return int(found) if isinstance(found, str) and found.isdecimal() and len(found) <= _MOST_DIGITS else None

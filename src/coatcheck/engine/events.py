@@ -1,0 +1,219 @@
+"""What an offloader tells its host: one frozen event for each decision, and the sum of them.
+
+Names, sizes and times only, never content. ``Recorder`` is where the engine reports; it counts, tells the host's
+listeners and writes the log, and none of the three can disturb the agent. What telemetry calls the fields of an event
+stands here too, so that spans, metrics and log records share one vocabulary; and what a log may say of an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal, TypeAlias
+
+from coatcheck.core.errors import CoatcheckError, InvalidRequest
+from coatcheck.core.forks import ForkSafeLock
+from coatcheck.engine.execution import named, queued_milliseconds
+
+__all__ = ("Attribute", "Event", "EventKind", "Listener", "Recorder", "Stats", "log_failure")
+
+logger = logging.getLogger("coatcheck")
+
+EventKind: TypeAlias = Literal["offloaded", "kept", "truncated", "retrieved", "missed", "expired", "failed"]
+Attribute: TypeAlias = str | int | float | tuple[str, ...]
+"""A value that OpenTelemetry takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One decision of an offloader.
+
+    Listeners get it in the context of the call that it is about: on the caller's thread or, from the async methods, on
+    a thread of ours, so that the event loop never waits for them.
+    """
+
+    kind: EventKind
+    """What happened: a result was offloaded, kept or truncated; a reference was read, unknown or expired; or something
+    failed and the agent went on without it."""
+
+    scope: str
+    """The scope of the call."""
+
+    tool_name: str | None = None
+    """The tool whose result it was; None for reads."""
+
+    references: tuple[str, ...] = ()
+    """The references written, or the one that was asked for, without what a model wrote around it."""
+
+    size: int | None = None
+    """Bytes stored; None where nothing was."""
+
+    tokens: int | None = None
+    """Tokens of the result before, as far as they were counted; of the answer, for reads."""
+
+    tokens_saved: int = 0
+    """Tokens that the conversation did not get."""
+
+    milliseconds: float = 0.0
+    """Time spent, from call to answer."""
+
+    queued_milliseconds: float = field(default_factory=queued_milliseconds)
+    """Of that, how long calls to the storage waited for one of the ``network_threads`` of the offloader; 0 where they
+    need none: in the sync methods, and with a storage that is async or on this machine."""
+
+    reason: str = ""
+    """Why a result was kept or truncated, or what failed; never what a model wrote."""
+
+    error_type: str = ""
+    """The class of the error behind ``failed`` and ``truncated``, the backend's or the policy's own where there is one;
+    empty otherwise."""
+
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        """The event as telemetry has it: names after OpenTelemetry's conventions, what does not apply left out.
+
+        Neither the scope, which may name a user, nor words that somebody else chose: no message of an error, and no
+        reference that the scope never had, which is whatever a model wrote. ``docs/observability.md`` lists them.
+        """
+        found: dict[str, Attribute | None] = {
+            "coatcheck.outcome": self.kind,
+            "gen_ai.tool.name": self.tool_name,
+            "coatcheck.reason": self.reason if self.kind == "kept" else None,
+            "error.type": self.error_type or None,
+            "coatcheck.references": (self.references or None) if self.kind != "missed" else None,
+            "coatcheck.stored.size": self.size,
+            "coatcheck.token.count": self.tokens,
+            "coatcheck.token.savings": self.tokens_saved or None,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+Listener: TypeAlias = Callable[[Event], object]
+"""What may be passed as ``on_event``; what it returns is not looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Counts since the offloader was made."""
+
+    results: int = 0
+    """Tool results seen."""
+
+    offloaded: int = 0
+    """Results that left the conversation."""
+
+    truncated: int = 0
+    """Results cut without being stored, because the storage failed and they were above ``max_inline_tokens``."""
+
+    bytes_stored: int = 0
+    """Bytes of the offloaded results."""
+
+    tokens_saved: int = 0
+    """Tokens that the conversation did not get, as estimated."""
+
+    retrieved: int = 0
+    """Reads that were answered."""
+
+    missed: int = 0
+    """Reads of a reference that the scope never had."""
+
+    expired: int = 0
+    """Reads of a reference whose content is gone."""
+
+    failed: int = 0
+    """Times that a storage, a policy or a callback failed."""
+
+
+class Recorder:
+    """Counts what happens, logs it and tells the host."""
+
+    def __init__(self, on_event: Listener | Sequence[Listener] | None) -> None:
+        """Take the listener or listeners, if there are any.
+
+        Raises:
+            InvalidRequest: one cannot be called, or is async: nobody would await it.
+
+        """
+        listeners = on_event if isinstance(on_event, Sequence) else () if on_event is None else (on_event,)
+        for listener in listeners:
+            if not callable(listener):
+                msg = f"on_event must be a callable or a sequence of callables, not {on_event!r}"
+                raise InvalidRequest(msg)
+            if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__):
+                msg = f"on_event must not be async, since nobody awaits it, but {listener!r} is: hand events to a queue"
+                raise InvalidRequest(msg)
+        self._listeners = tuple(listeners)
+        self._lock = ForkSafeLock()  # an addition reads and writes; two threads must not do that at once
+        self._counts = dict.fromkeys((each.name for each in fields(Stats)), 0)
+
+    @property
+    def stats(self) -> Stats:
+        """The counts so far."""
+        with self._lock:
+            return Stats(**self._counts)
+
+    @property
+    def listening(self) -> bool:
+        """Whether anybody wants the events themselves."""
+        return bool(self._listeners) or logger.isEnabledFor(logging.DEBUG)
+
+    def count(self, **added: int) -> None:
+        """Add to the named counts."""
+        with self._lock:
+            for name, number in added.items():
+                self._counts[name] += number
+
+    def count_kept(self) -> None:
+        """Count a result that stays."""
+        with self._lock:
+            self._counts["results"] += 1
+
+    def emit(self, event: Event) -> None:
+        """Log an event, for those who debug unless content was lost, and tell every listener."""
+        if event.kind == "truncated":
+            words = "lost all but a part of a result of %s, about %s tokens: %s"
+            logger.error(words, event.tool_name, f"{event.tokens or 0:,}", event.reason, extra=_fields(event))
+        elif logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s %s", event.kind, event.tool_name or "a reference", extra=_fields(event))
+        self._tell(event)
+
+    def failure(self, event: Event, error: CoatcheckError, *, logged: str | None = None) -> None:
+        """Log, count and tell the host that something failed and the agent goes on without it."""
+        logger.warning("%s", f"{logged or event.reason}\n{_raised_at(error)}".rstrip(), extra=_fields(event))
+        self.count(failed=1)
+        self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        """Tell every listener; one that raises is logged and counted, and nothing else happens."""
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception as error:  # noqa: PERF203 - one that fails must not keep the event from the others
+                # What was being handled meanwhile may quote a model: no listener ever got it, and no log does.
+                error.__suppress_context__ = True
+                logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
+                self.count(failed=1)
+
+
+def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
+    """Log at WARNING that something failed: ``message``, the error and where it was raised.
+
+    For adapters, in place of ``exc_info``, which prints the words of other people's exceptions, and those may quote the
+    content. Of an error that is none of ours this has the class, and the system's own words where it has a number. An
+    ``InvalidRequest`` says itself who must do what: where it was raised is left out.
+    """
+    said = str(error) if isinstance(error, CoatcheckError) else named(error)
+    where = "" if isinstance(error, InvalidRequest) else _raised_at(error)
+    log.warning("%s", f"{message}: {said}\n{where}".rstrip())
+
+
+def _raised_at(error: Exception) -> str:
+    """Return the lines of code that led to an error, or to the one behind it; none where it was never raised."""
+    return "".join(traceback.format_tb((error.__cause__ or error).__traceback__))
+
+
+def _fields(event: Event) -> dict[str, Attribute]:
+    return {**event.attributes, "coatcheck.operation.duration": event.milliseconds / 1e3}

@@ -1,0 +1,213 @@
+"""The hard limit that holds where everything else failed: no result above it enters a conversation whole.
+
+An adapter comes here from its guard, after whatever went wrong in its conversions, in the engine or in a storage. So
+this is made of few parts: no preview by kind, no tokenizer, no policy, no line index. Sizes are counted in bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
+from coatcheck.core.errors import CoatcheckError, StorageError
+from coatcheck.core.notice import (
+    ALL_LOST,
+    block_left_out,
+    ends_shown,
+    left_out,
+    notice,
+    reference_line,
+    truncation_notice,
+)
+from coatcheck.core.outcomes import Offloaded, Truncated
+from coatcheck.core.tokens import Estimate, utf8_length
+from coatcheck.engine.contents import Contents
+from coatcheck.engine.engine import cause_for_model
+from coatcheck.engine.events import Event
+from coatcheck.engine.execution import named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from coatcheck.core.references import Reference
+    from coatcheck.core.settings import Configuration
+    from coatcheck.engine.access import StorageAccess
+    from coatcheck.engine.events import Recorder
+    from coatcheck.engine.execution import Steps
+
+__all__ = ("BYTES_PER_TOKEN", "LastResort")
+
+BYTES_PER_TOKEN = 4
+"""The usual estimate: ordinary English text has about four. Nothing here may count tokens."""
+
+
+class LastResort:
+    """Stores the text of a result as it is, or cuts it. What it raises, only ``store`` raises."""
+
+    def __init__(self, storage: StorageAccess, configuration: Configuration, recorder: Recorder) -> None:
+        self._contents = Contents(storage)
+        self._recorder = recorder
+        self._limit = BYTES_PER_TOKEN * configuration.limits.max_inline_tokens
+        self._preview = BYTES_PER_TOKEN * configuration.limits.preview_tokens
+
+    def is_needed(self, blocks: Sequence[Block]) -> bool:
+        """Return whether the texts among ``blocks`` together exceed the limit, or any other block alone."""
+        texts = _texts(blocks)
+        if sum(map(len, texts)) > self._limit or sum(map(utf8_length, texts)) > self._limit:
+            return True
+        return any(self._is_heavy(block) for block in blocks)
+
+    def store(self, blocks: Sequence[Block], *, scope: str, tool_name: str) -> Steps[Reference]:
+        """Store all that leaves, joined by line ends, and return the reference.
+
+        Raises:
+            CoatcheckError: the storage failed, or is too small.
+
+        """
+        leaving = [*_texts(blocks), *(_as_json(block) for block in blocks if self._is_heavy(block))]
+        data = "\n".join(leaving).encode("utf-8", "surrogatepass")
+        saved = yield from self._contents.save(data, "text/plain", scope=scope, tool_name=tool_name, describe=None)
+        if isinstance(saved, CoatcheckError):
+            raise saved
+        if (yield from self._contents.missing((saved.reference,), scope)):
+            msg = "the storage is too small for this result"
+            raise StorageError(msg)
+        return saved.reference
+
+    def outcome(
+        self,
+        blocks: Sequence[Block],
+        stored: Reference | Exception,
+        *,
+        scope: str,
+        tool_name: str,
+        retrieval_tool: str | None,
+    ) -> Offloaded | Truncated:
+        """Return what enters the conversation: head and tail of the texts, and every other small block as it is."""
+        others = [block for block in blocks if not isinstance(block, TextBlock)]
+        heavy = [block for block in others if self._is_heavy(block)]
+        rest = [block for block in others if not self._is_heavy(block)]
+        try:
+            texts = [*_texts(blocks), *(block_left_out(_size_of(block)) for block in heavy)]
+            size = sum(map(len, _texts(blocks))) + sum(map(_size_of, heavy))
+            tokens = Estimate(-(-size // BYTES_PER_TOKEN), exact=False)
+            if isinstance(stored, Exception):
+                error = _ours(stored)
+                head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=cause_for_model(error))
+                head = f"{head}\n\n"
+                shown = head + _ends(texts, self._limit - utf8_length(head))
+                text = shown if utf8_length(shown) <= self._limit else head.rstrip()
+                outcome: Offloaded | Truncated = Truncated(blocks=(TextBlock(text), *rest), error=error)
+            else:
+                head = notice(
+                    [reference_line(stored)],
+                    blocks=len(blocks) - len(rest),
+                    tokens=tokens,
+                    retrieval_tool=retrieval_tool,
+                    searchable=True,
+                )
+                text = f"{head}\n\n{ends_shown()}\n{_ends(texts, min(self._preview, self._limit))}"
+                outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)
+            self._tell(outcome, tokens, scope=scope, tool_name=tool_name)
+        except Exception as failed:  # noqa: BLE001 - nothing comes after this
+            return Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
+        return outcome
+
+    def _tell(self, outcome: Offloaded | Truncated, tokens: Estimate, *, scope: str, tool_name: str) -> None:
+        event = partial(Event, scope=scope, tool_name=tool_name, tokens=tokens.tokens)
+        if isinstance(outcome, Truncated):
+            self._recorder.count(results=1, truncated=1)
+            cause = outcome.error.__cause__ or outcome.error
+            self._recorder.emit(event(kind="truncated", reason=str(outcome.error), error_type=type(cause).__name__))
+        else:
+            size = sum(reference.size for reference in outcome.references)
+            self._recorder.count(results=1, offloaded=1, bytes_stored=size)
+            references = tuple(reference.id for reference in outcome.references)
+            self._recorder.emit(event(kind="offloaded", references=references, size=size))
+
+    def _is_heavy(self, block: Block) -> bool:
+        return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit
+
+
+def _size_of(block: Block, *, up_to: float = math.inf) -> int:
+    """Return about how many bytes a block that is no text holds, in characters and bytes; stops beyond ``up_to``."""
+    size, seen, left = 0, set[int](), [_held_by(block)]
+    while left and size <= up_to:
+        value = left.pop()
+        size += 1
+        if isinstance(value, str | bytes | bytearray | memoryview):
+            size += len(value)
+        elif id(value) not in seen:
+            seen.add(id(value))
+            if isinstance(value, Mapping):
+                left += [*value.keys(), *value.values()]
+            elif isinstance(value, list | tuple | set | frozenset):
+                left += value
+            else:
+                left += _fields_of(value).values()
+    return size
+
+
+def _fields_of(value: object) -> dict[str, object]:
+    """Return what a dataclass holds; nothing of any other object, which may lead anywhere."""
+    if isinstance(value, type) or not dataclasses.is_dataclass(value):
+        return {}
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def _held_by(block: Block) -> object:
+    match block:
+        case TextBlock():
+            return block.text
+        case JsonBlock():
+            return block.value
+        case MediaBlock():
+            return block.data
+        case OpaqueBlock():
+            return block.native
+
+
+def _as_json(block: Block) -> str:
+    return json.dumps(_held_by(block), ensure_ascii=False, default=lambda held: _fields_of(held) or repr(held))
+
+
+def _texts(blocks: Sequence[Block]) -> list[str]:
+    return [block.text for block in blocks if isinstance(block, TextBlock)]
+
+
+def _ends(texts: Sequence[str], room: int) -> str:
+    """Return head and tail of the texts in about ``room`` bytes, cut between characters."""
+    if sum(map(utf8_length, texts)) + len(texts) <= room:
+        return to_valid_unicode("\n".join(texts))
+    mark = left_out()
+    half = (room - utf8_length(mark) - 2) // 2  # two line ends
+    if half <= 0:
+        return ""
+    first, last = _first(texts, half), _first((text[: -half - 1 : -1] for text in reversed(texts)), half)[::-1]
+    head = to_valid_unicode(first).encode()[:half].decode("utf-8", "ignore")
+    tail = to_valid_unicode(last).encode()[-half:].decode("utf-8", "ignore")
+    return f"{head}\n{mark}\n{tail}"
+
+
+def _first(texts: Iterable[str], most: int) -> str:
+    """Return the first ``most`` characters of the texts, joined by line ends, without joining all of them."""
+    pieces: list[str] = []
+    for text in texts:
+        pieces.append(text[:most])
+        most -= len(pieces[-1]) + 1
+        if most <= 0:
+            break
+    return "\n".join(pieces)
+
+
+def _ours(error: Exception) -> CoatcheckError:
+    if isinstance(error, CoatcheckError):
+        return error
+    ours = StorageError(f"the last resort could not store a result: {named(error)}")
+    ours.__cause__ = error
+    return ours

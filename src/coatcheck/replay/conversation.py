@@ -1,0 +1,128 @@
+"""What a recorded conversation is made of, whatever framework recorded it: frozen values in the order of the recording.
+
+Only these values belong here, and how the content of a message becomes content blocks. Which message becomes which
+value is decided in ``formats``. Recordings are plain JSON, so this needs no framework and knows the shapes that
+all of them write.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("Conversation", "Part", "Result", "Turn", "Words", "blocks_of")
+
+_TEXT_KEYS = ("text", "thinking", "reasoning", "reasoning_text", "refusal", "output")
+"""Under which a block holds its text, the most common first."""
+
+_DATA_KEYS = ("base64", "base64_image", "base64_data", "data", "bytes", "file_data", "url", "image_url")
+"""Under which a medium holds its bytes as base64, by itself or as a data URL, however deep."""
+
+_MEDIA_KINDS = {"image": "image", "audio": "audio", "video": "video", "document": "application", "file": "application"}
+"""A word in the type of a block, and the first half of the MIME type where none is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the system, the user or the host told the model."""
+
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One call of the model: it was sent all that stands before, and wrote these blocks, its tool calls among them."""
+
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one tool call returned."""
+
+    result: ToolResult
+
+    offloaded: bool = False
+    """Whether the recording marks it as offloaded already, by coatcheck or by the framework's own offloader."""
+
+
+Part: TypeAlias = Words | Turn | Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One recorded conversation."""
+
+    name: str
+    """The recording's own id, or its place in the file."""
+
+    source: str
+    """The file or folder that it stands in."""
+
+    recorded_as: str
+    """The format that it was recognized as."""
+
+    parts: tuple[Part, ...]
+
+
+def blocks_of(content: object) -> tuple[Block, ...]:
+    """Return the content of a message as content blocks, in order; nothing for an empty one."""
+    if content is None or content == "":
+        return ()
+    return tuple(map(_block_of, content if isinstance(content, list) else [content]))
+
+
+def _block_of(native: Any) -> Block:  # noqa: ANN401 - any JSON value
+    if isinstance(native, str):
+        return TextBlock(native)
+    if not isinstance(native, Mapping):
+        return JsonBlock(native)
+    if "json" in native:
+        return JsonBlock(native["json"])
+    return _text_of(native) or _media_of(native) or OpaqueBlock(native)
+
+
+def _text_of(native: Mapping[str, Any]) -> TextBlock | None:
+    source = native.get("source")
+    if isinstance(source, Mapping) and source.get("type") == "text":  # a document of Anthropic's
+        return TextBlock(str(source.get("data")))
+    for key in _TEXT_KEYS:
+        value = native.get(key)
+        if isinstance(value, str):
+            return TextBlock(value)
+        if key == "reasoning" and isinstance(value, Mapping):  # Haystack's reasoning is a level deeper
+            return _text_of(value)
+    return None
+
+
+def _media_of(native: Mapping[str, Any]) -> MediaBlock | None:
+    kind = str(native.get("type") or next(iter(native), ""))
+    first = next((half for word, half in _MEDIA_KINDS.items() if word in kind), None)
+    if first is None:
+        return None
+    leaves = dict(_leaves(native))
+    head, _, encoded = next((leaves[key] for key in _DATA_KEYS if key in leaves), "").rpartition(",")
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except ValueError:
+        data = b""  # at an address, so that it costs something and nothing can be stored
+    named = leaves.get("mime_type") or leaves.get("media_type") or head.removeprefix("data:").partition(";")[0]
+    return MediaBlock(data, named or f"{first}/{leaves.get('format', 'unknown')}")
+
+
+def _leaves(native: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield every text in nested mappings with its key. No recursion: a recording may be nested however deep."""
+    open_mappings: list[Mapping[str, Any]] = [native]
+    while open_mappings:
+        for key, value in open_mappings.pop().items():
+            if isinstance(value, str):
+                yield key, value
+            elif isinstance(value, Mapping):
+                open_mappings.append(value)

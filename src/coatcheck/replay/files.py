@@ -1,0 +1,193 @@
+"""From the paths that a user names to conversations: JSON, JSON Lines, folders of such files, and of Strands' sessions.
+
+Only finding the lists of messages belongs here, and saying where one cannot be found. What a message means is in
+``formats``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from coatcheck.core.blocks import JsonBlock
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.replay.conversation import Conversation, Words, blocks_of
+from coatcheck.replay.formats import FORMATS, Misfit, read_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from coatcheck.replay.conversation import Part
+
+__all__ = ("ACCEPTED", "SUFFIXES", "read_conversations", "without_beginnings")
+
+ACCEPTED = (
+    f"{', '.join(FORMATS)} as JSON or JSON Lines (a conversation or a message a line), folders of such files, and"
+    " Strands session folders"
+)
+"""What can be read, for people."""
+
+SUFFIXES = frozenset({".json", ".jsonl"})
+"""The names of the files that are read where a folder is named."""
+
+_SESSION_MESSAGE = re.compile(r"message_(\d+)\.json")
+
+
+def read_conversations(path: Path) -> list[Conversation]:
+    """Return the conversations that a file or a folder holds, at least one.
+
+    Raises:
+        InvalidRequest: it cannot be read, or is not what ``ACCEPTED`` names; the message says where it stops to fit.
+
+    """
+    try:
+        return _of_folder(path) if path.is_dir() else _of_text(path, path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror}"
+    except UnicodeDecodeError as error:
+        msg = f"{path} is not text in UTF-8: see its byte {error.start:,}. Accepted: {ACCEPTED}"
+    except RecursionError:
+        msg = f"{path} is nested too deeply to be a transcript. Accepted: {ACCEPTED}"
+    raise InvalidRequest(msg)
+
+
+def without_beginnings(conversations: Sequence[Conversation]) -> list[Conversation]:
+    """Return the conversations that no other one continues.
+
+    A log of requests holds a conversation once for every call of the model, each time longer; it was paid for once.
+    """
+    begun: set[bytes] = set()
+    wholes: list[bytes] = []
+    for conversation in conversations:
+        digest = hashlib.sha256()
+        for part in conversation.parts:
+            begun.add(digest.digest())
+            digest.update(repr(part).encode("utf-8", "surrogatepass"))
+        wholes.append(digest.digest())
+    return [each for each, whole in zip(conversations, wholes, strict=True) if whole not in begun]
+
+
+def _of_folder(folder: Path) -> list[Conversation]:
+    """Read every agent of every Strands session below a folder; where there is none, the transcripts in the folder."""
+    files: dict[Path, list[tuple[int, Path]]] = {}
+    for path in folder.rglob("message_*.json"):
+        if (number := _SESSION_MESSAGE.fullmatch(path.name)) and path.parent.name == "messages":
+            files.setdefault(path.parent.parent, []).append((int(number[1]), path))
+    if not files:
+        return _of_transcripts(folder)
+    return [
+        _conversation([_session_message(path) for _, path in sorted(numbered)], agent, name=_agent_name(agent))
+        for agent, numbered in sorted(files.items())
+    ]
+
+
+def _of_transcripts(folder: Path) -> list[Conversation]:
+    transcripts = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+    if not transcripts:
+        msg = (
+            f"{folder} holds no Strands session (agents/agent_ID/messages/message_0.json) and no file that ends in"
+            f" {' or '.join(sorted(SUFFIXES))}: name another folder, or the files. Accepted: {ACCEPTED}"
+        )
+        raise InvalidRequest(msg)
+    return [conversation for path in transcripts for conversation in read_conversations(path)]
+
+
+def _agent_name(agent: Path) -> str:
+    """Return ``session_ID/agent_ID`` for the folder of an agent."""
+    return f"{agent.resolve().parent.parent.name}/{agent.name}"
+
+
+def _session_message(path: Path) -> object:
+    """Return the message in a file of a session, as the model was shown it."""
+    try:
+        recorded = json.loads(path.read_bytes())
+    except ValueError as error:
+        msg = f"{path} is not JSON: {error}"
+        raise InvalidRequest(msg) from None
+    recorded = recorded if isinstance(recorded, Mapping) else {}
+    return recorded.get("redact_message") or recorded.get("message")
+
+
+def _of_text(path: Path, text: str) -> list[Conversation]:
+    if not text.strip():
+        msg = f"{path} is empty. Accepted: {ACCEPTED}"
+        raise InvalidRequest(msg)
+    try:
+        whole = json.loads(text)
+    except ValueError as error:
+        return _of_lines(path, text, whole_failed=error)
+    if isinstance(whole, list) and whole and all(map(_is_conversation, whole)):
+        return [_conversation(each, path, where=f"conversation {number}") for number, each in enumerate(whole, 1)]
+    return [_conversation(whole if _is_conversation(whole) else [whole], path)]
+
+
+def _of_lines(path: Path, text: str, *, whole_failed: ValueError) -> list[Conversation]:
+    values: dict[str, object] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                values[f"line {number:,}"] = json.loads(line)
+            except ValueError as error:
+                reason = f"as JSON: {whole_failed}; as JSON Lines: line {number:,}: {error}"
+                msg = f"{path} is neither JSON nor JSON Lines. {reason}. Accepted: {ACCEPTED}"
+                raise InvalidRequest(msg) from None
+    whole = [where for where, value in values.items() if _is_conversation(value)]
+    if not whole:
+        return [_conversation(list(values.values()), path, places=list(values))]
+    if len(whole) < len(values):
+        other = next(where for where in values if where not in whole)
+        msg = f"{path}: {whole[0]} holds a conversation, and {other} does not. Accepted: {ACCEPTED}"
+        raise InvalidRequest(msg)
+    return [_conversation(value, path, where=where) for where, value in values.items()]
+
+
+def _is_conversation(value: object) -> bool:
+    return isinstance(value, list) or (isinstance(value, Mapping) and isinstance(value.get("messages"), list))
+
+
+def _conversation(
+    value: Any,  # noqa: ANN401 - any JSON value
+    path: Path,
+    *,
+    where: str = "",
+    name: str = "",
+    places: Sequence[str] = (),
+) -> Conversation:
+    """Return the conversation in a list of messages, or in an object that holds one under ``messages``.
+
+    Args:
+        value: the list or the object.
+        path: where it was read.
+        where: which of several conversations of the file it is.
+        name: what to call it; else its own id, or the file and the place in it.
+        places: where each message stands, where that is not its number.
+
+    """
+    messages, opening = (value, ()) if isinstance(value, list) else (value["messages"], _opening(value))
+    place = f"{path}: {where}: " if where else f"{path}: "
+    if not messages:
+        msg = f"{place}there is no message. Accepted: {ACCEPTED}"
+        raise InvalidRequest(msg)
+    try:
+        recorded_as, parts = read_messages(messages)
+    except Misfit as error:
+        message = places[error.position] if places else f"message {error.position + 1:,}"
+        if error.position:
+            found = f"read as {error.recorded_as} it fits up to {message}, which {error}"
+        else:
+            found = f"these are no messages: {message} {error}"
+        msg = f"{place}{found}. Accepted: {ACCEPTED}"
+        raise InvalidRequest(msg) from None
+    own = None if isinstance(value, list) else value.get("id") or value.get("session_id")
+    found = name or (str(own) if isinstance(own, str | int) else ", ".join(filter(None, (path.name, where))))
+    return Conversation(name=found, source=str(path), recorded_as=recorded_as, parts=(*opening, *parts))
+
+
+def _opening(request: Mapping[str, Any]) -> tuple[Part, ...]:
+    """Return what a recorded request sends beside its messages: Anthropic's system prompt, and the tools."""
+    told = [*blocks_of(request.get("system")), *([JsonBlock(request["tools"])] if request.get("tools") else [])]
+    return (Words(tuple(told)),) if told else ()

@@ -1,0 +1,292 @@
+"""The formats that recordings come in: a reader for each, and the choice of the one that fits, by content alone.
+
+A reader takes one message, as JSON has it, and yields its parts; it raises ``Misfit`` at the first thing that its
+format does not know, so that no format is taken for another. To accept a further format, add its reader to
+``_READERS``. How files and folders become lists of messages is in ``files``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+from coatcheck.core.blocks import TextBlock, ToolResult
+from coatcheck.replay.conversation import Part, Result, Turn, Words, blocks_of
+
+__all__ = ("FORMATS", "Misfit", "read_messages")
+
+Message: TypeAlias = Mapping[str, Any]
+Names: TypeAlias = dict[str, str]
+"""The id of each call seen so far, and the name of its tool."""
+
+_UNNAMED = "(unnamed tool)"
+
+_LONGEST_QUOTED = 60
+"""Characters of a recording in a message about it."""
+
+_OPENAI_PARTS = ("text", "image_url", "input_audio", "file", "refusal")
+_ANTHROPIC_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_LANGCHAIN_CALLS = ("tool_use", "tool_call", "function_call", "input_json_delta", "server_tool_call")
+"""Blocks in a message of the model that repeat what its ``tool_calls`` say."""
+
+_HAYSTACK_MARK, _OUR_MARK = "tool_result_offloaded", "coatcheck"
+"""What Haystack's own hook, ours for it, and our other adapters leave in an offloaded message."""
+
+
+class Misfit(Exception):
+    """A message is not of the format that it was read as. The text says what does not fit."""
+
+    def __init__(self, reason: str, *, position: int = 0, recorded_as: str = "") -> None:
+        super().__init__(reason)
+        self.position = position
+        """Of the message, counted from 0."""
+        self.recorded_as = recorded_as
+        """The format that fits furthest."""
+
+
+def read_messages(messages: Sequence[object]) -> tuple[str, tuple[Part, ...]]:
+    """Return the name of the format that a list of messages has, and its parts.
+
+    Messages that several formats share, such as plain texts of user and assistant, read the same in each.
+
+    Raises:
+        Misfit: no format fits; it tells of the one that fits furthest.
+
+    """
+    misfits = []
+    for name, reader in _READERS.items():
+        parts = _read_as(name, reader, messages=messages)
+        if not isinstance(parts, Misfit):
+            return name, parts
+        misfits.append(parts)
+    raise max(misfits, key=lambda misfit: misfit.position)
+
+
+def _read_as(
+    name: str, reader: Callable[[Message, Names], Iterator[Part]], *, messages: Sequence[object]
+) -> tuple[Part, ...] | Misfit:
+    names: Names = {}
+    read: list[list[Part]] = []
+    try:
+        for message in messages:
+            if not isinstance(message, Mapping):
+                _reject(f"is {_kind(message)}, not an object")
+            read.append(list(reader(message, names)))
+    except Misfit as error:
+        return Misfit(str(error), position=len(read), recorded_as=name)
+    return tuple(part for parts in read for part in parts)
+
+
+def _openai(message: Message, names: Names) -> Iterator[Part]:
+    """Chat completions: a role of its own for results, and calls beside the content."""
+    content = message.get("content")
+    for block in _objects_in(content):
+        if block.get("type") not in _OPENAI_PARTS:
+            _reject(f"holds a content part of type {_quoted(block.get('type'))}")
+    match message:
+        case {"role": "system" | "developer" | "user", "content": _}:
+            yield Words(blocks_of(content))
+        case {"role": "assistant"}:
+            legacy = message.get("function_call")
+            calls = _list_of(message, "tool_calls") or ([{"function": legacy}] if legacy else [])
+            yield _turn(content, [_openai_call(call, names) for call in calls])
+        case {"role": "tool" | "function", "content": _}:
+            yield _result(content, message.get("name") or names.get(str(message.get("tool_call_id"))))
+        case _:
+            _reject(_unknown_role(message))
+
+
+def _openai_call(call: Message, names: Names) -> tuple[str, object]:
+    match call:
+        case {"function": {"name": str(name), "arguments": arguments}} | {
+            "custom": {"name": str(name), "input": arguments}
+        }:
+            return _named(names, call.get("id"), name), arguments
+        case _:
+            return _reject("holds a tool call without the name and the arguments of its function")
+
+
+def _anthropic(message: Message, names: Names) -> Iterator[Part]:
+    """Messages API: results stand in messages of the user, calls in those of the assistant, as typed blocks."""
+    content = message.get("content")
+    if "tool_calls" in message:
+        _reject("has tool_calls beside its content")
+    if any(not isinstance(block.get("type"), str) for block in _objects_in(content)):
+        _reject("holds a content block without a type")
+    match message:
+        case {"role": "assistant", "content": _}:
+            said, calls = _split(content, lambda block: block.get("type") in _ANTHROPIC_CALLS)
+            yield _turn(said, [(_named(names, call.get("id"), call.get("name")), call.get("input")) for call in calls])
+        case {"role": "user" | "system", "content": _}:
+            said, results = _split(content, lambda block: block.get("type") == "tool_result")
+            for result in results:
+                name = names.get(str(result.get("tool_use_id")))
+                yield _result(result.get("content"), name, is_error=result.get("is_error") is True)
+            yield from _words(said)
+        case _:
+            _reject(_unknown_role(message))
+
+
+def _langchain(message: Message, names: Names) -> Iterator[Part]:
+    """``dumpd``, ``messages_to_dict`` and ``model_dump`` of messages, of chunks too."""
+    match message:
+        case {"lc": _, "id": [*_, kind], "kwargs": fields} | {"type": kind, "data": fields}:
+            pass
+        case _:
+            kind, fields = message.get("type"), message
+    if "role" in message or not isinstance(kind, str) or not isinstance(fields, Mapping) or "content" not in fields:
+        _reject("is neither {type, content}, {type, data} nor {lc, id, kwargs}")
+    content = fields["content"]
+    match kind.lower().removesuffix("chunk").removesuffix("message"):
+        case "human" | "system" | "chat":
+            yield Words(blocks_of(content))
+        case "ai":
+            said, _ = _split(content, lambda block: block.get("type") in _LANGCHAIN_CALLS)
+            calls = [*_list_of(fields, "tool_calls"), *_list_of(fields, "invalid_tool_calls")]
+            yield _turn(said, [(_named(names, call.get("id"), call.get("name")), call.get("args")) for call in calls])
+        case "tool" | "function":
+            name = fields.get("name") or names.get(str(fields.get("tool_call_id")))
+            marked = _OUR_MARK in _object_of(fields, "additional_kwargs")
+            yield _result(content, name, is_error=fields.get("status") == "error", offloaded=marked)
+        case _:
+            _reject(f"is of type {_quoted(kind)}")
+
+
+def _strands(message: Message, names: Names) -> Iterator[Part]:
+    """Strands, and Bedrock's Converse: blocks without a type, named by their one key."""
+    content = message.get("content")
+    if not isinstance(content, list) or any("type" in block for block in _objects_in(content)):
+        _reject("has not a list of blocks such as {text}, {toolUse} and {toolResult} as its content")
+    match message:
+        case {"role": "assistant"}:
+            said, calls = _split(content, lambda block: isinstance(block.get("toolUse"), dict))
+            uses = [call["toolUse"] for call in calls]
+            yield _turn(
+                said, [(_named(names, use.get("toolUseId"), use.get("name")), use.get("input")) for use in uses]
+            )
+        case {"role": "user"}:
+            said, results = _split(content, lambda block: isinstance(block.get("toolResult"), dict))
+            for result in (block["toolResult"] for block in results):
+                name, error = names.get(str(result.get("toolUseId"))), result.get("status") == "error"
+                yield _result(result.get("content"), name, is_error=error, offloaded=_OUR_MARK in result)
+            yield from _words(said)
+        case _:
+            _reject(_unknown_role(message))
+
+
+def _haystack(message: Message, names: Names) -> Iterator[Part]:  # noqa: ARG001 - results name their tool themselves
+    """``ChatMessage.to_dict``: blocks without a type, and ``meta`` beside them."""
+    content, meta = message.get("content"), message.get("meta")
+    if not isinstance(meta, dict) or not isinstance(content, list):
+        _reject("has not meta and a list of blocks such as {text}, {tool_call} and {tool_call_result} as its content")
+    match message:
+        case {"role": "system" | "user"}:
+            yield Words(blocks_of(content))
+        case {"role": "assistant"}:
+            said, calls = _split(content, lambda block: isinstance(block.get("tool_call"), dict))
+            made = [block["tool_call"] for block in calls]
+            yield _turn(said, [(_required_name(call.get("tool_name")), call.get("arguments")) for call in made])
+        case {"role": "tool"}:
+            _, results = _split(content, lambda block: isinstance(block.get("tool_call_result"), dict))
+            for result in (block["tool_call_result"] for block in results):
+                name, error = _object_of(result, "origin").get("tool_name"), result.get("error") is True
+                yield _result(result.get("result"), name, is_error=error, offloaded=_HAYSTACK_MARK in meta)
+        case _:
+            _reject(_unknown_role(message))
+
+
+_READERS: dict[str, Callable[[Message, Names], Iterator[Part]]] = {
+    "OpenAI messages": _openai,
+    "Anthropic messages": _anthropic,
+    "LangChain messages": _langchain,
+    "Haystack messages": _haystack,
+    "Strands messages": _strands,
+}
+
+FORMATS = tuple(_READERS)
+"""The names of the formats, in the order in which they are tried."""
+
+
+def _words(said: list[Any]) -> Iterator[Part]:
+    if said:
+        yield Words(blocks_of(said))
+
+
+def _turn(said: object, calls: Sequence[tuple[str, object]]) -> Turn:
+    """Return what the model wrote; a call counts with its tool's name and its arguments as JSON text."""
+    written = [
+        TextBlock(name + (arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)))
+        for name, arguments in calls
+    ]
+    return Turn((*blocks_of(said), *written))
+
+
+def _result(content: object, name: object, *, is_error: bool = False, offloaded: bool = False) -> Result:
+    named = name if isinstance(name, str) and name else _UNNAMED
+    return Result(ToolResult(blocks=blocks_of(content), tool_name=named, is_error=is_error), offloaded=offloaded)
+
+
+def _named(names: Names, call_id: object, name: object) -> str:
+    """Return the name of a tool that is called, remembered under the id of the call."""
+    found = _required_name(name)
+    if isinstance(call_id, str):
+        names[call_id] = found
+    return found
+
+
+def _required_name(name: object) -> str:
+    return name if isinstance(name, str) else _reject("holds a tool call without a name")
+
+
+def _split(content: object, chosen: Callable[[Message], bool]) -> tuple[list[Any], list[Any]]:
+    """Return the content's blocks in two lists: the others, and those that are chosen."""
+    blocks = content if isinstance(content, list) else [content] if content else []
+    picked = [isinstance(block, Mapping) and chosen(block) for block in blocks]
+    return (
+        [block for block, is_picked in zip(blocks, picked, strict=True) if not is_picked],
+        [block for block, is_picked in zip(blocks, picked, strict=True) if is_picked],
+    )
+
+
+def _objects_in(content: object) -> Iterator[Message]:
+    if isinstance(content, list):
+        yield from (block for block in content if isinstance(block, Mapping))
+
+
+def _list_of(message: Message, key: str) -> list[Any]:
+    """Return the objects under a key; an absent or null one has none."""
+    values = message.get(key) or []
+    if not isinstance(values, list) or not all(isinstance(value, Mapping) for value in values):
+        _reject(f"has no list of objects under {key!r}")
+    return list(values)
+
+
+def _object_of(message: Message, key: str) -> Message:
+    value = message.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _unknown_role(message: Message) -> str:
+    role = message.get("role")
+    return f"has the role {_quoted(role)} or lacks its content" if isinstance(role, str) else "has no role"
+
+
+def _quoted(value: object) -> str:
+    return repr(value)[:_LONGEST_QUOTED]
+
+
+def _kind(value: object) -> str:
+    kinds = {
+        str: "a text",
+        list: "a list",
+        type(None): "null",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+    }
+    return kinds.get(type(value), f"a {type(value).__name__}")
+
+
+def _reject(reason: str) -> NoReturn:
+    raise Misfit(reason)

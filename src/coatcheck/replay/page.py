@@ -1,0 +1,275 @@
+"""How a replay looks as a page: one file with its charts, its tables and all that it needs, for any browser.
+
+Only looks belong here. The page's own style and script are in the folder ``assets``, next to Chart.js 4.6.1, byte for
+byte as its publisher has it on npm (MIT, see ``LICENSE-chart.js``). Chart.js, because it draws what is needed here in
+210 KB: ECharts takes 715, Bokeh 1,390, Plotly 4,830, and uPlot, with 51, draws no bars by name. The tables say what the
+charts show, also where scripts are off.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.replay.billing import OTHER
+from coatcheck.replay.wording import NOT_A_TOOL, counted, result_in_words, share_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from coatcheck.replay.report import Amount, ReplayReport, Row
+
+__all__ = ("page",)
+
+_MOST_BARS = 12
+"""Names beside each other that a phone can show; the tables have all."""
+
+_MOST_LEAVING = 50
+"""Of the results that leave, the largest."""
+
+_SMALLEST_BIN, _BINS = 128, 10
+"""Results by size: up to 128 tokens, up to 256, and so on; the last bin is open."""
+
+_BAR_HEIGHT, _AXES_HEIGHT, _UPRIGHT_HEIGHT = 46, 110, 320
+"""Pixels: a name with two bars, the axis with its legend, and a chart with upright bars."""
+
+
+def page(report: ReplayReport) -> str:
+    """Return the page as HTML."""
+    charts = [_thresholds_chart(report), _sizes_chart(report), _tools_chart(report), _conversations_chart(report)]
+    shown = f"{report.shown:,}"
+    billed = "Billed tokens, and the share that is saved; scroll sideways for all thresholds."
+    leaving = f"The {_MOST_LEAVING} largest results, in tokens, and what stays in their place above each threshold."
+    sections = (
+        _section("Tokens billed, by threshold", _by_threshold(report), chart=charts[0]),
+        _section("Tool results by size", _by_size(report), chart=charts[1]),
+        _section(f"By tool, offloading above {shown} tokens", "", chart=charts[2]),
+        _section(f"Conversations that save most, above {shown} tokens", "", chart=charts[3]),
+        _section("Every tool, at each threshold", _saved("Tool", report.tools, report), about=billed),
+        _section("Every conversation, at each threshold", _conversations(report), about=billed),
+        _section("What leaves the conversation", _leaving(report), about=leaving),
+    )
+    held = files("coatcheck.replay") / "assets"
+    filled = {
+        "style": (held / "page.css").read_text("utf-8"),
+        "outcome": "result" if report.total.best(report.assumptions) else "result none",
+        "result": escape(result_in_words(report)),
+        "counted": escape(
+            f"{counted(report)}. {report.total.without.tokens:,} input tokens billed without offloading."
+        ),
+        "sections": "".join(sections),
+        "sentences": "".join(f"<li>{escape(sentence)}</li>\n" for sentence in report.assumptions.sentences()),
+        # Nothing in a script may close it: names come from recordings.
+        "charts": json.dumps(charts).replace("<", "\\u003c"),
+        "library_licence": (held / "LICENSE-chart.js").read_text("utf-8"),
+        "library": gzip.decompress((held / "chart.umd.min.js.gz").read_bytes()).decode("utf-8"),
+        "script": (held / "page.js").read_text("utf-8"),
+    }
+    # In one pass, so that nothing that is filled in is filled in once more.
+    made = re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], (held / "page.html").read_text("utf-8"))
+    return to_valid_unicode(made)
+
+
+def _section(title: str, table: str, *, chart: dict[str, Any] | None = None, about: str = "") -> str:
+    kind, drawn = ' class="wide"', f'<p class="about">{escape(about)}</p>\n'
+    if chart is not None:
+        kind = ""
+        height = _UPRIGHT_HEIGHT
+        if chart["sideways"]:
+            height = _AXES_HEIGHT + _BAR_HEIGHT * len(chart["labels"])
+        label = escape(f"{title}: {chart['about']}", quote=True)
+        drawn = (
+            f'<p class="about">{escape(chart["about"])}</p>\n<div class="chart" style="min-height: {height}px">'
+            f'<canvas id="{chart["id"]}" role="img" aria-label="{label}"></canvas></div>\n'
+        )
+    return f"<section{kind}>\n<h2>{escape(title)}</h2>\n{drawn}{table}</section>\n"
+
+
+def _thresholds_chart(report: ReplayReport) -> dict[str, Any]:
+    best = report.total.best(report.assumptions)
+    amounts = report.total.amounts
+    return {
+        "id": "thresholds",
+        "about": "Input tokens of all conversations, without offloading and with it above each threshold.",
+        "labels": ["without", *(f"{amount.threshold:,}" for amount in amounts)],
+        "names": "max_result_tokens",
+        "unit": "tokens billed",
+        "sideways": False,
+        "percent": False,
+        "series": [
+            {
+                "label": "tokens billed",
+                "values": [report.total.without.tokens, *(amount.billed.tokens for amount in amounts)],
+                "colours": ["without", *("best" if amount is best else "with" for amount in amounts)],
+            }
+        ],
+    }
+
+
+def _sizes(report: ReplayReport) -> list[tuple[str, int, int]]:
+    """Return the results by size: the bounds in words, how many there are, and the tokens that they hold together."""
+    counts, held = [0] * _BINS, [0] * _BINS
+    for size in (size for each in report.conversations for size in each.sizes):
+        place = min((max(0, size - 1) // _SMALLEST_BIN).bit_length(), _BINS - 1)
+        counts[place] += 1
+        held[place] += size
+    bounds = [_SMALLEST_BIN * 2**power for power in range(_BINS - 1)]
+    names = [*(f"≤ {bound:,}" for bound in bounds), f"> {bounds[-1]:,}"]
+    return list(zip(names, counts, held, strict=True))
+
+
+def _sizes_chart(report: ReplayReport) -> dict[str, Any]:
+    """Return the chart that shows where a threshold would cut."""
+    names, counts, held = zip(*_sizes(report), strict=True)
+    return {
+        "id": "sizes",
+        "about": "How many results are of each size, and how many of all result tokens those hold.",
+        "labels": names,
+        "names": "tokens of the result",
+        "unit": "share",
+        "sideways": False,
+        "percent": True,
+        "series": [
+            {"label": "of the results", "values": _percent(counts), "colours": ["without"]},
+            {"label": "of their tokens", "values": _percent(held), "colours": ["with"]},
+        ],
+    }
+
+
+def _tools_chart(report: ReplayReport) -> dict[str, Any]:
+    return {
+        "id": "tools",
+        "about": f"Tokens billed for their results, and for reading them back; the {_MOST_BARS} that are billed most.",
+        **_pairs([row for row in report.tools if row.name != OTHER][:_MOST_BARS], report),
+    }
+
+
+def _conversations_chart(report: ReplayReport) -> dict[str, Any]:
+    return {
+        "id": "conversations",
+        "about": f"Tokens billed without offloading and with it; the {_MOST_BARS} that save most.",
+        **_pairs([each.row for each in report.by_savings[:_MOST_BARS]], report),
+    }
+
+
+def _pairs(rows: Sequence[Row], report: ReplayReport) -> dict[str, Any]:
+    return {
+        "labels": [row.name for row in rows],
+        "names": "",
+        "unit": "tokens billed",
+        "sideways": True,
+        "percent": False,
+        "series": [
+            {"label": "without", "values": [row.without.tokens for row in rows], "colours": ["without"]},
+            {
+                "label": f"above {report.shown:,}",
+                "values": [row.at(report.shown).billed.tokens for row in rows],
+                "colours": ["with"],
+            },
+        ],
+    }
+
+
+def _percent(counts: Sequence[int]) -> list[float]:
+    total = sum(counts)
+    return [round(100 * count / total, 2) if total else 0.0 for count in counts]
+
+
+def _by_threshold(report: ReplayReport) -> str:
+    given, total = report.assumptions, report.total
+    costs = [] if given.price is None else ["Cost"]
+    rows = [["without", "0", f"{total.without.tokens:,}", "", *(f"{given.weight(total.without):,.2f}" for _ in costs)]]
+    rows += [
+        [
+            f"{amount.threshold:,}",
+            f"{amount.offloaded:,}",
+            f"{amount.billed.tokens:,}",
+            _marked(total, amount, report),
+            *(f"{given.weight(amount.billed):,.2f}" for _ in costs),
+        ]
+        for amount in total.amounts
+    ]
+    return _table(["Threshold", "Offloaded", "Billed", "Saved", *costs], rows)
+
+
+def _by_size(report: ReplayReport) -> str:
+    rows = [[name, f"{count:,}", f"{tokens:,}"] for name, count, tokens in _sizes(report)]
+    return _table(["Tokens", "Results", "Their tokens"], rows)
+
+
+def _saved(heading: str, rows: Iterable[Row], report: ReplayReport) -> str:
+    given = report.assumptions
+    return _table(
+        [
+            heading,
+            f"Left above {report.shown:,}",
+            "Without",
+            *(f"above {threshold:,}" for threshold in given.thresholds),
+        ],
+        [
+            [
+                escape(row.name) or NOT_A_TOOL,
+                f"{row.at(report.shown).offloaded:,} of {row.results:,}" if row.results else "",
+                f"{row.without.tokens:,}",
+                *(f"{amount.billed.tokens:,} ({_marked(row, amount, report)})" for amount in row.amounts),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _conversations(report: ReplayReport) -> str:
+    return _saved("Conversation", [each.row for each in report.by_savings], report)
+
+
+def _leaving(report: ReplayReport) -> str:
+    found = [(each.row.name, one) for each in report.conversations for one in each.leaving]
+    found.sort(key=lambda pair: (-pair[1].tokens, pair[0], pair[1].turn))
+    return _table(
+        [
+            "Tool",
+            "Tokens",
+            *(f"above {threshold:,}" for threshold in report.assumptions.thresholds),
+            "Turn",
+            "Conversation",
+        ],
+        [
+            [
+                escape(one.tool),
+                f"{one.tokens:,}",
+                *(
+                    f"{one.placeholder_tokens[threshold]:,}" if threshold in one.placeholder_tokens else "stays"
+                    for threshold in report.assumptions.thresholds
+                ),
+                f"{one.turn:,}",
+                escape(name),
+            ]
+            for name, one in found[:_MOST_LEAVING]
+        ],
+    )
+
+
+def _marked(row: Row, amount: Amount, report: ReplayReport) -> str:
+    """Return the share that is saved, marked where it is the most of its row, or a loss."""
+    saved = row.saved(amount, report.assumptions)
+    kind = "best" if amount is row.best(report.assumptions) else "lost" if saved < 0 else ""
+    return f'<span class="{kind}">{share_text(saved)}</span>' if kind else share_text(saved)
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of cells that are HTML already; the first of each row is its name."""
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
+    body = "".join(
+        f'<tr><th scope="row" title="{name}">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n'
+        for name, *cells in rows
+    )
+    # A part that scrolls must be within reach of the keyboard.
+    return (
+        f'<div class="table" tabindex="0"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n'
+        "</table></div>\n"
+    )

@@ -1,0 +1,194 @@
+"""Which files and folders ``coatcheck replay`` reads, and what it says of those that it cannot."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coatcheck import InvalidRequest
+from coatcheck.core.blocks import JsonBlock, TextBlock
+from coatcheck.replay.conversation import Words
+from coatcheck.replay.files import ACCEPTED, read_conversations
+from coatcheck.replay.formats import FORMATS
+from tests.replay.samples import anthropic, openai, saved, session, strands
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ONE, OTHER = openai("one"), openai("other")
+
+
+def lines(path: Path, *values: object) -> Path:
+    path.write_text("\n".join(json.dumps(value) for value in values) + "\n\n", encoding="utf-8")
+    return path
+
+
+def names(path: Path) -> list[str]:
+    return [conversation.name for conversation in read_conversations(path)]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (ONE, ["a.txt"]),
+        ({"messages": ONE}, ["a.txt"]),
+        ({"id": "c7", "messages": ONE}, ["c7"]),
+        ({"session_id": 7, "messages": ONE}, ["7"]),
+        ([ONE, OTHER], ["a.txt, conversation 1", "a.txt, conversation 2"]),
+        ([{"id": "c1", "messages": ONE}, {"id": "c2", "messages": OTHER}], ["c1", "c2"]),
+        (ONE[0], ["a.txt"]),
+    ],
+)
+def test_json_holds_one_conversation_or_many(value: object, expected: list[str], tmp_path: Path) -> None:
+    assert names(saved(tmp_path / "a.txt", value)) == expected
+
+
+def test_a_line_may_hold_a_conversation(tmp_path: Path) -> None:
+    path = lines(tmp_path / "a", {"id": "c1", "messages": ONE}, OTHER)
+
+    assert names(path) == ["c1", "a, line 2"]
+
+
+def test_a_line_may_hold_a_message(tmp_path: Path) -> None:
+    (conversation,) = read_conversations(lines(tmp_path / "a", *ONE))
+
+    assert len(conversation.parts) == len(ONE)
+
+
+def test_a_byte_order_mark_and_a_lone_surrogate_are_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps([{"role": "user", "content": "\ud800"}]).encode())
+
+    (conversation,) = read_conversations(path)
+
+    assert conversation.parts == (Words((TextBlock("\ud800"),)),)
+
+
+def test_what_a_request_sends_beside_its_messages_opens_the_conversation(tmp_path: Path) -> None:
+    request = {"system": [{"type": "text", "text": "be brief"}], "tools": [{"name": "t"}], "messages": anthropic("x")}
+
+    (conversation,) = read_conversations(saved(tmp_path / "a", request))
+
+    assert conversation.parts[0] == Words((TextBlock("be brief"), JsonBlock([{"name": "t"}])))
+
+
+def test_every_agent_of_a_strands_session_is_a_conversation_in_the_order_of_its_messages(tmp_path: Path) -> None:
+    many = [{"role": "user", "content": [{"text": str(number)}]} for number in range(11)]
+    session(session(tmp_path, strands("x")), many, agent="other")
+
+    first, second = read_conversations(tmp_path)
+
+    assert (first.name, second.name) == ("session_1/agent_default", "session_1/agent_other")
+    assert first.recorded_as == "Strands messages"
+    assert second.parts == tuple(Words((TextBlock(str(number)),)) for number in range(11))
+
+
+def test_a_redacted_message_of_a_session_is_read_as_redacted(tmp_path: Path) -> None:
+    path = session(tmp_path, strands("x")) / "session_1/agents/agent_default/messages/message_0.json"
+    redacted = {"role": "user", "content": [{"text": "[redacted]"}]}
+    saved(path, {**json.loads(path.read_text()), "redact_message": redacted})
+
+    (conversation,) = read_conversations(tmp_path)
+
+    assert conversation.parts[0] == Words((TextBlock("[redacted]"),))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b" \n\n ", "is empty"),
+        (b"[]", "there is no message"),
+        (b'{"messages": []}', "there is no message"),
+        (b'[[], [{"role": "user"}]]', "conversation 1: there is no message"),
+        (b"7", "these are no messages: message 1 is a number, not an object"),
+        (b"[1, 2]", "these are no messages: message 1 is a number, not an object"),
+        (b'{"conversation": []}', "these are no messages: message 1 has no role"),
+        (b"\xff\xfe\x00", "not text in UTF-8: see its byte 0"),
+        (b"hello\n", "neither JSON nor JSON Lines"),
+        (b'{"role": "user", "content": "a"}\n{"role": ', "line 2"),
+        (b'[{"role": "user"', "neither JSON nor JSON Lines"),
+        (
+            b'{"role": "user", "content": "a"}\n\n{"role": "alien", "content": ""}',
+            "up to line 3, which has the role 'alien'",
+        ),
+        (b'[]\n{"role": "user", "content": "a"}', "line 1 holds a conversation, and line 2 does not"),
+        (b'{"messages": [{"role": "user", "content": ""}]}\n{"messages": [7]}', "line 2: these are no messages"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'[{"role": "user", "content": ' + b"9" * 5_000 + b"}]", "neither JSON nor JSON Lines"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_place_and_what_is_accepted(
+    content: bytes, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "recording"
+    path.write_bytes(content)
+
+    with pytest.raises(InvalidRequest) as raised:
+        read_conversations(path)
+
+    assert str(raised.value).startswith(str(path))
+    assert said in str(raised.value)
+    assert str(raised.value).endswith(ACCEPTED)
+
+
+def test_a_folder_without_sessions_gives_its_transcripts_by_name_and_leaves_other_files(tmp_path: Path) -> None:
+    for name in "hgfedcb":  # no folder lists so many by name of itself
+        saved(tmp_path / f"{name}.json", OTHER)
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps(ONE)}\n{json.dumps(OTHER)}\n")
+    (tmp_path / "notes.txt").write_text("not a transcript")
+    (tmp_path / "folder.json").mkdir()
+
+    found = read_conversations(tmp_path)
+
+    others = [f"{name}.json" for name in "bcdefgh"]
+    assert [each.name for each in found] == ["a.jsonl, line 1", "a.jsonl, line 2", *others]
+    assert [each.source for each in found] == [str(tmp_path / name) for name in ("a.jsonl", "a.jsonl", *others)]
+
+
+def test_a_transcript_in_a_folder_that_cannot_be_read_is_said_with_its_own_name(tmp_path: Path) -> None:
+    saved(tmp_path / "a.json", ONE)
+    (tmp_path / "b.json").write_text("{")
+
+    with pytest.raises(InvalidRequest, match=r"b\.json is neither JSON nor JSON Lines"):
+        read_conversations(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "holds no Strands session"),
+        ({"messages/message_x.json": ""}, "holds no Strands session"),
+        ({"other/message_0.json": "{}"}, "holds no Strands session"),
+        ({"notes/a.txt": "x"}, "no file that ends in .json or .jsonl: name another folder"),
+        ({"a/messages/message_0.json": "{"}, "message_0.json is not JSON"),
+        ({"a/messages/message_0.json": "7"}, "message 1 is null"),
+        ({"a/messages/message_0.json": '{"message": {"role": "alien"}}'}, "message 1 has"),
+    ],
+)
+def test_a_folder_that_is_no_session_is_said(files: dict[str, str], said: str, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+
+    with pytest.raises(InvalidRequest, match=said):
+        read_conversations(tmp_path)
+
+
+def test_a_file_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be read: No such file"):
+        read_conversations(tmp_path / "missing")
+
+
+def test_all_formats_are_named() -> None:
+    assert all(name in ACCEPTED for name in FORMATS)
+
+
+def test_recordings_of_many_formats_may_stand_in_one_file(tmp_path: Path) -> None:
+    values: list[Any] = [openai("x"), anthropic("x"), strands("x")]
+
+    found = [conversation.recorded_as for conversation in read_conversations(lines(tmp_path / "a", *values))]
+
+    assert found == ["OpenAI messages", "Anthropic messages", "Strands messages"]

@@ -1,0 +1,200 @@
+"""What a replay measures: the real placeholders, counted; what stays, what is left alone, and how it adds up."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coatcheck import InvalidRequest
+from coatcheck.core.blocks import OpaqueBlock, TextBlock, ToolResult
+from coatcheck.core.notice import RETRIEVAL_TOOL
+from coatcheck.core.plan import media_tokens
+from coatcheck.core.tokens import TiktokenCounter
+from coatcheck.offloader import Offloader
+from coatcheck.replay.billing import CALL_TOKENS, OTHER, BilledResult
+from coatcheck.replay.conversation import Conversation, Part, Result, Turn, Words
+from coatcheck.replay.formats import read_messages
+from coatcheck.replay.measure import conversation_report, offloaded_parts, plain_parts
+from coatcheck.replay.report import Assumptions, ConversationReport
+from tests.replay.samples import ANSWER, BIG, QUESTION, anthropic, openai, strands
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COUNTER = TiktokenCounter()
+BIG_TOKENS = COUNTER.count(BIG)
+GIVEN = Assumptions(
+    thresholds=(1_000, 2_500, 50_000, 200_000),
+    retrievals=0,
+    retrieval_tokens=2_500,
+    definition_tokens=0,
+    price=None,
+    cached_price=None,
+)
+
+
+def replayed(messages: list[dict[str, Any]], given: Assumptions = GIVEN) -> ConversationReport:
+    return replayed_parts(read_messages(messages)[1], given)
+
+
+def replayed_parts(parts: Sequence[Part], given: Assumptions = GIVEN) -> ConversationReport:
+    conversation = Conversation(name="c", source="file", recorded_as="", parts=tuple(parts))
+    return conversation_report(conversation, given, counter=COUNTER)
+
+
+def placeholder_tokens(threshold: int) -> int:
+    outcome = Offloader(max_result_tokens=threshold).offload([TextBlock(BIG)], tool_name="search", scope="replay")
+    return sum(COUNTER.count(block.text) for block in outcome.blocks if isinstance(block, TextBlock))
+
+
+def test_a_big_result_is_billed_as_its_real_placeholder() -> None:
+    report = replayed(openai(BIG))
+
+    asked = COUNTER.count(QUESTION) + COUNTER.count('search{"words": "lost umbrella"}')
+    assert report.row.without.tokens == COUNTER.count(QUESTION) + asked + BIG_TOKENS
+    for amount in report.row.amounts[:2]:
+        assert amount.offloaded == 1
+        assert amount.billed.tokens == COUNTER.count(QUESTION) + asked + placeholder_tokens(amount.threshold)
+    assert report.turns == 2
+    assert report.sizes == (BIG_TOKENS,)
+    (leaving,) = report.leaving
+    assert (leaving.tool, leaving.turn, leaving.tokens) == ("search", 1, BIG_TOKENS)
+    assert leaving.placeholder_tokens == {threshold: placeholder_tokens(threshold) for threshold in (1_000, 2_500)}
+
+
+def test_above_every_result_nothing_is_saved_and_nothing_lost_but_the_definition_of_the_tool() -> None:
+    nothing = replayed(openai(BIG)).row
+    definition = replayed(openai(BIG), replace(GIVEN, definition_tokens=200, retrievals=3)).row
+
+    assert nothing.amounts[-1].offloaded == 0
+    assert nothing.amounts[-1].billed == nothing.without
+    assert definition.amounts[-1].billed.tokens == nothing.without.tokens + 2 * 200
+
+
+def test_an_assumed_read_back_costs_a_call_an_answer_and_a_turn() -> None:
+    without = replayed(openai(BIG)).row.at(2_500).billed.tokens
+    asked = COUNTER.count(QUESTION) + COUNTER.count('search{"words": "lost umbrella"}')
+
+    with_one = replayed(openai(BIG), replace(GIVEN, retrievals=1, retrieval_tokens=300)).row.at(2_500).billed.tokens
+
+    assert with_one - without == asked + placeholder_tokens(2_500) + CALL_TOKENS + 300
+
+
+def test_an_answer_is_never_longer_than_the_result() -> None:
+    _, parts = read_messages(openai(BIG))
+    plain = plain_parts(parts, COUNTER)
+
+    made = offloaded_parts(parts, plain, threshold=1_000, counter=COUNTER, read_back_tokens=10**9)
+
+    assert [part.read_back_tokens for part in made if isinstance(part, BilledResult)] == [BIG_TOKENS]
+
+
+def test_errors_stay_as_they_do_in_an_agent() -> None:
+    assert replayed(anthropic(BIG, is_error=True)).row.at(1_000).offloaded == 0
+    assert replayed(anthropic(BIG)).row.at(1_000).offloaded == 1
+
+
+def test_what_the_retrieval_tool_returned_stays() -> None:
+    messages = openai(BIG, name=RETRIEVAL_TOOL)
+
+    assert replayed(messages).row.at(1_000).offloaded == 0
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        Offloader(max_result_tokens=4_000)
+        .offload([TextBlock(BIG)], tool_name="search", scope="another")
+        .blocks[0]
+        .text,  # type: ignore[union-attr]
+        "[Offloaded: 1 blocks, ~12,000 tokens]\n" + BIG,
+    ],
+    ids=["ours", "Strands' own"],
+)
+def test_what_the_recording_shows_as_offloaded_is_left_alone(result: str) -> None:
+    report = replayed(openai(result), replace(GIVEN, thresholds=(100,)))
+
+    assert report.already_offloaded == 1
+    assert report.row.at(100).offloaded == 0
+    assert report.row.at(100).billed == report.row.without
+
+
+def test_what_carries_the_mark_of_an_adapter_is_left_alone() -> None:
+    assert replayed(strands(BIG, coatcheck={})).already_offloaded == 1
+    assert replayed(strands(BIG, coatcheck={})).row.at(1_000).offloaded == 0
+
+
+def test_what_only_speaks_of_offloading_is_offloaded() -> None:
+    report = replayed(openai("Tool result offloaded. [Offloaded: nothing at all]\n" + BIG))
+
+    assert report.already_offloaded == 0
+    assert report.row.at(1_000).offloaded == 1
+
+
+def test_media_cost_by_their_type_and_unknown_blocks_by_their_json() -> None:
+    at_an_address = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+    picture = {"type": "image", "base64": base64.b64encode(b"p" * 9_000).decode(), "mime_type": "image/png"}
+    unknown = {"type": "weather", "sun": True}
+
+    (size,) = replayed(anthropic([picture, at_an_address, unknown, {"type": "json", "json": {"a": 1}}])).sizes
+
+    assert size == 2 * media_tokens("image/png") + COUNTER.count('{"type":"weather","sun":true}') + COUNTER.count(
+        '{"a":1}'
+    )
+
+
+def test_json_that_no_tool_returns_is_said_with_its_place() -> None:
+    nested: Any = None
+    for _ in range(100_000):
+        nested = [nested]
+
+    with pytest.raises(InvalidRequest, match="file: c: "):
+        replayed_parts([Turn(()), Result(ToolResult(blocks=(OpaqueBlock({"a": nested}),), tool_name="t"))])
+
+
+TEXTS = st.sampled_from(["", "short", BIG[:4_000], BIG[:20_000], BIG])
+PARTS = st.lists(
+    st.one_of(
+        st.builds(lambda text: Words((TextBlock(text),)), TEXTS),
+        st.builds(lambda text: Turn((TextBlock(text),)), st.sampled_from(["", ANSWER])),
+        st.builds(
+            lambda text, tool, error: Result(ToolResult(blocks=(TextBlock(text),), tool_name=tool, is_error=error)),
+            TEXTS,
+            st.sampled_from(["search", "read"]),
+            st.booleans(),
+        ),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=50)
+@given(PARTS, st.integers(0, 2))
+def test_the_rows_of_all_tools_add_up_to_the_conversation(parts: list[Part], retrievals: int) -> None:
+    report = replayed_parts(parts, replace(GIVEN, retrievals=retrievals, definition_tokens=200))
+
+    assert sum(row.results for row in report.tools) == report.row.results == len(report.sizes)
+    assert sum(row.without.tokens for row in report.tools) == report.row.without.tokens
+    assert sum(row.without.new_tokens for row in report.tools) == report.row.without.new_tokens
+    for threshold in GIVEN.thresholds:
+        amounts = [row.at(threshold) for row in report.tools]
+        assert sum(amount.offloaded for amount in amounts) == report.row.at(threshold).offloaded
+        assert sum(amount.billed.tokens for amount in amounts) == report.row.at(threshold).billed.tokens
+    assert next(row for row in report.tools if row.name == OTHER).results == 0
+
+
+@settings(max_examples=50)
+@given(PARTS)
+def test_what_is_offloaded_is_never_billed_more_where_nothing_is_read_back(parts: list[Part]) -> None:
+    report = replayed_parts(parts)
+
+    assert all(amount.billed.tokens <= report.row.without.tokens for amount in report.row.amounts)
+    assert [amount.offloaded for amount in report.row.amounts] == sorted(
+        (amount.offloaded for amount in report.row.amounts), reverse=True
+    )
