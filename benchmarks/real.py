@@ -39,7 +39,7 @@ from coatcheck.cli.replay_files import SUFFIXES, read_conversations
 from coatcheck.core.blocks import json_text
 from coatcheck.core.plan import MINIMUM_BUDGET
 from coatcheck.core.preview import Previewed, preview
-from coatcheck.engine.engine import PLACEHOLDER_ROOM
+from coatcheck.engine.offloading import PLACEHOLDER_ROOM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
