@@ -37,8 +37,8 @@ from coatcheck.cli.failure import CannotRun
 from coatcheck.cli.replay_conversation import Result
 from coatcheck.cli.replay_files import SUFFIXES, read_conversations
 from coatcheck.core.blocks import json_text
-from coatcheck.core.plan import MINIMUM_BUDGET
 from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.engine.engine import PLACEHOLDER_ROOM
 
 if TYPE_CHECKING:

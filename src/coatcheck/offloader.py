@@ -5,7 +5,9 @@ Every operation is a pair of methods of a few lines with equal arguments. What t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
 from coatcheck.core.errors import InvalidRequest
@@ -15,17 +17,19 @@ from coatcheck.core.outcomes import Kept
 from coatcheck.core.plan import Keep, certainly_within
 from coatcheck.core.policy import Never, OverShare, OverTokens, require_policy
 from coatcheck.core.references import Reference
-from coatcheck.core.settings import configure
+from coatcheck.core.settings import Settings
 from coatcheck.core.tokens import utf8_length
 from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.call import Call
 from coatcheck.engine.events import Recorder, Stats
-from coatcheck.engine.execution import NETWORK_THREADS, QUEUE_SECONDS, SHORT_BYTES, arun, run
+from coatcheck.engine.execution import SHORT_BYTES, arun, run
 from coatcheck.scopes import choose_scope
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from typing_extensions import Unpack
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Content, Offloaded, Outcome, Retrieved, Truncated
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from coatcheck.engine.events import Listener
     from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
 
-__all__ = ("Offloader",)
+__all__ = ("Offloader", "OffloaderOptions", "check_options")
 
 _WITHIN = Keep(reason="within the threshold")
 _POLICY = Keep(reason="policy")
@@ -45,6 +49,35 @@ _BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
 _BYTES = (bytes, bytearray, memoryview)
 
 
+class OffloaderOptions(TypedDict, total=False):
+    """The keyword arguments of ``Offloader``, for type checkers: ``**options: Unpack[OffloaderOptions]``.
+
+    ``Settings`` says what each of its fields means. A field that is passed together with ``settings`` replaces the one
+    there.
+    """
+
+    max_result_tokens: int
+    preview_tokens: int | None
+    policies: Mapping[str | tuple[str, ...], Policy] | None
+    token_counter: TokenCounter | None
+    max_retrieval_tokens: int | None
+    max_inline_tokens: int
+    max_step_tokens: int | None
+    max_query_bytes: int
+    offload_errors: bool
+    show_path: bool
+    require_scope: bool
+    network_threads: int
+    queue_seconds: float
+
+    settings: Settings | None
+    """Settings made before. None: the defaults."""
+
+    on_event: Listener | Sequence[Listener] | None
+    """A callable, or a sequence of callables, called with each ``Event``; must not be async. An error of one is
+    logged and counted. One that blocks delays the call that it is told about, but never the event loop."""
+
+
 class Offloader:
     """Takes oversized tool results out of a conversation, and reads them back. Safe for many threads and event loops.
 
@@ -52,80 +85,38 @@ class Offloader:
     make every call where they stand; the async ones never block the loop.
     """
 
-    def __init__(
-        self,
-        storage: Storage | NamesReferences | None = None,
-        *,
-        max_result_tokens: int = 2_500,
-        preview_tokens: int | None = None,
-        policies: Mapping[str | tuple[str, ...], Policy] | None = None,
-        token_counter: TokenCounter | None = None,
-        max_retrieval_tokens: int | None = None,
-        max_inline_tokens: int = 50_000,
-        max_step_tokens: int | None = None,
-        max_query_bytes: int = 8_000_000,
-        offload_errors: bool = False,
-        show_path: bool = False,
-        require_scope: bool = False,
-        network_threads: int = NETWORK_THREADS,
-        queue_seconds: float = QUEUE_SECONDS,
-        on_event: Listener | Sequence[Listener] | None = None,
-    ) -> None:
-        """Configure; nothing is read or written, and no vocabulary loaded, before the first result that needs it.
+    def __init__(self, storage: Storage | NamesReferences | None = None, **options: Unpack[OffloaderOptions]) -> None:
+        """Configure. Nothing is read or written, and no vocabulary loaded, before the first result that needs it.
 
         Args:
-            storage: where content goes; None means a new ``InMemoryStorage``, gone with the process.
-            max_result_tokens: the threshold, in tokens; a result above it leaves the conversation, one at it stays.
-            preview_tokens: tokens that stay in view, effectively at most 40% of the threshold that fired; 0 for no
-                preview; None: 1,000.
-            policies: what governs single tools: by exact name, by a tuple of names, or ``"*"`` for all others.
-            token_counter: counts and cuts; None means ``TiktokenCounter("o200k_base")``.
-            max_retrieval_tokens: tokens of one read-back at most; None means ``max_result_tokens``, at least 256.
-            max_inline_tokens: whatever a policy, an error mark or a failure would keep leaves above this.
-            max_step_tokens: tokens that all results of one step may take together, where the framework shows the step.
-            max_query_bytes: JSON larger than this is not queried, only searched and read.
-            offload_errors: whether results marked as errors leave like others; by default they stay.
-            show_path: name the local file in the notice, for agents that have a shell.
-            require_scope: refuse to work in the shared default scope.
-            network_threads: how many calls the async methods make at once to a storage that is neither async nor on
-                this machine; the sync methods make theirs on the caller's thread.
-            queue_seconds: how long such a call waits for one of these threads at most. It is given up earlier, after
-                30 seconds, where no other call gets one either. Then it has 30 seconds for itself.
-            on_event: called with each ``Event``, or several that are called in turn; none async. What one raises is
-                logged and counted. One that blocks delays the call that it is told of; from the async methods, never
-                the loop.
+            storage: where content goes. None: a new ``InMemoryStorage``, lost when the process ends.
+            **options: the fields of ``Settings``, ``settings`` and ``on_event``; see ``OffloaderOptions``.
 
         Raises:
             InvalidRequest: an argument is wrong.
+            TypeError: there is no such argument. The message lists those that exist.
 
         """
-        self._configuration = configure(
-            max_result_tokens=max_result_tokens,
-            preview_tokens=preview_tokens,
-            policies=policies,
-            token_counter=token_counter,
-            max_retrieval_tokens=max_retrieval_tokens,
-            max_inline_tokens=max_inline_tokens,
-            max_step_tokens=max_step_tokens,
-            max_query_bytes=max_query_bytes,
-            offload_errors=offload_errors,
-            show_path=show_path,
-            require_scope=require_scope,
-            network_threads=network_threads,
-            queue_seconds=queue_seconds,
-        )
-        self._recorder = Recorder(on_event)
+        check_options(options, owner=type(self).__name__)
+        self._settings = _settings_of(options)
+        self._policies = self._settings.tool_policies
+        self._recorder = Recorder(options.get("on_event"))
         self._storage = StorageAccess(
             InMemoryStorage() if storage is None else storage,
-            network_threads=self._configuration.network_threads,
-            queue_seconds=self._configuration.queue_seconds,
+            network_threads=self._settings.network_threads,
+            queue_seconds=self._settings.queue_seconds,
         )
         with loading:
             from coatcheck.engine.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
             from coatcheck.engine.last_resort import LastResort  # noqa: PLC0415 - it imports the engine
 
-        self._engine = Engine(self._storage, self._configuration, self._recorder)
-        self._last_resort = LastResort(self._storage, self._configuration, self._recorder)
+        self._engine = Engine(self._storage, self._settings, self._recorder)
+        self._last_resort = LastResort(self._storage, self._settings, self._recorder)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in use."""
+        return self._settings
 
     def __deepcopy__(self, memo: object) -> Offloader:
         """Return the offloader itself: it never changes, and frameworks copy what holds one without being asked."""
@@ -243,7 +234,7 @@ class Offloader:
         """
         if self._recorder.listening:
             return False
-        left, _ = self._certain_limit(self._configuration.policies.of(tool_name), is_error=is_error)
+        left, _ = self._certain_limit(self._policies.of(tool_name), is_error=is_error)
         for text in texts:
             if len(text) > left:
                 return False
@@ -554,12 +545,12 @@ class Offloader:
 
     def _policy(self, tool_name: str, override: Policy | None) -> Policy:
         if override is None:
-            return self._configuration.policies.of(tool_name)
+            return self._policies.of(tool_name)
         require_policy(tool_name, override)
         return override
 
     def _scope(self, argument: str | None, identity: str | None) -> str:
-        return choose_scope(argument, identity, required=self._configuration.require_scope)
+        return choose_scope(argument, identity, required=self._settings.require_scope)
 
     def _step(
         self,
@@ -619,16 +610,48 @@ class Offloader:
 
     def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
         """Return up to how many UTF-8 bytes a text certainly stays, and why; below zero where that takes a look."""
-        limits = self._configuration.limits
-        if not self._configuration.counter.bytewise:
+        settings = self._settings
+        if not settings.counter.bytewise:
             return -1, _WITHIN
-        if is_error and not limits.offload_errors:
-            return limits.max_inline_tokens, _ERROR
+        if is_error and not settings.offload_errors:
+            return settings.max_inline_tokens, _ERROR
         if isinstance(policy, OverTokens | OverShare):
-            return min(policy.threshold, limits.max_inline_tokens), _WITHIN
+            return min(policy.threshold, settings.max_inline_tokens), _WITHIN
         if isinstance(policy, Never):
-            return limits.max_inline_tokens, _POLICY
+            return settings.max_inline_tokens, _POLICY
         return -1, _WITHIN
+
+
+def check_options(options: Mapping[str, object], *, owner: str) -> None:
+    """Check that ``Offloader`` has each of these keyword arguments; ``owner`` is the class that the user called.
+
+    Raises:
+        TypeError: it has not. The message suggests the nearest name and lists all.
+
+    """
+    known = tuple(OffloaderOptions.__annotations__)
+    for name in options:
+        if name not in known:
+            nearest = _nearest(name, known)
+            hint = "" if nearest is None else f" Did you mean {nearest!r}?"
+            msg = f"{owner} has no argument {name!r}.{hint} The options of an Offloader are: {', '.join(known)}"
+            raise TypeError(msg)
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """Return the first name that has all the words of ``name``, else the one with the most similar spelling."""
+    words = set(name.split("_"))
+    longer = (each for each in known if words <= set(each.split("_")))
+    return next(longer, None) or next(iter(get_close_matches(name, known, n=1)), None)
+
+
+def _settings_of(options: OffloaderOptions) -> Settings:
+    given = options.get("settings")
+    if given is not None and not isinstance(given, Settings):
+        msg = f"settings must be a coatcheck.Settings, not {given!r}"
+        raise InvalidRequest(msg)
+    fields: dict[str, Any] = {name: value for name, value in options.items() if name not in {"settings", "on_event"}}
+    return replace(Settings() if given is None else given, **fields)
 
 
 def _checked(blocks: Sequence[Block], tool_name: str) -> tuple[Block, ...]:

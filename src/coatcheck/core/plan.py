@@ -1,6 +1,6 @@
 """The decision whether a tool result stays in the conversation or leaves it.
 
-Pure: content blocks, the rule that governs the tool, the limits and a counter go in; ``Keep`` or ``Leave`` comes out,
+Pure: content blocks, the rule that governs the tool, the settings and a counter go in; ``Keep`` or ``Leave`` comes out,
 with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
 """
 
@@ -17,13 +17,13 @@ from coatcheck.core.tokens import Estimate, TokenCounter, estimate_tokens, utf8_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from coatcheck.core.settings import Settings
+
 __all__ = (
-    "MINIMUM_BUDGET",
     "Decision",
     "Keep",
     "KeepReason",
     "Leave",
-    "Limits",
     "Measure",
     "certainly_within",
     "decide",
@@ -54,9 +54,6 @@ REFERENCE_TOKENS = 60
 MOST_REFERENCES = 7
 """Further blocks that a placeholder lists; see ``placeholder.MOST_LISTED``."""
 
-MINIMUM_BUDGET = 256
-"""Tokens of a read-back. Header, next call and some content fit into it, with any pattern and any usual reference."""
-
 _MEDIA_TOKENS = {"image": 1_600, "audio": 1_920, "video": 15_780}
 """What one costs at least in a model's window, never by its base64 length. An image: the most that Claude makes of one
 at its usual resolution. Audio and video: one minute at Gemini's 32 and 263 tokens a second."""
@@ -67,20 +64,6 @@ _DOCUMENT_TOKENS = 3_000
 KeepReason: TypeAlias = Literal[
     "within the threshold", "policy", "error", "nothing to store", "would not shrink", "storage failed", "exempt"
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The numbers of an offloader that a decision needs."""
-
-    preview_tokens: int
-    """Tokens of preview at most."""
-
-    max_inline_tokens: int
-    """Above this even what a policy or an error mark would keep leaves."""
-
-    offload_errors: bool
-    """Whether results marked as errors follow their tool's policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,28 +176,30 @@ def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
     return True
 
 
-def decide(measure: Measure, rule: Rule, *, limits: Limits, is_error: bool) -> Decision:
+def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) -> Decision:
     """Return what happens to a result, given the rule that governs its tool."""
     if not measure.storable:
         return Keep(reason="nothing to store")
-    if is_error and not limits.offload_errors:
-        return _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="error")
+    if is_error and not settings.offload_errors:
+        return _leave_above(settings.max_inline_tokens, measure, settings=settings, reason="error")
     match rule:
         case Always():
-            decision: Decision = leave(None, limits=limits)
+            decision: Decision = leave(None, settings=settings)
         case Never():
-            decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="policy")
+            decision = _leave_above(settings.max_inline_tokens, measure, settings=settings, reason="policy")
         case OverChars() if measure.characters_exceed(rule.threshold):
-            decision = leave(max(1, rule.threshold // CHARACTERS_PER_TOKEN), limits=limits)
+            decision = leave(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
         case OverChars():
-            decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="within the threshold")
+            decision = _leave_above(
+                settings.max_inline_tokens, measure, settings=settings, reason="within the threshold"
+            )
         case OverTokens() | OverShare():
-            threshold = min(rule.threshold, limits.max_inline_tokens)
-            decision = _leave_above(threshold, measure, limits=limits, reason="within the threshold")
+            threshold = min(rule.threshold, settings.max_inline_tokens)
+            decision = _leave_above(threshold, measure, settings=settings, reason="within the threshold")
     return decision
 
 
-def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, limits: Limits) -> list[Decision]:
+def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settings: Settings) -> list[Decision]:
     """Return the decisions about all results of one step, changed so far that the step takes ``budget`` tokens.
 
     What is within its own threshold leaves too, the largest first. If that is not enough, the previews of all that
@@ -232,7 +217,7 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, limits
     while movable and over > 0:
         size, negative_index = movable.pop()
         # The threshold that fired is what the step had left for this result: less than it takes.
-        decisions[-negative_index] = leaving = leave(size - 1, limits=limits)
+        decisions[-negative_index] = leaving = leave(size - 1, settings=settings)
         over += _placeholder_tokens(decided[-negative_index], size, leaving) - size
     if over > 0:
         _shrink_previews(decisions, over)
@@ -265,14 +250,16 @@ def media_tokens(media_type: str) -> int:
     return _MEDIA_TOKENS.get(media_type.partition("/")[0], _DOCUMENT_TOKENS)
 
 
-def _leave_above(threshold: int, measure: Measure, *, limits: Limits, reason: KeepReason) -> Decision:
-    return leave(threshold, limits=limits) if measure.exceeds(threshold) else Keep(reason=reason)
+def _leave_above(threshold: int, measure: Measure, *, settings: Settings, reason: KeepReason) -> Decision:
+    return leave(threshold, settings=settings) if measure.exceeds(threshold) else Keep(reason=reason)
 
 
-def leave(threshold: int | None, *, limits: Limits) -> Leave:
+def leave(threshold: int | None, *, settings: Settings) -> Leave:
     """Return the decision that a result leaves, because of ``threshold`` tokens or, with None, whatever its size."""
-    preview = limits.preview_tokens if threshold is None else min(limits.preview_tokens, int(threshold * PREVIEW_SHARE))
-    exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else limits.preview_tokens)
+    preview = (
+        settings.preview_limit if threshold is None else min(settings.preview_limit, int(threshold * PREVIEW_SHARE))
+    )
+    exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else settings.preview_limit)
     return Leave(threshold=threshold, preview_tokens=preview, exact_up_to=exact_up_to)
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from coatcheck.core.references import Reference
-    from coatcheck.core.settings import Configuration
+    from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import Estimate
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.call import Call
@@ -110,12 +110,12 @@ class _Departing:
 class Engine:
     """All operations as generators of effects."""
 
-    def __init__(self, storage: StorageAccess, configuration: Configuration, recorder: Recorder) -> None:
+    def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
         self._storage = storage
         self._contents = Contents(storage)
-        self._configuration = configuration
+        self._settings = settings
         self._recorder = recorder
-        self._counter = configuration.counter
+        self._counter = settings.counter
 
     # A tool result on its way into the conversation.
 
@@ -137,9 +137,9 @@ class Engine:
             measure, decision = yield from self._decide(call)
             decided.append((call, measure, decision))
         decisions = [decision for _, _, decision in decided]
-        if self._configuration.step_tokens is not None:
+        if self._settings.max_step_tokens is not None:
             sized = [(measure, decision) for _, measure, decision in decided]
-            decisions = fit_step(sized, self._configuration.step_tokens, limits=self._configuration.limits)
+            decisions = fit_step(sized, self._settings.max_step_tokens, settings=self._settings)
         outcomes: list[Outcome] = []
         for (call, measure, _), decision in zip(decided, decisions, strict=True):
             outcomes.append((yield from self._carry_out(call, measure, decision)))
@@ -156,7 +156,7 @@ class Engine:
         measured = yield from self._measured(call)
         measure = Measure(call.result.blocks, self._counter, measured_tokens=measured)
         rule = yield from self._rule(call)
-        decision = decide(measure, rule, limits=self._configuration.limits, is_error=call.result.is_error)
+        decision = decide(measure, rule, settings=self._settings, is_error=call.result.is_error)
         is_retrieval = call.retrieval_tool is not None and call.result.tool_name == call.retrieval_tool
         if is_retrieval or self._is_own_placeholder(call, measure):
             decision = Keep(reason="exempt")
@@ -169,8 +169,8 @@ class Engine:
         ask = partial(call.policy, call.result)
         answer = yield from self._asked(call, ask, what="the policy", instead="the default threshold decides")
         if isinstance(answer, CoatcheckError):
-            return self._configuration.policies.default
-        return self._configuration.policies.rule_for(cast("Verdict", answer))
+            return self._settings.tool_policies.default
+        return self._settings.tool_policies.rule_for(cast("Verdict", answer))
 
     def _measured(self, call: Call) -> Steps[int | None]:
         """Return the framework's own count, asking a callable one; None where there is none or it fails."""
@@ -199,7 +199,7 @@ class Engine:
         first = measure.texts[0] if measure.texts else None
         if first is None or not is_placeholder(first):
             return False
-        if measure.local_exceeds(self._configuration.limits.preview_tokens + PLACEHOLDER_ROOM):
+        if measure.local_exceeds(self._settings.preview_limit + PLACEHOLDER_ROOM):
             return False
         found = self._contents.references_in(first, call.scope)
         return any(self._contents.belongs(match.group(), call.scope) for match in found)
@@ -291,7 +291,7 @@ class Engine:
     ) -> Outcome:
         """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
         self._failed(call, error, str(error), logged=f"failed to offload: {error}")
-        limit = self._configuration.limits.max_inline_tokens
+        limit = self._settings.max_inline_tokens
         if not measure.exceeds(limit):
             return self._keep(call, Keep(reason="storage failed"))
         described = [
@@ -341,7 +341,7 @@ class Engine:
                 return item
         if isinstance(saved, CoatcheckError):
             return saved
-        path = saved.path if self._configuration.show_path else None
+        path = saved.path if self._settings.show_path else None
         return replace(item, reference=saved.reference, path=path)
 
     def _previewed(
@@ -377,7 +377,7 @@ class Engine:
     ) -> Steps[Retrieved]:
         """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
         request = parse_request(**selectors)
-        budget = self._configuration.retrieval_tokens
+        budget = self._settings.retrieval_limit
         started = time.perf_counter()
         try:
             answered = yield from self._retrieve(
@@ -449,9 +449,9 @@ class Engine:
             found.source,
             request,
             counter=self._counter,
-            budget=self._configuration.retrieval_tokens,
+            budget=self._settings.retrieval_limit,
             tool_name=retrieval_tool,
-            max_query_bytes=self._configuration.max_query_bytes,
+            max_query_bytes=self._settings.max_query_bytes,
         )
         try:
             wanted, seconds, fetched = next(reading), 0.0, 0

@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
-from coatcheck.core.plan import MINIMUM_BUDGET
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
 from coatcheck.core.reading.request import DEFAULT_CONTEXT_LINES, Request, parse_request
 from coatcheck.core.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
 from coatcheck.core.reading.writer import Writer
+from coatcheck.core.settings import MAX_QUERY_BYTES, MINIMUM_BUDGET
 
 if TYPE_CHECKING:
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
     "DEFAULT_CONTEXT_LINES",
-    "MAX_QUERY_BYTES",
-    "MINIMUM_BUDGET",
     "Answer",
     "Encoded",
     "IndexNeeded",
@@ -44,9 +42,6 @@ __all__ = (
     "parse_request",
     "read",
 )
-
-MAX_QUERY_BYTES = 8_000_000
-"""JSON that is parsed for a query: 0.1 to 0.3 s for records, in one piece, and ten times the memory."""
 
 _SHOWN_TYPE = 100  # characters; a tool may call its content anything
 
