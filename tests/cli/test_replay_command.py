@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import Offloader, TextBlock
-from coatcheck.cli import replay_measure
-from coatcheck.cli.failure import CannotRun
-from coatcheck.cli.replay_measure import conversation_report
-from tests.cli.replay_samples import BIG, RECORDERS, openai, saved, session, strands
+from coatcheck import InvalidRequest, Offloader, TextBlock
+from coatcheck.replay import measure
+from coatcheck.replay.measure import conversation_report
 from tests.cli.running import answered, at_terminal, run
+from tests.replay.samples import BIG, RECORDERS, openai, saved, session, strands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from coatcheck.cli.replay_conversation import Conversation
-    from coatcheck.cli.replay_report import ConversationReport
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Outcome
+    from coatcheck.replay.conversation import Conversation
+    from coatcheck.replay.report import ConversationReport
 
 
 def facts(*arguments: str | Path) -> dict[str, Any]:
@@ -306,11 +305,11 @@ def test_a_conversation_that_cannot_be_replayed_is_named_and_left_out(
     def report(conversation: Conversation, *details: Any, **more: Any) -> ConversationReport:  # noqa: ANN401 - passed on
         if conversation.name == "odd.json":
             msg = "odd.json: nested too deeply"
-            raise CannotRun(msg)
+            raise InvalidRequest(msg)
         return conversation_report(conversation, *details, **more)
 
     odd, expected = saved(tmp_path / "odd.json", openai(f"odd\n{BIG}")), facts(big)
-    monkeypatch.setattr(replay_measure, "conversation_report", report)
+    monkeypatch.setattr(measure, "conversation_report", report)
     alone, ran = run("replay", odd), run("replay", odd, big, "--json")
 
     assert alone.exit_code == 2

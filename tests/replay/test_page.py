@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.replay_samples import BIG, openai, saved
 from tests.cli.running import run
+from tests.replay.samples import BIG, openai, saved
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def page(tmp_path: Path) -> str:
 
 
 def test_chart_js_is_what_its_publisher_gives_out() -> None:
-    packed = (files("coatcheck.cli") / "page/chart.umd.min.js.gz").read_bytes()
+    packed = (files("coatcheck.replay") / "assets/chart.umd.min.js.gz").read_bytes()
 
     assert hashlib.sha256(gzip.decompress(packed)).hexdigest() == CHART_JS_SHA256
 

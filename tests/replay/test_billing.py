@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.cli.replay_billing import (
+from coatcheck.replay.billing import (
     CALL_TOKENS,
     OTHER,
     BilledPart,

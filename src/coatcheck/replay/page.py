@@ -1,6 +1,6 @@
 """How a replay looks as a page: one file with its charts, its tables and all that it needs, for any browser.
 
-Only looks belong here. The page's own style and script stand in the folder ``page``, beside Chart.js 4.6.1, byte for
+Only looks belong here. The page's own style and script are in the folder ``assets``, next to Chart.js 4.6.1, byte for
 byte as its publisher has it on npm (MIT, see ``LICENSE-chart.js``). Chart.js, because it draws what is needed here in
 210 KB: ECharts takes 715, Bokeh 1,390, Plotly 4,830, and uPlot, with 51, draws no bars by name. The tables say what the
 charts show, also where scripts are off.
@@ -15,14 +15,14 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.cli.replay_billing import OTHER
-from coatcheck.cli.replay_screen import NOT_A_TOOL, counted, result_in_words, share_text
 from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.replay.billing import OTHER
+from coatcheck.replay.wording import NOT_A_TOOL, counted, result_in_words, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from coatcheck.cli.replay_report import Amount, ReplayReport, Row
+    from coatcheck.replay.report import Amount, ReplayReport, Row
 
 __all__ = ("page",)
 
@@ -54,7 +54,7 @@ def page(report: ReplayReport) -> str:
         _section("Every conversation, at each threshold", _conversations(report), about=billed),
         _section("What leaves the conversation", _leaving(report), about=leaving),
     )
-    held = files("coatcheck.cli") / "page"
+    held = files("coatcheck.replay") / "assets"
     filled = {
         "style": (held / "page.css").read_text("utf-8"),
         "outcome": "result" if report.total.best(report.assumptions) else "result none",

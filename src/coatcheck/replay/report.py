@@ -1,7 +1,7 @@
 """What a replay comes to: frozen values that add up, what was assumed, and all of it as JSON.
 
 Only facts belong here, named so that a program can use them: ``coatcheck replay --json`` prints them. How they are
-measured is in ``replay_measure``, how they look in ``replay_screen`` and ``replay_page``.
+measured is in ``measure``, how they look in ``cli/replay_screen.py`` and ``page``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.cli.replay_billing import CALL_TOKENS, Share
+from coatcheck.replay.billing import CALL_TOKENS, Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
