@@ -9,10 +9,11 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
-from coatcheck.core.notice import DEFAULT_CONTEXT_LINES, RETRIEVAL_TOOL
+from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
 from coatcheck.core.plan import Keep, certainly_within
 from coatcheck.core.policy import Never, OverShare, OverTokens, require_policy

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from coatcheck.core.arguments import ARGUMENTS
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError
-from coatcheck.core.notice import RETRIEVAL_ARGUMENTS, unknown_arguments
+from coatcheck.core.notice import unknown_arguments
 from coatcheck.engine.events import log_failure, logger
 
 __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
@@ -18,7 +19,7 @@ __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
 
 def retrieval_schema() -> dict[str, Any]:
     """Return the JSON schema of the tool's arguments, a new one for each caller: frameworks change what they get."""
-    properties = {name: dict(shape) for name, shape in RETRIEVAL_ARGUMENTS.items()}
+    properties = {argument.name: argument.schema for argument in ARGUMENTS}
     return {"type": "object", "properties": properties, "required": ["reference"]}
 
 
@@ -32,9 +33,10 @@ def retrieval_arguments(sent: object) -> dict[str, Any]:
 
     """
     arguments = sent if isinstance(sent, Mapping) else {"reference": sent}
-    unknown = [str(name) for name in arguments if name not in RETRIEVAL_ARGUMENTS]
+    accepted = [argument.name for argument in ARGUMENTS]
+    unknown = [str(name) for name in arguments if name not in accepted]
     if unknown:
-        raise InvalidRequest(unknown_arguments(unknown))
+        raise InvalidRequest(unknown_arguments(unknown, accepted=accepted))
     return {"reference": None, **{name: value for name, value in arguments.items() if value is not None}}
 
 

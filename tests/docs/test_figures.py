@@ -8,11 +8,11 @@ from inspect import signature
 import pytest
 
 from coatcheck import InMemoryStorage, Settings
+from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.forks import LOADING_SECONDS
 from coatcheck.core.plan import PREVIEW_SHARE, SHRINK_FROM_TOKENS
 from coatcheck.core.preview.json import MAX_PARSED_CHARACTERS
 from coatcheck.core.preview.text import _SHARE_OF_NAMES
-from coatcheck.core.reading import DEFAULT_CONTEXT_LINES
 from coatcheck.core.reading.interpreter import MAX_UNITS
 from coatcheck.core.reading.scan import MAX_HITS
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_QUERY_BYTES

@@ -6,7 +6,8 @@ cannot fake them first, and so early that what cuts a message to its first 200 c
 
 Every request pays for the tool's definition, so it says only what a model needs to write a call. How to go on is said
 where something left, in the notice, and by the answers and errors of the tool. Nothing here cuts or counts;
-``placeholder`` puts the words together. The words of a read-back are in ``reading.wording``.
+``placeholder`` puts the words together. The words of a read-back are in ``reading.wording``, those about the tool's
+arguments in ``arguments``.
 """
 
 from __future__ import annotations
@@ -15,15 +16,13 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from coatcheck.core.references import Reference
     from coatcheck.core.tokens import Estimate
 
 __all__ = (
     "ALL_LOST",
-    "DEFAULT_CONTEXT_LINES",
-    "RETRIEVAL_ARGUMENTS",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
     "UNREADABLE",
@@ -51,20 +50,6 @@ RETRIEVAL_TOOL = "retrieve_offloaded_content"
 
 RETRIEVAL_DESCRIPTION = "Read or search an offloaded tool result by its reference."
 """What the model is told about the tool."""
-
-DEFAULT_CONTEXT_LINES = 5
-"""As in the Strands tool that models know."""
-
-RETRIEVAL_ARGUMENTS = {
-    "reference": {"type": "string"},
-    "pattern": {"type": "string", "description": "RE2 regular expression"},
-    # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
-    "line_range": {"type": "string", "description": "Such as 10-20"},
-    "context_lines": {"type": "integer"},
-    "query": {"type": "string", "description": "JMESPath on JSON, such as items[?price > `9`].name"},
-    "offset": {"type": "integer", "description": "First character; negative counts from the end"},
-}
-"""JSON schema of each argument of the tool, described where the name does not say it."""
 
 UNREADABLE = (
     "The stored content cannot be read now: the storage failed. Try this call once more; if it fails again, call again"
@@ -214,10 +199,10 @@ def too_slow(seconds: float) -> str:
     )
 
 
-def unknown_arguments(names: Sequence[str]) -> str:
+def unknown_arguments(names: Sequence[str], *, accepted: Iterable[str]) -> str:
     """Return what a model is told that sent arguments which the tool does not have."""
     shown = ", ".join(repr(name[:_LONGEST_ARGUMENT]) for name in names[:_MOST_ARGUMENTS])
-    return f"unknown arguments: {shown}; accepted are {', '.join(RETRIEVAL_ARGUMENTS)}"
+    return f"unknown arguments: {shown}; accepted are {', '.join(accepted)}"
 
 
 def _one_line(text: str, *, longest: int = _LONGEST_NAME) -> str:

@@ -17,7 +17,7 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
-from coatcheck.core.reading.request import DEFAULT_CONTEXT_LINES, Request, parse_request
+from coatcheck.core.reading.request import Request, parse_request
 from coatcheck.core.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
 from coatcheck.core.reading.writer import Writer
 from coatcheck.core.settings import MAX_QUERY_BYTES, MINIMUM_BUDGET
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
-    "DEFAULT_CONTEXT_LINES",
     "Answer",
     "Encoded",
     "IndexNeeded",

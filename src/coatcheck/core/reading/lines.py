@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coatcheck.core.arguments import LAST_LINE
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
-from coatcheck.core.reading.request import LAST_LINE
 from coatcheck.core.reading.source import Answer
 from coatcheck.core.reading.walk import Walk, orient
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import scan, wording
 from coatcheck.core.reading.characters import resolve_offset
@@ -17,7 +18,6 @@ from coatcheck.core.reading.excerpts import Excerpts
 from coatcheck.core.reading.index import START, Place, decode, first_start
 from coatcheck.core.reading.lines import clip_range
 from coatcheck.core.reading.pattern import Matcher, compile_pattern
-from coatcheck.core.reading.request import DEFAULT_CONTEXT_LINES
 from coatcheck.core.reading.rows import Row, RowMaker
 from coatcheck.core.reading.source import Answer
 from coatcheck.core.reading.walk import LARGEST_PART, Walk, fetch, orient
