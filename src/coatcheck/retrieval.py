@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from coatcheck.core.arguments import ARGUMENTS
-from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError
-from coatcheck.core.notice import unknown_arguments
+from coatcheck.core.errors import CoatcheckError, InvalidRequest
+from coatcheck.core.notice import INTERNAL_ERROR, unknown_arguments
 from coatcheck.engine.events import log_failure, logger
 
 __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
@@ -41,11 +41,12 @@ def retrieval_arguments(sent: object) -> dict[str, Any]:
 
 
 def failure_for_model(error: Exception) -> str:
-    """Return what the model reads about an error: always text that every client accepts.
+    """Return what the model reads about an error: always a string that every client accepts.
 
-    One that is none of ours is logged, and the model is told that the storage failed.
+    A ``CoatcheckError`` has words of its own for it. Anything else is a bug of coatcheck, an adapter or the host: it is
+    logged with the lines that led to it, and the model is told to go on without the content.
     """
-    if not isinstance(error, CoatcheckError):
-        log_failure(logger, "a tool result could not be read back", error=error)
-        error = StorageError(str(error))
-    return error.for_model
+    if isinstance(error, CoatcheckError):
+        return error.for_model
+    log_failure(logger, "a tool result could not be read back, because of an internal error", error=error)
+    return INTERNAL_ERROR

@@ -23,6 +23,7 @@ PYTHON_TYPES = {"string": str, "integer": int}
 
 def test_the_schema_has_every_argument() -> None:
     assert list(retrieval_schema()["properties"]) == NAMES
+    assert retrieval_schema()["required"] == ["reference"]
     assert retrieval_arguments(dict.fromkeys(NAMES, "x")) == dict.fromkeys(NAMES, "x")
 
 

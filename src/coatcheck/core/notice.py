@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "ALL_LOST",
+    "INTERNAL_ERROR",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
     "UNREADABLE",
@@ -56,6 +57,13 @@ UNREADABLE = (
     " the tool whose result the reference replaced."
 )
 """What the model is told when a storage fails."""
+
+INTERNAL_ERROR = (
+    "The stored content cannot be read: this tool has an internal error. Your call is not the cause, and trying again"
+    " will not help. Go on without the content, or call again the tool whose result the reference replaced, so that it"
+    " returns less."
+)
+"""What the model is told when our own code, or a host's, raised what it must not."""
 
 _WHICH_REFERENCE = "copy it from the placeholder, the first word of a line under [Stored references:]"
 _OPENING = "Tool result offloaded. [Offloaded: "

@@ -50,7 +50,7 @@ from coatcheck.engine.events import Event, EventKind, Recorder, log_failure, log
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES, Effect, Steps, in_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.core.references import Reference
     from coatcheck.core.settings import Settings
@@ -376,12 +376,45 @@ class Engine:
         self, reference: str, scope: str, *, native_media: bool, retrieval_tool: str, **selectors: object
     ) -> Steps[Retrieved]:
         """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
-        request = parse_request(**selectors)
-        budget = self._settings.retrieval_limit
         started = time.perf_counter()
         try:
+            return (
+                yield from self._answer(
+                    reference, scope, started=started, native=native_media, tool=retrieval_tool, selectors=selectors
+                )
+            )
+        except CoatcheckError:
+            raise
+        except Exception as error:  # a bug: whoever called logs it or shows it, so it is only counted and told here
+            asked = (canonical_reference(str(reference)),)
+            self._recorder.count(failed=1)
+            self._recorder.emit(
+                Event(
+                    kind="failed",
+                    scope=scope,
+                    references=asked,
+                    milliseconds=milliseconds_since(started),
+                    reason="an internal error",
+                    error_type=type(error).__name__,
+                )
+            )
+            raise
+
+    def _answer(
+        self,
+        reference: str,
+        scope: str,
+        *,
+        started: float,
+        native: bool,
+        tool: str,
+        selectors: Mapping[str, object],
+    ) -> Steps[Retrieved]:
+        request = parse_request(**selectors)
+        budget = self._settings.retrieval_limit
+        try:
             answered = yield from self._retrieve(
-                reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+                reference, scope, request=request, native_media=native, retrieval_tool=tool
             )
         except CoatcheckError as error:
             self._not_retrieved(error, reference, scope, milliseconds=milliseconds_since(started))
