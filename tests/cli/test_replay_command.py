@@ -11,6 +11,7 @@ import pytest
 
 from coatcheck import InvalidRequest, Offloader, TextBlock
 from coatcheck.replay import measure
+from coatcheck.replay.billing import DEFINITION
 from coatcheck.replay.measure import conversation_report
 from tests.cli.running import answered, at_terminal, run
 from tests.replay.samples import BIG, RECORDERS, openai, saved, session, strands
@@ -75,7 +76,7 @@ def test_where_offloading_does_not_pay_it_says_so(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.json", openai("short"))
 
     assert facts(path)["total"]["best_threshold"] is None
-    assert "Offloading does not pay on these conversations" in run("replay", path).output
+    assert "once, offloading does not pay on these conversations" in run("replay", path).output
 
 
 def test_thresholds_are_those_given_sorted_and_once(big: Path) -> None:
@@ -123,6 +124,37 @@ def test_with_a_cache_the_best_threshold_is_that_of_the_cost(tmp_path: Path) -> 
 
     assert best("--price", "3", "--retrieval-tokens", "100") == 2_500
     assert best("--price", "3", "--cached-price", "0") is None
+
+
+@pytest.mark.parametrize(
+    ("retrievals", "said"),
+    [
+        ("0", "If the model never reads a result back,"),
+        ("3", "If the model reads each offloaded result back 3 times,"),
+    ],
+)
+def test_the_headline_begins_with_the_assumption_that_decides_it(retrievals: str, said: str, big: Path) -> None:
+    assert said in " ".join(run("replay", big, "--retrievals", retrievals).output.split())
+
+
+def test_the_definition_of_the_retrieval_tool_has_a_row_of_its_own(big: Path) -> None:
+    report = facts(big)
+    row = next(tool for tool in report["tools"] if tool["name"] == DEFINITION)
+
+    assert row["without"]["tokens"] == 0
+    assert {one["tokens"] for one in row["thresholds"]} == {
+        report["turns"] * report["assumptions"]["definition_tokens"]
+    }
+
+
+def test_a_page_for_a_folder_that_is_not_there_is_refused_before_anything_is_replayed(
+    big: Path, tmp_path: Path
+) -> None:
+    ran = run("replay", big, "--html", big.parent / "nowhere/page.html")
+
+    assert ran.exit_code == 2
+    assert "is no folder" in ran.output
+    assert "Threshold" not in ran.output
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,11 @@ def test_tables_and_charts_have_the_numbers_of_the_report(page: str, tmp_path: P
     assert charts["conversations"]["labels"] == ["a.json"]
     for number in (*billed, *(tool["without"]["tokens"] for tool in report["tools"])):
         assert f">{number:,}" in page
-    assert f"max_result_tokens={total['best_threshold']} saves most" in page
+    assert (
+        f"If the model reads each offloaded result back once, max_result_tokens={total['best_threshold']} saves most"
+        in page
+    )
+    assert "in the unit of --price (" in page
     assert f">{total['without']['cost']:,.2f}<" in page
     for sentence in report["assumptions"]["not_known"]:
         assert sentence in page

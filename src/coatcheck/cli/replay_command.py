@@ -92,6 +92,9 @@ def replay(
     if html is not None and _would_replace(html.resolve(), transcripts):
         msg = f"{html} is a transcript: the page would take its place"
         raise typer.BadParameter(msg, param_hint="--html")
+    if html is not None and not html.absolute().parent.is_dir():
+        msg = f"{html.parent} is no folder: make it first, since replaying may take minutes"
+        raise typer.BadParameter(msg, param_hint="--html")
     given = Assumptions(
         thresholds=tuple(sorted(set(threshold or _THRESHOLDS))),
         retrievals=retrievals,

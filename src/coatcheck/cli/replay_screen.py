@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from coatcheck.replay.report import Assumptions, ReplayReport, Row
+    from coatcheck.replay.report import Amount, Assumptions, ReplayReport, Row
 
 __all__ = ("show_replay",)
 
@@ -83,12 +83,19 @@ def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: 
             Text(_cut(one_line(row.name) or NOT_A_TOOL, longest)),
             f"{row.at(report.shown).offloaded}/{row.results}" if row.results else "",
             f"{row.without.tokens:,}",
-            *(share_text(row.saved(amount, given)) + ("*" if amount is best else " ") for amount in row.amounts),
+            *(_share(row, amount, given, best=best) for amount in row.amounts),
         )
     hidden = len(rows) - _MOST_ROWS
     if hidden > 0:
         table.caption = f"and {hidden:,} more: --json and --html have them all"
     return table
+
+
+def _share(row: Row, amount: Amount, given: Assumptions, *, best: Amount | None) -> str:
+    """Return the share that is saved; of a row that only offloading bills, what that is."""
+    if not row.without.tokens:
+        return f"+{amount.billed.tokens:,} "
+    return share_text(row.saved(amount, given)) + ("*" if amount is best else " ")
 
 
 def _cut(name: str, longest: int) -> str:

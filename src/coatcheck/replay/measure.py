@@ -19,6 +19,7 @@ from coatcheck.core.references import find_references
 from coatcheck.engine.events import log_failure, logger
 from coatcheck.offloader import Offloader
 from coatcheck.replay.billing import (
+    DEFINITION,
     OTHER,
     Bill,
     BilledPart,
@@ -97,7 +98,7 @@ def conversation_report(
         already_offloaded=sum(isinstance(part, Result) and _is_offloaded(part) for part in parts),
         tools=tuple(
             _row(tool, results[tool], without.shares.get(tool, Share()), billed=billed, tool=tool)
-            for tool in (*results, OTHER)
+            for tool in (*results, DEFINITION, OTHER)
         ),
         leaving=tuple(_leaving(plain, offloaded)),
         sizes=tuple(part.tokens for part in plain if isinstance(part, BilledResult)),

@@ -143,7 +143,8 @@ class ConversationReport:
     """Results that the recording shows as offloaded; they are left alone."""
 
     tools: tuple[Row, ...]
-    """One for each tool that gave a result, and one for everything else; they add up to ``row``."""
+    """One for each tool that gave a result, one for the retrieval tool's definition, and one for everything else; they
+    add up to ``row``."""
 
     leaving: tuple[Leaving, ...]
     sizes: tuple[int, ...]

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from coatcheck.replay.report import ReplayReport
 
-__all__ = ("NOT_A_TOOL", "counted", "result_in_words", "share_text")
+__all__ = ("COST", "NOT_A_TOOL", "counted", "result_in_words", "share_text")
 
 NOT_A_TOOL = "(everything else)"
+
+COST = "Cost, in the unit of --price"
 
 
 def counted(report: ReplayReport) -> str:
@@ -26,13 +28,20 @@ def counted(report: ReplayReport) -> str:
 
 
 def result_in_words(report: ReplayReport) -> str:
-    """Return what to do, in one sentence."""
-    best = report.total.best(report.assumptions)
+    """Return what to do, in one sentence that begins with the assumption that decides it."""
+    given = report.assumptions
+    reads = {0: "never reads a result back", 1: "reads each offloaded result back once"}
+    if_so = f"If the model {reads.get(given.retrievals, f'reads each offloaded result back {given.retrievals} times')}"
+    best = report.total.best(given)
     if best is None:
-        return "Offloading does not pay on these conversations at any of these thresholds."
-    saved = share_text(report.total.saved(best, report.assumptions))
+        return f"{if_so}, offloading does not pay on these conversations at any of these thresholds."
+    saved = share_text(report.total.saved(best, given))
+    if given.price is not None:
+        before, after = given.weight(report.total.without), given.weight(best.billed)
+        saved = f"{before - after:,.2f} of {before:,.2f} in the unit of --price ({saved})"
     return (
-        f"max_result_tokens={best.threshold} saves most: {saved}, with {_number(best.offloaded, 'result')} offloaded."
+        f"{if_so}, max_result_tokens={best.threshold} saves most: {saved},"
+        f" with {_number(best.offloaded, 'result')} offloaded."
     )
 
 

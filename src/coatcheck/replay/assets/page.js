@@ -37,6 +37,7 @@ function configuration(chart) {
       indexAxis: chart.sideways ? "y" : "x",
       responsive: true,
       maintainAspectRatio: false,
+      interaction: { mode: "nearest", axis: names, intersect: false }, // a bar may be too short to point at
       scales: {
         [values]: { beginAtZero: true, ticks: { callback: axis, maxTicksLimit: 6 }, title: { display: true, text: chart.unit } },
         [names]: {
