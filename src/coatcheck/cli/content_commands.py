@@ -21,6 +21,7 @@ from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, Sco
 from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_json
 from coatcheck.core.arguments import RANGE_FORMS, SELECTORS
 from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
+from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
 from coatcheck.scopes import DEFAULT_SCOPE, choose_scope
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ("cat", "get", "put", "show_content")
 
-_DEFAULT_TOKENS = 2_500
+_DEFAULT_TOKENS = MAX_RESULT_TOKENS
 """Of one answer; as much as a model gets."""
 
 _FLAGS = {name: argument.option for name, argument in SELECTORS.items() if argument.option is not None}
@@ -66,7 +67,6 @@ def put(
     from coatcheck.core.outcomes import Offloaded  # noqa: PLC0415
     from coatcheck.core.policy import Always  # noqa: PLC0415
     from coatcheck.core.reading import is_text  # noqa: PLC0415
-    from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS  # noqa: PLC0415 - the library is loaded when it is used
     from coatcheck.offloader import Offloader  # noqa: PLC0415
 
     if content_type is not None and not _MIME_TYPE.fullmatch(content_type):

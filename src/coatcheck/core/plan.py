@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from coatcheck.core.settings import Settings
 
 __all__ = (
+    "MOST_LISTED",
     "Decision",
     "Keep",
     "KeepReason",
@@ -51,8 +52,8 @@ NOTICE_TOKENS = 160
 REFERENCE_TOKENS = 60
 """What each further block takes: the line of its reference, and the heading or the mark, rounded up."""
 
-MOST_REFERENCES = 7
-"""Further blocks that a placeholder lists; see ``placeholder.MOST_LISTED``."""
+MOST_LISTED = 8
+"""References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
 
 _MEDIA_TOKENS = {"image": 1_600, "audio": 1_920, "video": 15_780}
 """What one costs at least in a model's window, never by its base64 length. An image: the most that Claude makes of one
@@ -230,7 +231,7 @@ def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: 
         return size
     texts = decided[0].texts
     blocks = texts.count(None) + (1 if are_joined(texts) else sum(1 for text in texts if text))
-    return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * min(blocks - 1, MOST_REFERENCES))
+    return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * (min(blocks, MOST_LISTED) - 1))
 
 
 def _shrink_previews(decisions: list[Decision], over: int) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Settings",)
 
+MAX_RESULT_TOKENS = 2_500
+MAX_INLINE_TOKENS = 50_000
 DEFAULT_PREVIEW_TOKENS = 1_000
 """Tokens. Enough for the shape of most results; Strands' own offloader has the same default."""
 
@@ -50,7 +52,7 @@ class Settings:
 
     """
 
-    max_result_tokens: int = 2_500
+    max_result_tokens: int = MAX_RESULT_TOKENS
     """The threshold, in tokens: a larger result is offloaded, one of exactly this size stays."""
 
     preview_tokens: int | None = None
@@ -65,7 +67,7 @@ class Settings:
     max_retrieval_tokens: int | None = None
     """Tokens of one read-back, at least 256. None: ``max_result_tokens``, or 256 if that is less."""
 
-    max_inline_tokens: int = 50_000
+    max_inline_tokens: int = MAX_INLINE_TOKENS
     """Tokens. A larger result never stays, even if a policy, an error mark or a failure would keep it."""
 
     max_step_tokens: int | None = None
