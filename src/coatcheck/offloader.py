@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
-from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.core.blocks import ToolResult, require_blocks
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
@@ -45,9 +45,6 @@ _WITHIN = Keep(reason="within the threshold")
 _POLICY = Keep(reason="policy")
 _ERROR = Keep(reason="error")
 _EXEMPT = Keep(reason="exempt")
-
-_BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
-_BYTES = (bytes, bytearray, memoryview)
 
 
 class OffloaderOptions(TypedDict, total=False):
@@ -472,11 +469,13 @@ class Offloader:
             StorageError: the storage failed, or stored bytes are not what was saved.
 
         """
-        return run(self._engine.expand(_text(text), self._scope(scope, identity)))
+        _require_str("text", text)
+        return run(self._engine.expand(text, self._scope(scope, identity)))
 
     async def aexpand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
         """Do what ``expand`` does, without blocking the event loop."""
-        return await arun(self._engine.expand(_text(text), self._scope(scope, identity)))
+        _require_str("text", text)
+        return await arun(self._engine.expand(text, self._scope(scope, identity)))
 
     # Clean-up and counts.
 
@@ -569,7 +568,8 @@ class Offloader:
             raise InvalidRequest(msg)
         calls = []
         for result, override in zip(results, overrides, strict=True):
-            _checked(result.blocks, result.tool_name)
+            _require_str("tool_name", result.tool_name)
+            require_blocks(result.blocks)
             policy = self._policy(result.tool_name, override)
             calls.append(Call(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
         return calls
@@ -588,7 +588,8 @@ class Offloader:
         retrieval_tool: str | None,
     ) -> Call | Kept:
         """Return the outcome of a result that certainly stays, without counting a token; else what the engine needs."""
-        content = _checked(blocks, tool_name)
+        _require_str("tool_name", tool_name)
+        content = require_blocks(blocks)
         governing = self._policy(tool_name, policy)
         limit, keep = self._certain_limit(governing, is_error=is_error)
         if retrieval_tool is not None and tool_name == retrieval_tool:
@@ -655,46 +656,6 @@ def _settings_of(options: OffloaderOptions) -> Settings:
     return replace(Settings() if given is None else given, **fields)
 
 
-def _checked(blocks: Sequence[Block], tool_name: str) -> tuple[Block, ...]:
-    """Return the content blocks of a result, if an adapter gave what it should.
-
-    Raises:
-        InvalidRequest: the tool's name is no text, or something among the blocks is no content block.
-
-    """
-    if isinstance(blocks, _BLOCKS):
-        msg = f"blocks must be a sequence of content blocks, not one {type(blocks).__name__}: put it into a list"
-        raise InvalidRequest(msg)
-    if not isinstance(tool_name, str):
-        msg = f"tool_name must be a text, not {tool_name!r}"
-        raise InvalidRequest(msg)
-    try:
-        content = tuple(blocks)
-    except TypeError:
-        msg = f"blocks must be a sequence of content blocks, not {type(blocks).__name__}"
-        raise InvalidRequest(msg) from None
-    for block in content:
-        if not isinstance(block, _BLOCKS):
-            msg = (
-                f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {type(block).__name__}"
-            )
-            raise InvalidRequest(msg)
-        if isinstance(block, TextBlock) and not isinstance(block.text, str):
-            msg = f"a TextBlock holds a text, not {type(block.text).__name__}; bytes with a type make a MediaBlock"
-            raise InvalidRequest(msg)
-        if isinstance(block, MediaBlock):
-            _check_medium(block)
-    return content
-
-
-def _check_medium(block: MediaBlock) -> None:
-    data, media_type, name = block.data, block.media_type, block.name
-    if not (isinstance(data, _BYTES) and isinstance(media_type, str) and isinstance(name, str | None)):
-        held = ", ".join(type(one).__name__ for one in (data, media_type, name))
-        msg = f"a MediaBlock holds bytes, a MIME type and a name or None, not {held}"
-        raise InvalidRequest(msg)
-
-
 def _id(reference: str | Reference) -> str:
     return reference.id if isinstance(reference, Reference) else reference
 
@@ -703,8 +664,7 @@ def _found(scope: str | Callable[[], str | None] | None) -> str | None:
     return scope() if callable(scope) else scope
 
 
-def _text(value: object) -> str:
+def _require_str(name: str, value: object) -> None:
     if not isinstance(value, str):
-        msg = f"text must be a text, not {value!r}"
+        msg = f"{name} must be a str, not {value!r}"
         raise InvalidRequest(msg)
-    return value
