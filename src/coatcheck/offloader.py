@@ -1,6 +1,7 @@
-"""The public face of the engine: checks arguments, chooses the scope, and runs each operation sync or async.
+"""``Offloader``, the class that users and adapters call: checks arguments, chooses the scope, runs the engine.
 
-Every operation is a pair of methods of a few lines with equal arguments. What they do is written once, in ``engine``.
+Each operation has a sync and an async method with equal arguments. Both run the same code in ``engine``; the signatures
+are written out twice, because editors, type checkers and ``help`` read them.
 """
 
 from __future__ import annotations
@@ -50,8 +51,7 @@ _EXEMPT = Keep(reason="exempt")
 class OffloaderOptions(TypedDict, total=False):
     """The keyword arguments of ``Offloader``, for type checkers: ``**options: Unpack[OffloaderOptions]``.
 
-    ``Settings`` says what each of its fields means. A field that is passed together with ``settings`` replaces the one
-    there.
+    ``Settings`` documents its fields. A field passed together with ``settings`` replaces the value there.
     """
 
     max_result_tokens: int
@@ -72,15 +72,15 @@ class OffloaderOptions(TypedDict, total=False):
     """Settings made before. None: the defaults."""
 
     on_event: Listener | Sequence[Listener] | None
-    """A callable, or a sequence of callables, called with each ``Event``; must not be async. An error of one is
-    logged and counted. One that blocks delays the call that it is told about, but never the event loop."""
+    """A callable, or a sequence of callables, called with each ``Event``; must not be async. If it raises, the error
+    is logged and counted. If it blocks, it delays the call that the event is about, but never the event loop."""
 
 
 class Offloader:
     """Takes oversized tool results out of a conversation, and reads them back. Safe for many threads and event loops.
 
-    Every operation has an async form with the same arguments: ``aoffload``, ``aretrieve`` and so on. The sync forms
-    make every call where they stand; the async ones never block the loop.
+    Every method that reaches the storage has an async form with the same arguments: ``aoffload``, ``aretrieve`` and so
+    on. The sync methods do everything on the caller's thread; the async ones never block the event loop.
     """
 
     def __init__(self, storage: Storage | NamesReferences | None = None, **options: Unpack[OffloaderOptions]) -> None:
@@ -117,7 +117,7 @@ class Offloader:
         return self._settings
 
     def __deepcopy__(self, memo: object) -> Offloader:
-        """Return the offloader itself: it never changes, and frameworks copy what holds one without being asked."""
+        """Return the offloader itself: it never changes, and frameworks copy objects that hold one."""
         return self
 
     def __copy__(self) -> Offloader:
@@ -138,7 +138,7 @@ class Offloader:
         )
         raise TypeError(msg)
 
-    # Tool results on their way into the conversation.
+    # From the tool into the conversation.
 
     def offload(
         self,
@@ -154,24 +154,24 @@ class Offloader:
         policy: Policy | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Outcome:
-        """Decide what becomes of a tool result; store it first if it leaves.
+        """Decide whether a tool result stays in the conversation; if not, store it and return its placeholder.
 
         A failing storage or policy never raises: the result stays, or is cut above ``max_inline_tokens``.
 
         Args:
             blocks: the content blocks, in order.
-            tool_name: the tool's name, as the framework has it.
+            tool_name: the tool's name in the framework.
             tool_args: the arguments of the call, for callable policies.
-            scope: who may read it back; else the ambient scope, else ``identity``, else ``"default"``.
-            identity: the framework's own stable identity of the conversation, such as a thread id.
+            scope: who may read it back. None: the ambient scope, else ``identity``, else ``"default"``.
+            identity: the framework's stable id of the conversation, such as a thread id.
             is_error: whether the framework marked the result as an error.
-            measured_tokens: the framework's own count of the whole result, if it has one; or what gives it, sync or
-                async, asked only where the result is not certainly within the threshold.
-            confirm: asked, sync or async, with the tokens of a result that is about to leave; if it answers false the
-                result stays, whatever its size. Where it or ``measured_tokens`` fails, it is as if not given.
-            policy: governs this one call instead of the configured policies.
-            retrieval_tool: the name under which the agent has the retrieval tool, or None if it has none. The results
-                of that tool itself always stay.
+            measured_tokens: the framework's own token count of the whole result; or a callable, sync or async, that
+                returns it and is called only if the result may be above the threshold. Ignored if it fails.
+            confirm: called, sync or async, with the token count of a result that is about to be offloaded. If it
+                returns false, the result stays at any size. Ignored if it fails.
+            policy: decides about this call instead of the configured policies.
+            retrieval_tool: the name of the agent's retrieval tool, or None if it has none. Results of that tool always
+                stay.
 
         Returns:
             ``Kept`` with the very same objects, ``Offloaded``, or ``Truncated``.
@@ -224,11 +224,10 @@ class Offloader:
         return await arun(self._engine.offload(arrived), short=certainly_within(arrived.result.blocks, SHORT_BYTES))
 
     def keeps(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
-        """Return whether a result that is nothing but ``texts`` certainly stays; then it is counted, and all is done.
+        """Return whether a result made of ``texts`` alone certainly stays. If so, count it: nothing is left to do.
 
-        For adapters: most results are small, and this costs next to nothing. False says nothing: pass the result on to
-        ``offload``. Neither a scope nor ``measured_tokens`` is asked for, and where somebody listens to events, nothing
-        is certain.
+        A fast path for adapters, since most results are small. False means "not certain": call ``offload``. This needs
+        neither a scope nor ``measured_tokens``. With a listener for events it always returns False.
         """
         if self._recorder.listening:
             return False
@@ -253,15 +252,15 @@ class Offloader:
     ) -> tuple[Outcome, ...]:
         """Decide about all results of one step of parallel calls together; see ``offload`` for each of them.
 
-        With ``max_step_tokens``, results that are small alone and too much together leave too, the largest first,
-        until the step fits; if that is not enough, all previews of the step become smaller. Errors, exempt tools and
-        results of at most 512 tokens stay, whatever they take.
+        With ``max_step_tokens``, results within their own threshold are offloaded too, the largest first, until the
+        step fits. If that is not enough, the previews of the step shrink. Errors, exempt tools and results of at most
+        512 tokens always stay.
 
         Args:
-            results: what each call returned, in order.
+            results: the result of each call, in order.
             scope: as for ``offload``.
             identity: as for ``offload``.
-            policies: for each result the one that governs it instead of the configured policies, or None.
+            policies: for each result, a policy that replaces the configured ones, or None.
             retrieval_tool: as for ``offload``.
 
         Returns:
@@ -300,24 +299,24 @@ class Offloader:
         identity: str | Callable[[], str | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Offloaded | Truncated | None:
-        """Hold a hard limit where an adapter failed to offload a result: store it as it is, or cut it. Never raises.
+        """Enforce a hard limit after an adapter failed to offload a result: store it as it is, or cut it. Never raises.
 
-        For the guard of an adapter, after whatever was raised in its own code or in ``offload``. It makes no preview by
-        kind, counts no tokens and asks no policy, so that what failed there does not fail here too.
+        For the guard of an adapter, after its own code or ``offload`` raised. It makes no preview by kind, counts no
+        tokens and asks no policy, so what failed before does not fail here again.
 
         Args:
             blocks: the result, converted in the simplest way: text parts as ``TextBlock``, all else as ``OpaqueBlock``.
-            tool_name: the tool's name, or ``""`` where it is not known.
-            scope: as for ``offload``; or a callable that returns it. Where a callable raises, or no scope was given and
+            tool_name: the tool's name, or ``""`` if it is unknown.
+            scope: as for ``offload``, or a callable that returns it. If the callable raises, or no scope was given and
                 ``require_scope`` is set, nothing is stored: the text is cut.
             identity: as for ``offload``; or a callable, like ``scope``.
             retrieval_tool: as for ``offload``.
 
         Returns:
-            None where the texts together have at most 4 times ``max_inline_tokens`` UTF-8 bytes, and no other block has
-            more alone: the result stays, as do results of the retrieval tool. ``Offloaded`` where what leaves could be
-            stored; nothing is lost then. ``Truncated`` where not: head and tail of the texts are kept, up to that
-            limit, with a notice that the rest is lost, and why.
+            None if the result may stay: it comes from the retrieval tool, or its texts together have at most 4 times
+            ``max_inline_tokens`` UTF-8 bytes, and no other block alone has more. ``Offloaded`` if everything above
+            that was stored, so nothing is lost. ``Truncated`` if storing failed: head and tail of the texts stay, up
+            to that limit, with a notice that the rest is lost, and why.
 
         """
         if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
@@ -356,7 +355,7 @@ class Offloader:
             blocks, stored, scope=chosen, tool_name=tool_name, retrieval_tool=retrieval_tool
         )
 
-    # Stored content on its way back.
+    # From the storage back.
 
     def retrieve(
         self,
@@ -372,27 +371,27 @@ class Offloader:
         native_media: bool = False,
         retrieval_tool: str = RETRIEVAL_TOOL,
     ) -> Retrieved:
-        """Answer what a model asks for, in at most ``max_retrieval_tokens``.
+        """Answer a model's call of the retrieval tool, in at most ``max_retrieval_tokens``.
 
-        The selectors are taken as models send them: numbers may come as text, and ``""`` means not given. Without any,
-        the content is read from its beginning.
+        Selectors may have the forms that models send: numbers as strings, and ``""`` for "not given". Without a
+        selector, the content is read from its beginning.
 
         Args:
             reference: as the placeholder shows it, or as ``Offloaded.references`` has it.
-            scope: whose content; never take it from the model.
+            scope: the scope that the content was stored in; never take it from the model.
             identity: as for ``offload``.
-            pattern: RE2 regular expression, searched line by line; what is no regular expression is searched literally.
+            pattern: RE2 regular expression, searched line by line. If it is not valid, it is searched literally.
             line_range: first and last line, ``{"start": 10, "end": 20}``, a pair, or ``"10-20"``.
             context_lines: lines shown around each match.
             query: JMESPath expression, for JSON and JSON Lines.
-            offset: character to start at, negative from the end; with a query, in its result.
+            offset: character to start at, negative from the end; with a query, a character of its result.
             native_media: return an image, audio, video or document itself instead of a description.
-            retrieval_tool: the name under which the agent has the tool, for the call that reads on.
+            retrieval_tool: the name of the agent's retrieval tool, for the call that reads on.
 
         Raises:
             InvalidRequest: a selector is wrong or does not fit the content; the message is meant for the model.
             ReferenceNotFound: the scope never had such a reference.
-            ReferenceExpired: it had, and the content is gone.
+            ReferenceExpired: the scope had it, and the content is gone.
             StorageError: the storage failed.
 
         """
@@ -441,12 +440,12 @@ class Offloader:
         )
 
     def load(self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None) -> Content:
-        """Return a stored content whole, for the host: unbounded, and checked against its digest.
+        """Return the whole of a stored content, for the host: of any size, and checked against its digest.
 
         Raises:
-            InvalidRequest: the reference is no text, empty or too long, or no scope was given and one is required.
+            InvalidRequest: the reference is not a str, empty or too long, or no scope was given and one is required.
             ReferenceNotFound: the scope never had such a reference.
-            ReferenceExpired: it had, and the content is gone.
+            ReferenceExpired: the scope had it, and the content is gone.
             CorruptContent: the stored bytes are not what was saved.
             StorageError: the storage failed.
 
@@ -460,9 +459,9 @@ class Offloader:
         return await arun(self._engine.load(_id(reference), self._scope(scope, identity)))
 
     def expand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
-        """Return ``text`` with every reference of the scope replaced by the stored text: for a final answer.
+        """Return ``text`` with every reference of the scope replaced by the stored text, such as for a final answer.
 
-        References of other scopes, expired ones and those of media stay as they are. The result is unbounded.
+        References of other scopes, of expired content and of media stay as they are. The result may have any size.
 
         Raises:
             InvalidRequest: no scope was given and one is required.
@@ -587,7 +586,7 @@ class Offloader:
         policy: Policy | None,
         retrieval_tool: str | None,
     ) -> Call | Kept:
-        """Return the outcome of a result that certainly stays, without counting a token; else what the engine needs."""
+        """Return the outcome of a result that certainly stays, without counting a token; else the engine's input."""
         _require_str("tool_name", tool_name)
         content = require_blocks(blocks)
         governing = self._policy(tool_name, policy)
@@ -596,7 +595,7 @@ class Offloader:
             stays, keep = True, _EXEMPT
         else:
             stays = not isinstance(measured_tokens, int) and certainly_within(content, limit)
-        # Most results are small, and need no more than this. Who listens may block, so the engine tells them.
+        # Most results are small and end here. With a listener, which may block, the engine emits the event.
         if stays and not self._recorder.listening:
             self._recorder.count_kept()
             return Kept(blocks=content, reason=keep.reason)
@@ -611,7 +610,7 @@ class Offloader:
         )
 
     def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
-        """Return up to how many UTF-8 bytes a text certainly stays, and why; below zero where that takes a look."""
+        """Return how many UTF-8 bytes a text may have to stay for certain, and why; below 0 if nothing is certain."""
         settings = self._settings
         if not settings.counter.bytewise:
             return -1, _WITHIN

@@ -1,7 +1,7 @@
-"""The retrieval tool, apart from any framework: its schema, its arguments, and what the model is told of a failure.
+"""The retrieval tool without a framework: its schema, its arguments, and what the model reads about a failure.
 
-An adapter wraps these into its framework's kind of tool and calls ``Offloader.retrieve``; so every framework shows
-models the same tool. The words stand in ``notice``, and what an argument means is decided in ``reading.request``.
+An adapter wraps these as its framework's kind of tool and calls ``Offloader.retrieve``, so models see the same tool
+everywhere. The words are in ``notice``, the arguments in ``arguments``.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
 
 
 def retrieval_schema() -> dict[str, Any]:
-    """Return the JSON schema of the tool's arguments, a new one for each caller: frameworks change what they get."""
+    """Return the JSON schema of the tool's arguments, a new one for each caller, because frameworks modify it."""
     properties = {argument.name: argument.schema for argument in ARGUMENTS}
     return {"type": "object", "properties": properties, "required": ["reference"]}
 
 
 def retrieval_arguments(sent: object) -> dict[str, Any]:
-    """Return what a model sent as keyword arguments for ``Offloader.retrieve``; None stands for "not given".
+    """Return what a model sent as keyword arguments for ``Offloader.retrieve``; None means "not given".
 
-    A model that sends no object means the reference. Their values are checked by ``retrieve``.
+    If a model sends anything but an object, that is the reference. ``retrieve`` checks the values.
 
     Raises:
-        InvalidRequest: there is an argument that the tool does not have; the message names it and those it has.
+        InvalidRequest: the tool does not have one of the arguments; the message names it and lists those it has.
 
     """
     arguments = sent if isinstance(sent, Mapping) else {"reference": sent}
@@ -43,8 +43,8 @@ def retrieval_arguments(sent: object) -> dict[str, Any]:
 def failure_for_model(error: Exception) -> str:
     """Return what the model reads about an error: always a string that every client accepts.
 
-    A ``CoatcheckError`` has words of its own for it. Anything else is a bug of coatcheck, an adapter or the host: it is
-    logged with the lines that led to it, and the model is told to go on without the content.
+    A ``CoatcheckError`` brings its own message for the model. Anything else is a bug in coatcheck, an adapter or the
+    host: it is logged with its traceback, and the model is told to go on without the content.
     """
     if isinstance(error, CoatcheckError):
         return error.for_model

@@ -5,7 +5,7 @@
     IndexNeeded()        ─▶  the engine sends the index, or None   ┘ returns an Answer
 
 One module for each way to read: ``characters``, ``lines``, ``search`` (with ``pattern``, ``scan``, ``rows``), ``query``
-(with ``interpreter``, ``records``). Below them ``walk`` gets at bytes, ``index`` knows where lines and characters lie,
+(with ``interpreter``, ``records``). Below them ``walk`` fetches bytes, ``index`` knows where lines and characters are,
 ``writer`` makes answers fit, and ``wording`` has every word. Here only the choice between them is made.
 """
 
@@ -54,7 +54,7 @@ def read(
     tool_name: str,
     max_query_bytes: int = MAX_QUERY_BYTES,
 ) -> Reading:
-    """Return a reading whose answer has at most ``budget`` tokens and, if more is left, names the next call.
+    """Return a reading whose answer has at most ``budget`` tokens and, if there is more, names the next call.
 
     Each answer goes at least one character further than the one before it.
 

@@ -58,7 +58,7 @@ class _Found:
     capped: bool
     hits: list[scan.Hit]  # to be shown, from the offset on
     next_character: int | None  # of the first hit that is not kept any more
-    before: int | None  # matches before those; None behind so many that they are not numbered
+    before: int | None  # matches before those; None after so many that they are not numbered
     excerpts: Excerpts
 
     @property
@@ -230,7 +230,7 @@ class _Report:
         return f"{head}\n{wording.searched_literally(self.matcher.literal)}" if self.matcher.literal else head
 
     def _rest(self, shown: int) -> dict[str, object] | None:
-        """Return the arguments of the call that shows the matches behind the first ``shown`` ones."""
+        """Return the arguments of the call that shows the matches after the first ``shown`` ones."""
         hits, request = self.found.hits, self.request
         character = hits[shown].character if shown < len(hits) else self.found.next_character
         if character is None:
