@@ -1,7 +1,7 @@
 """The decision whether a tool result stays in the conversation or is offloaded.
 
-Pure: content blocks, the rule that governs the tool, the settings and a counter go in; ``Keep`` or ``Offload`` comes out,
-with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
+Pure: content blocks, the rule that governs the tool, the settings and a counter go in; ``Keep`` or ``Offload`` comes
+out, with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
 """
 
 from __future__ import annotations
