@@ -17,7 +17,7 @@ from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
 from coatcheck.core.plan import Keep, certain_limit, certainly_within
-from coatcheck.core.policy import require_policy
+from coatcheck.core.policy import is_count, require_policy
 from coatcheck.core.references import Reference
 from coatcheck.core.settings import Settings
 from coatcheck.core.tokens import utf8_length
@@ -594,6 +594,9 @@ class Offloader:
         """Return the outcome of a result that certainly stays, without counting a token; else the engine's input."""
         _require_str("tool_name", tool_name)
         content = require_blocks(blocks)
+        if not (measured_tokens is None or callable(measured_tokens) or is_count(measured_tokens)):
+            msg = f"measured_tokens must be a whole number of at least 0, a callable or None, not {measured_tokens!r}"
+            raise InvalidRequest(msg)
         governing = self._policy(tool_name, policy)
         limit, keep = certain_limit(governing, settings=self._settings, is_error=is_error)
         if retrieval_tool is not None and tool_name == retrieval_tool:

@@ -25,10 +25,16 @@ __all__ = (
     "PolicyFunction",
     "Rule",
     "Verdict",
+    "is_count",
     "require_flag",
     "require_policy",
     "require_positive",
 )
+
+
+def is_count(value: object, *, least: int = 0) -> bool:
+    """Return whether ``value`` is a whole number of at least ``least``."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def require_positive(name: str, value: object) -> int:
