@@ -38,7 +38,7 @@ from coatcheck import (
 from coatcheck.core.blocks import json_text
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.settings import MINIMUM_BUDGET
-from coatcheck.engine.engine import PLACEHOLDER_ROOM
+from coatcheck.engine.offloading import PLACEHOLDER_ROOM
 from coatcheck.replay.conversation import Result
 from coatcheck.replay.files import SUFFIXES, read_conversations
 

@@ -22,9 +22,9 @@ from coatcheck.core.references import Reference
 from coatcheck.core.settings import Settings
 from coatcheck.core.tokens import utf8_length
 from coatcheck.engine.access import StorageAccess
-from coatcheck.engine.call import Call
 from coatcheck.engine.events import Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, arun, run
+from coatcheck.engine.request import OffloadRequest
 from coatcheck.scopes import choose_scope
 from coatcheck.storage.memory import InMemoryStorage
 
@@ -103,7 +103,7 @@ class Offloader:
         )
         with loading:
             from coatcheck.engine.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
-            from coatcheck.engine.last_resort import LastResort  # noqa: PLC0415 - it imports the engine
+            from coatcheck.engine.last_resort import LastResort  # noqa: PLC0415 - see above
 
         self._engine = Engine(self._storage, self._settings, self._recorder)
         self._last_resort = LastResort(self._storage, self._settings, self._recorder)
@@ -319,10 +319,9 @@ class Offloader:
         """
         if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
             return None
-        chosen = ""
+        chosen = self._scope_or_error(scope, identity)
         try:
-            chosen = self._scope(_found(scope), _found(identity))
-            stored: Reference | Exception = run(self._last_resort.store(blocks, scope=chosen, tool_name=tool_name))
+            stored: Reference | Exception = run(self._last_resort.store(blocks, chosen, tool_name=tool_name))
         except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
             stored = error
         return self._last_resort.outcome(
@@ -341,12 +340,9 @@ class Offloader:
         """Do what ``last_resort`` does, without blocking the event loop."""
         if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
             return None
-        chosen = ""
+        chosen = self._scope_or_error(scope, identity)
         try:
-            chosen = self._scope(_found(scope), _found(identity))
-            stored: Reference | Exception = await arun(
-                self._last_resort.store(blocks, scope=chosen, tool_name=tool_name)
-            )
+            stored: Reference | Exception = await arun(self._last_resort.store(blocks, chosen, tool_name=tool_name))
         except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
             stored = error
         return self._last_resort.outcome(
@@ -549,6 +545,17 @@ class Offloader:
     def _scope(self, argument: str | None, identity: str | None) -> str:
         return choose_scope(argument, identity, required=self._settings.require_scope)
 
+    def _scope_or_error(
+        self,
+        scope: str | Callable[[], str | None] | None,
+        identity: str | Callable[[], str | None] | None,
+    ) -> str | Exception:
+        """Return the scope of a last resort, or whatever a callable of the adapter, or the choice, raised."""
+        try:
+            return self._scope(scope() if callable(scope) else scope, identity() if callable(identity) else identity)
+        except Exception as error:  # noqa: BLE001 - the result is cut then, and the notice says why
+            return error
+
     def _step(
         self,
         results: Sequence[ToolResult],
@@ -557,7 +564,7 @@ class Offloader:
         identity: str | None,
         policies: Sequence[Policy | None] | None,
         retrieval_tool: str | None,
-    ) -> list[Call]:
+    ) -> list[OffloadRequest]:
         chosen = self._scope(scope, identity)
         overrides = [None] * len(results) if policies is None else policies
         if len(overrides) != len(results):
@@ -568,7 +575,7 @@ class Offloader:
             _require_str("tool_name", result.tool_name)
             require_blocks(result.blocks)
             policy = self._policy(result.tool_name, override)
-            calls.append(Call(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
+            calls.append(OffloadRequest(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
         return calls
 
     def _arrived(
@@ -583,7 +590,7 @@ class Offloader:
         confirm: Callable[[int], MaybeAwaitable[bool]] | None,
         policy: Policy | None,
         retrieval_tool: str | None,
-    ) -> Call | Kept:
+    ) -> OffloadRequest | Kept:
         """Return the outcome of a result that certainly stays, without counting a token; else the engine's input."""
         _require_str("tool_name", tool_name)
         content = require_blocks(blocks)
@@ -597,7 +604,7 @@ class Offloader:
         if stays and not self._recorder.listening:
             self._recorder.count_kept()
             return Kept(blocks=content, reason=keep.reason)
-        return Call(
+        return OffloadRequest(
             result=ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
             scope=scope,
             policy=governing,
@@ -642,10 +649,6 @@ def _settings_of(options: OffloaderOptions) -> Settings:
 
 def _id(reference: str | Reference) -> str:
     return reference.id if isinstance(reference, Reference) else reference
-
-
-def _found(scope: str | Callable[[], str | None] | None) -> str | None:
-    return scope() if callable(scope) else scope
 
 
 def _require_str(name: str, value: object) -> None:
