@@ -24,7 +24,7 @@ from coatcheck import (
     TextBlock,
     Truncated,
 )
-from coatcheck import last_resort as module
+from coatcheck.engine import last_resort as module
 from tests.core.storages import AsyncDictStorage
 
 if TYPE_CHECKING:

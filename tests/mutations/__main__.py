@@ -2,8 +2,8 @@
 
 Each edit is made in a copy of this project, where the tests named with it run up to their first failure. The exit code
 is 1 where more edits survive than ``MOST_SURVIVORS``, and 2 where an edit cannot be judged: its old text is not there
-exactly once, its tests fail without it, or they do not run. With arguments it makes only the edits
-whose file or code holds ``TEXT``.
+exactly once, the test that fails with it fails without it too, or the tests do not run. With arguments it makes only
+those edits whose file or code holds one of them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ MOST_SURVIVORS = 3
 MOST_SECONDS = 900
 """For the tests of one edit; one that makes them hang is noticed."""
 
+HANGS = f"more than {MOST_SECONDS} seconds"
+
 PASSED, FAILED = 0, 1
 """Exit codes of pytest; any other means that the tests did not run."""
 
@@ -40,11 +42,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         untouched = Path(folder, "untouched")
         copy_project(untouched)
-        failing = tests_fail(untouched, sorted({test for each in mutations for test in each.tests}))
-        if failing:
-            stop([f"the tests fail without any edit: {failing}"])
         with ThreadPoolExecutor(os.cpu_count()) as workers:
-            killers = list(workers.map(partial(judge, Path(folder)), range(len(mutations)), mutations))
+            killers = list(workers.map(partial(judge, Path(folder), untouched), range(len(mutations)), mutations))
     survivors = sum(killer is None for killer in killers)
     print(f"{len(mutations) - survivors} of {len(mutations)} killed")  # noqa: T201 - what was asked for
     return 1 if survivors > MOST_SURVIVORS else 0
@@ -66,28 +65,30 @@ def copy_project(target: Path) -> None:
             shutil.copy(ROOT / name, target)
 
 
-def judge(folder: Path, number: int, mutation: Mutation) -> str | None:
+def judge(folder: Path, untouched: Path, number: int, mutation: Mutation) -> str | None:
     """Make one edit in a copy of its own; return the test that noticed it, or None."""
     project = folder / str(number)
     copy_project(project)
     path = project / "src/coatcheck" / mutation.file
     path.write_text(path.read_text("utf-8").replace(mutation.old, mutation.new), "utf-8")
-    killer = tests_fail(project, mutation.tests)
+    killer = failing_test(project, [f"tests/{test}" for test in mutation.tests])
     shutil.rmtree(project)
+    if killer and killer != HANGS and failing_test(untouched, [killer]):
+        stop([f"fails without any edit too: {killer}"])
     edit = f"{mutation.file}: {' '.join(mutation.old.split())}  ->  {' '.join(mutation.new.split())}"
     print(f"{'killed' if killer else 'SURVIVED':9}{edit}\n{'':9}{killer or ''}", flush=True)  # noqa: T201 - the report
     return killer
 
 
-def tests_fail(project: Path, tests: list[str] | tuple[str, ...]) -> str | None:
-    """Run tests of ``project`` up to the first failure; return what failed, or None."""
+def failing_test(project: Path, tests: list[str]) -> str | None:
+    """Run tests of ``project`` up to the first failure; return the one that failed, ``HANGS``, or None."""
     # Before whatever is installed, such as the sources that this one was copied from.
     environment = {**os.environ, "PYTHONPATH": f"{project / 'src'}{os.pathsep}{project / 'adapters'}"}
     command = (sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:randomly", "-p", "no:cacheprovider")
     with tempfile.TemporaryDirectory() as scratch:
         try:
             ended = subprocess.run(
-                [*command, f"--basetemp={scratch}/pytest", *(f"tests/{test}" for test in tests)],
+                [*command, f"--basetemp={scratch}/pytest", *tests],
                 cwd=project,
                 env=environment,
                 capture_output=True,
@@ -96,13 +97,13 @@ def tests_fail(project: Path, tests: list[str] | tuple[str, ...]) -> str | None:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"more than {MOST_SECONDS} seconds"
+            return HANGS
     if ended.returncode == PASSED:
         return None
-    failures = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    failures = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if ended.returncode != FAILED or not failures:
         stop([f"the tests did not run in {project}:", ended.stdout[-2_000:], ended.stderr[-2_000:]])
-    return failures[0]
+    return failures[0].partition(" ")[2].partition(" - ")[0]
 
 
 if __name__ == "__main__":
