@@ -38,7 +38,7 @@ _EVENTS = ("core/test_events.py", "core/test_telemetry.py")
 _SWEEP = ("core/test_sweep.py", "core/test_delete_scope.py")
 _FILE = ("storage/test_file.py", "storage/test_file_cleanup.py", "storage/test_file_order.py")
 _MEMORY = ("storage/test_memory.py",)
-_OFFLOADER = ("core/test_offloader.py", "core/test_invariants.py")
+_OFFLOADER = ("core/test_engine.py", "core/test_offloader.py", "core/test_invariants.py")
 _PLACEHOLDER = ("core/test_placeholder.py", "core/test_offloader.py", "core/test_items.py")
 _BROKEN = ("core/test_wrong_answers.py", "core/test_offloader.py", "storage/test_file.py")
 
@@ -46,7 +46,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     # What stays in view.
     Mutation("core/preview/__init__.py", "or counter.exceeds(content.text, budget)", "or False", _PREVIEW),
     Mutation(
-        "core/preview/__init__.py", "content.on_failure(show.__name__, error)", "pass", ("core/test_preview_guard.py",)
+        "core/preview/__init__.py", "content.failures[show.__name__] = error", "pass", ("core/test_preview_guard.py",)
     ),
     Mutation(
         "core/preview/__init__.py",
@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/preview/text.py", "room -= over", "room -= room", _PREVIEW),
     Mutation("core/preview/json_ends.py", "if math.isinf(number):", "if False:", _LARGE_JSON),
     Mutation("core/preview/json_ends.py", 'or head[at - 1] == "]"', "", _LARGE_JSON),
-    Mutation("core/preview/json_ends.py", "return ends.name is None or (", "return True or (", _LARGE_JSON),
+    Mutation("core/preview/json_ends.py", "if _ANOTHER_MEMBER.search(text, start, stop):", "if False:", _LARGE_JSON),
     Mutation("core/preview/log.py", "if alike[sort] <= _ALIKE:", "if True:", _PREVIEW),
     Mutation("core/preview/work.py", "self._left -= units", "self._left -= 0", ("core/test_preview_work.py",)),
     # Reading back.
@@ -136,7 +136,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         (*_PLAN, *_OFFLOADER),
     ),
     Mutation(
-        "core/plan.py", "share = min(preview, left // (len(leaving) - position))", "share = left // len(leaving)", _PLAN
+        "core/plan.py",
+        "share = min(preview, left // (len(offloaded) - position))",
+        "share = left // len(offloaded)",
+        _PLAN,
     ),
     # References and the placeholder.
     Mutation("core/references.py", "if len(found) != 1:", "if not found:", ("core/test_references.py",)),
@@ -165,14 +168,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/placeholder.py", "left -= counter.count(made[number]) + 1", "left -= 0", _PLACEHOLDER),
     # The engine, and where its work runs.
     Mutation(
-        "engine/engine.py",
-        "if is_retrieval or self._is_own_placeholder(call, measure):",
-        "if is_retrieval:",
+        "engine/offloading.py",
+        "return any(self._contents.belongs(match.group(), request.scope) for match in found)",
+        "return True",
         _OFFLOADER,
     ),
-    Mutation("engine/engine.py", "if not measure.exceeds(limit):", "if False:", _OFFLOADER),
+    Mutation("engine/offloading.py", "if not measure.exceeds(limit):", "if False:", _OFFLOADER),
     Mutation(
-        "engine/engine.py",
+        "engine/offloading.py",
         "not isinstance(answer, bool) else None",
         "True else None",
         ("core/test_measuring.py", *_OFFLOADER),
