@@ -100,7 +100,8 @@ def failing_test(project: Path, tests: list[str]) -> str | None:
             return HANGS
     if ended.returncode == PASSED:
         return None
-    failures = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    summary = ended.stdout.rpartition("short test summary info")[2]  # what a test logged may begin alike
+    failures = [line for line in summary.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if ended.returncode != FAILED or not failures:
         stop([f"the tests did not run in {project}:", ended.stdout[-2_000:], ended.stderr[-2_000:]])
     return failures[0].partition(" ")[2].partition(" - ")[0]
