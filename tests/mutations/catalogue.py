@@ -93,7 +93,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "core/reading/pattern.py", "return numbers == sorted(numbers)", "return True", ("core/test_reading_pattern.py",)
     ),
     Mutation(
-        "core/reading/request.py",
+        "core/arguments.py",
         "return max(0, min(lines, MAX_CONTEXT_LINES))",
         "return max(0, lines)",
         ("core/test_reading_request.py", *_SEARCH),
@@ -109,8 +109,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "core/tokens.py",
-        "promised = max(promised or _extrapolate(text, counter), total)",
-        "promised = promised or _extrapolate(text, counter)",
+        "estimated = max(estimated or _extrapolate(text, counter), total)",
+        "estimated = estimated or _extrapolate(text, counter)",
         _TOKENS,
     ),
     Mutation(
@@ -131,7 +131,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/plan.py", "limit -= utf8_length(block.text)", "limit -= len(block.text)", _PLAN),
     Mutation(
         "core/plan.py",
-        "threshold = min(rule.threshold, limits.max_inline_tokens)",
+        "threshold = min(rule.threshold, settings.max_inline_tokens)",
         "threshold = rule.threshold",
         (*_PLAN, *_OFFLOADER),
     ),
