@@ -32,9 +32,10 @@ HEAD = """\
 # What every framework does alike
 
 Each scenario below is run by a real agent of each framework against a scripted model behind HTTP, through the
-framework's own OpenAI client, sync and async, in memory and on files. What the model receives and what the storage
-holds must be, to the character, what the core makes of the same result; so it is the same in all frameworks. LangChain
-is tried in the three ways in which people build agents with it, the second and third each in half of the deliveries.
+framework's own OpenAI client, sync and async, one of them in memory and the other on files. What the model receives and
+what the storage holds must be, to the character, what the core makes of the same result; so it is the same in all
+frameworks. LangChain is tried in the three ways in which people build agents with it. `nox -s thorough` runs all of it
+with both storages.
 
 `nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)"` runs them. This page is made by
 `python -m tests.contract.table` from the scenarios in `coatcheck.testing`.
