@@ -32,9 +32,9 @@ HEAD = """\
 # What every framework does alike
 
 A real agent of each framework runs each scenario below against a scripted model behind HTTP, through the framework's
-own OpenAI client, sync and async, in memory and on files. What the model receives and what the storage holds must equal,
-to the character, what the core makes of the same result. So all frameworks behave alike. LangChain is tested in the
-three ways in which people build agents with it, the second and third each in half of the deliveries.
+own OpenAI client, sync and async, in memory and on files. What the model receives and what the storage holds must
+equal, to the character, what the core makes of the same result. So all frameworks behave alike. LangChain is tested in
+the three ways in which people build agents with it, the second and third each in half of the deliveries.
 
 `nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)"` runs the scenarios.
 `python -m tests.contract.table` generates this page from those in `coatcheck.testing`.
