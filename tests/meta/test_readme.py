@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pytest
@@ -24,8 +24,7 @@ LEAST_LINKS = 20
 CAVEAT = "not on the package index yet"
 """Whoever registers the name first would be installed by a page that does not say it."""
 
-PROJECT = pyproject()["project"]
-assert isinstance(PROJECT, dict)
+PROJECT: Any = pyproject()["project"]
 SOURCE = PROJECT["urls"]["Source"]
 FILES = f"{SOURCE}/blob/main/"
 RAW = f"{SOURCE.replace('github.com', 'raw.githubusercontent.com')}/main/"
