@@ -1,7 +1,7 @@
-"""The decision whether a tool result stays in the conversation or leaves it.
+"""The decision whether a tool result stays in the conversation or is offloaded.
 
-Pure: content blocks, the rule that governs the tool, the limits and a counter go in; ``Keep`` or ``Leave`` comes out,
-with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
+Pure: content blocks, the rule that governs the tool, the settings and a counter go in; ``Keep`` or ``Offload`` comes
+out, with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from coatcheck.core.tokens import Estimate, TokenCounter, estimate_tokens, utf8_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from coatcheck.core.settings import Settings
+
 __all__ = (
-    "MINIMUM_BUDGET",
+    "MOST_LISTED",
     "Decision",
     "Keep",
     "KeepReason",
-    "Leave",
-    "Limits",
     "Measure",
+    "Offload",
     "certainly_within",
     "decide",
     "fit_step",
-    "leave",
     "media_tokens",
+    "offload",
 )
 
 SHRINK_FROM_TOKENS = 512
@@ -51,11 +52,8 @@ NOTICE_TOKENS = 160
 REFERENCE_TOKENS = 60
 """What each further block takes: the line of its reference, and the heading or the mark, rounded up."""
 
-MOST_REFERENCES = 7
-"""Further blocks that a placeholder lists; see ``placeholder.MOST_LISTED``."""
-
-MINIMUM_BUDGET = 256
-"""Tokens of a read-back. Header, next call and some content fit into it, with any pattern and any usual reference."""
+MOST_LISTED = 8
+"""References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
 
 _MEDIA_TOKENS = {"image": 1_600, "audio": 1_920, "video": 15_780}
 """What one costs at least in a model's window, never by its base64 length. An image: the most that Claude makes of one
@@ -70,20 +68,6 @@ KeepReason: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The numbers of an offloader that a decision needs."""
-
-    preview_tokens: int
-    """Tokens of preview at most."""
-
-    max_inline_tokens: int
-    """Above this even what a policy or an error mark would keep leaves."""
-
-    offload_errors: bool
-    """Whether results marked as errors follow their tool's policy."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
     """The result stays as it is."""
 
@@ -92,8 +76,8 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
-    """The result leaves the conversation."""
+class Offload:
+    """The result is stored, and a placeholder replaces it in the conversation."""
 
     threshold: int | None
     """The threshold that fired, in tokens; None where the policy is ``Always``."""
@@ -102,8 +86,8 @@ class Leave:
     """Tokens of preview that the placeholder may hold."""
 
     exact_up_to: int
-    """How many tokens of the result are counted, for the notice, rather than extrapolated. The counting is left to
-    whoever words the notice: on large content there is a better moment for it than this one."""
+    """How many tokens of the result are counted for the notice; beyond that they are extrapolated. Counted later, while
+    the content is hashed."""
 
     @property
     def limit(self) -> int | None:
@@ -111,7 +95,7 @@ class Leave:
         return self.threshold if self.threshold is not None and self.threshold >= SHRINK_FROM_TOKENS else None
 
 
-Decision: TypeAlias = Keep | Leave
+Decision: TypeAlias = Keep | Offload
 
 
 class Measure:
@@ -147,18 +131,18 @@ class Measure:
 
     def local_exceeds(self, limit: int) -> bool:
         """Return whether the result has more than ``limit`` tokens by our own counter."""
-        if limit > self._exceeded and self._exceeds(limit):
-            self._exceeded = limit
-        return limit <= self._exceeded
-
-    def _exceeds(self, limit: int) -> bool:
+        if limit <= self._exceeded:
+            return True
         left = limit - self.media
         texts = [text for text in self.texts if text]
         for position, text in enumerate(texts):
             if left < 0 or self._counter.exceeds(text, left):
+                self._exceeded = limit
                 return True
             if position + 1 < len(texts):
                 left -= self._counter.count(text)
+        if left < 0:
+            self._exceeded = limit
         return left < 0
 
     def characters_exceed(self, limit: int) -> bool:
@@ -169,17 +153,16 @@ class Measure:
         """Return the tokens of the whole result, estimated once; see ``tokens.estimate_tokens``."""
         if self._measured is not None:
             return Estimate(self._measured, exact=True)
-        if exact_up_to not in self._estimates:
-            self._estimates[exact_up_to] = self._estimate(exact_up_to)
-        return self._estimates[exact_up_to]
-
-    def _estimate(self, exact_up_to: int) -> Estimate:
+        if exact_up_to in self._estimates:
+            return self._estimates[exact_up_to]
         texts = [text for text in self.texts if text]
         if are_joined(texts) and self.local_exceeds(exact_up_to):
             texts = ["\n".join(texts)]  # each of them alone is small, and would be counted to its end
         estimates = [estimate_tokens(text, self._counter, exact_up_to=exact_up_to) for text in texts]
         exact = all(estimate.exact for estimate in estimates)
-        return Estimate(self.media + sum(estimate.tokens for estimate in estimates), exact=exact)
+        tokens = self.media + sum(estimate.tokens for estimate in estimates)
+        self._estimates[exact_up_to] = Estimate(tokens, exact=exact)
+        return self._estimates[exact_up_to]
 
 
 def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
@@ -193,33 +176,35 @@ def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
     return True
 
 
-def decide(measure: Measure, rule: Rule, *, limits: Limits, is_error: bool) -> Decision:
+def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) -> Decision:
     """Return what happens to a result, given the rule that governs its tool."""
     if not measure.storable:
         return Keep(reason="nothing to store")
-    if is_error and not limits.offload_errors:
-        return _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="error")
+    if is_error and not settings.offload_errors:
+        return _offload_above(settings.max_inline_tokens, measure, settings=settings, reason="error")
     match rule:
         case Always():
-            decision: Decision = leave(None, limits=limits)
+            decision: Decision = offload(None, settings=settings)
         case Never():
-            decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="policy")
+            decision = _offload_above(settings.max_inline_tokens, measure, settings=settings, reason="policy")
         case OverChars() if measure.characters_exceed(rule.threshold):
-            decision = leave(max(1, rule.threshold // CHARACTERS_PER_TOKEN), limits=limits)
+            decision = offload(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
         case OverChars():
-            decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="within the threshold")
+            decision = _offload_above(
+                settings.max_inline_tokens, measure, settings=settings, reason="within the threshold"
+            )
         case OverTokens() | OverShare():
-            threshold = min(rule.threshold, limits.max_inline_tokens)
-            decision = _leave_above(threshold, measure, limits=limits, reason="within the threshold")
+            threshold = min(rule.threshold, settings.max_inline_tokens)
+            decision = _offload_above(threshold, measure, settings=settings, reason="within the threshold")
     return decision
 
 
-def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, limits: Limits) -> list[Decision]:
+def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settings: Settings) -> list[Decision]:
     """Return the decisions about all results of one step, changed so far that the step takes ``budget`` tokens.
 
-    What is within its own threshold leaves too, the largest first. If that is not enough, the previews of all that
-    leaves become smaller, the largest first again. What a policy or an error mark keeps stays, and so does what is so
-    small that a placeholder would cost as much.
+    Results within their own threshold are offloaded too, the largest first. If that is not enough, all previews become
+    smaller, the largest first again. A result that a policy or an error mark keeps stays, and so does one that is so
+    small that its placeholder would cost as much.
     """
     decisions = [decision for _, decision in decided]
     sizes = [measure.estimate(exact_up_to=budget).tokens for measure, _ in decided]
@@ -232,8 +217,8 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, limits
     while movable and over > 0:
         size, negative_index = movable.pop()
         # The threshold that fired is what the step had left for this result: less than it takes.
-        decisions[-negative_index] = leaving = leave(size - 1, limits=limits)
-        over += _placeholder_tokens(decided[-negative_index], size, leaving) - size
+        decisions[-negative_index] = offloaded = offload(size - 1, settings=settings)
+        over += _placeholder_tokens(decided[-negative_index], size, offloaded) - size
     if over > 0:
         _shrink_previews(decisions, over)
     return decisions
@@ -245,18 +230,18 @@ def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: 
         return size
     texts = decided[0].texts
     blocks = texts.count(None) + (1 if are_joined(texts) else sum(1 for text in texts if text))
-    return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * min(blocks - 1, MOST_REFERENCES))
+    return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * (min(blocks, MOST_LISTED) - 1))
 
 
 def _shrink_previews(decisions: list[Decision], over: int) -> None:
     """Take ``over`` tokens from the previews, so that the largest become equal before a smaller one loses any."""
-    leaving = sorted(
-        (decision.preview_tokens, index) for index, decision in enumerate(decisions) if isinstance(decision, Leave)
+    offloaded = sorted(
+        (decision.preview_tokens, index) for index, decision in enumerate(decisions) if isinstance(decision, Offload)
     )
-    left = max(0, sum(preview for preview, _ in leaving) - over)
-    for position, (preview, index) in enumerate(leaving):
-        share = min(preview, left // (len(leaving) - position))
-        decisions[index] = replace(cast("Leave", decisions[index]), preview_tokens=share)
+    left = max(0, sum(preview for preview, _ in offloaded) - over)
+    for position, (preview, index) in enumerate(offloaded):
+        share = min(preview, left // (len(offloaded) - position))
+        decisions[index] = replace(cast("Offload", decisions[index]), preview_tokens=share)
         left -= share
 
 
@@ -265,15 +250,17 @@ def media_tokens(media_type: str) -> int:
     return _MEDIA_TOKENS.get(media_type.partition("/")[0], _DOCUMENT_TOKENS)
 
 
-def _leave_above(threshold: int, measure: Measure, *, limits: Limits, reason: KeepReason) -> Decision:
-    return leave(threshold, limits=limits) if measure.exceeds(threshold) else Keep(reason=reason)
+def _offload_above(threshold: int, measure: Measure, *, settings: Settings, reason: KeepReason) -> Decision:
+    return offload(threshold, settings=settings) if measure.exceeds(threshold) else Keep(reason=reason)
 
 
-def leave(threshold: int | None, *, limits: Limits) -> Leave:
-    """Return the decision that a result leaves, because of ``threshold`` tokens or, with None, whatever its size."""
-    preview = limits.preview_tokens if threshold is None else min(limits.preview_tokens, int(threshold * PREVIEW_SHARE))
-    exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else limits.preview_tokens)
-    return Leave(threshold=threshold, preview_tokens=preview, exact_up_to=exact_up_to)
+def offload(threshold: int | None, *, settings: Settings) -> Offload:
+    """Return the decision to offload a result, because of ``threshold`` tokens or, with None, whatever its size."""
+    preview = (
+        settings.preview_limit if threshold is None else min(settings.preview_limit, int(threshold * PREVIEW_SHARE))
+    )
+    exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else settings.preview_limit)
+    return Offload(threshold=threshold, preview_tokens=preview, exact_up_to=exact_up_to)
 
 
 def _text_of(block: Block) -> str | None:
