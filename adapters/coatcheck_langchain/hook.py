@@ -11,7 +11,7 @@ import logging
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 
@@ -121,7 +121,7 @@ class ToolMessages(Delivery[Any]):
         batch = partial(
             Batch,
             offloader=self.hook.offloader,
-            scope=partial(_raise, error) if error else partial(resolve_scope, self.hook.scope, calls.context),
+            scope=error or partial(resolve_scope, self.hook.scope, calls.context),
             identity=lambda: calls.identity,
             retrieval_tool=calls.retrieval_tool,
         )
@@ -208,7 +208,3 @@ class CallWrapper:
             config=getattr(runtime, "config", None),
             retrieval_tool=self._retrieval.find({tool.name: tool for tool in tools}),
         )
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error

@@ -10,12 +10,10 @@ import pytest
 from haystack.tracing.tracer import tracer
 from haystack_integrations.tracing.opentelemetry import OpenTelemetryTracer
 
-import coatcheck_haystack.compat.agents
 import coatcheck_haystack.hook
-from coatcheck import ToolResult
 from coatcheck.testing import AdapterContract
 from coatcheck_haystack.options import Source
-from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent
+from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.haystack_harness import HaystackHarness
 from tests.contract.inexpressible import HAYSTACK
@@ -55,8 +53,7 @@ def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:
-    before = Source.whose
-    patch.setattr(Source, "whose", lambda self, state: {**before(self, state), "identity": None})
+    patch.setattr(Source, "identity_of", nothing)
 
 
 def drops_arguments(patch: pytest.MonkeyPatch) -> None:

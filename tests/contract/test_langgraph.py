@@ -11,10 +11,9 @@ import pytest
 import coatcheck_langchain.hook
 import coatcheck_langchain.messages
 import coatcheck_langchain.retrieval
-from coatcheck import ToolResult
 from coatcheck.testing import SCENARIOS, AdapterContract
 from coatcheck_langchain.hook import CallWrapper
-from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent
+from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.inexpressible import LANGCHAIN, LANGCHAIN_BY_CALL
 from tests.contract.langgraph_harness import (

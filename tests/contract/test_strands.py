@@ -12,9 +12,8 @@ from opentelemetry import trace
 
 import coatcheck_strands.hook
 import coatcheck_strands.retrieval
-from coatcheck import Offloader
 from coatcheck.testing import AdapterContract
-from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent
+from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.inexpressible import STRANDS
 from tests.contract.strands_harness import StrandsHarness

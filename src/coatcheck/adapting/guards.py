@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from coatcheck.adapting.content import plain_blocks
@@ -47,6 +48,7 @@ UNLIMITED = "coatcheck could not cut a tool result either; it stays as it is, wh
 
 Raw = TypeVar("Raw")
 Answer = TypeVar("Answer")
+Lazy: TypeAlias = "str | Callable[[], str | None] | None"
 Changed: TypeAlias = "tuple[Arrival, Offloaded | Truncated]"
 
 
@@ -91,11 +93,12 @@ class Batch:
 
     offloader: Offloader
 
-    scope: str | Callable[[], str | None] | None = None
-    """As for ``Offloader.offload``; a callable may raise, and is called inside the guard."""
+    scope: Lazy | Exception = None
+    """As for ``Offloader.offload``, or a callable that returns it, called inside the guard. An exception where nobody
+    can know it: the last resort stores nothing then."""
 
-    identity: str | Callable[[], str | None] | None = None
-    """As for ``Offloader.offload``; a callable is treated like that of ``scope``."""
+    identity: Lazy = None
+    """As for ``Offloader.offload``, or a callable that returns it."""
 
     retrieval_tool: str | None = RETRIEVAL_TOOL
     """The name under which the agent has the retrieval tool, or None."""
@@ -110,7 +113,7 @@ class Batch:
 
     def custody(self) -> dict[str, Any]:
         """Return the arguments that all calls of the offloader have in common."""
-        whose = {"scope": _call_if_callable(self.scope), "identity": _call_if_callable(self.identity)}
+        whose = {"scope": _resolve(self.scope), "identity": _resolve(self.identity)}
         return {**whose, "retrieval_tool": self.retrieval_tool}
 
     def convert(self) -> list[ToolResult]:
@@ -292,7 +295,8 @@ def _details(arrival: Arrival) -> dict[str, Any]:
 
 def _last_resorts(batch: Batch) -> list[tuple[Arrival, dict[str, Any]]]:
     """Return what the core's last resort is told of each result."""
-    whose = {"scope": batch.scope, "identity": batch.identity, "retrieval_tool": batch.retrieval_tool}
+    scope = partial(_resolve, batch.scope)
+    whose = {"scope": scope, "identity": batch.identity, "retrieval_tool": batch.retrieval_tool}
     return [
         (arrival, {"blocks": arrival.convert_plainly(arrival.content), "tool_name": arrival.tool_name, **whose})
         for arrival in batch.arrivals
@@ -304,5 +308,7 @@ def _put_back(delivery: Delivery[Raw], settled: Sequence[tuple[Arrival, Outcome 
     return delivery.put_back(changed) if changed else delivery.raw
 
 
-def _call_if_callable(value: str | Callable[[], str | None] | None) -> str | None:
+def _resolve(value: Lazy | Exception) -> str | None:
+    if isinstance(value, Exception):
+        raise value
     return value() if callable(value) else value

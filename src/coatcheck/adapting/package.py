@@ -59,6 +59,5 @@ def _require(module: str, *, by: str, install: str) -> None:
     try:
         importlib.import_module(module)
     except ImportError as error:
-        name = module.replace("_", "-")
-        msg = f'{by} needs {name}, which is not installed. Install it with: pip install "{install}"'
+        msg = f'{by} needs {module}, which is not installed. Install it with: pip install "{install}"'
         raise ImportError(msg) from error
