@@ -16,7 +16,6 @@ from coatcheck import (
     RETRIEVAL_DESCRIPTION,
     RETRIEVAL_TOOL,
     InvalidRequest,
-    MediaBlock,
     retrieval_schema,
 )
 from coatcheck.adapting import Failure, Scope, aanswer, answer
@@ -25,7 +24,7 @@ from coatcheck_haystack.convert import content_of
 from coatcheck_haystack.options import Source, StoreOrOffloader, source_of
 
 if TYPE_CHECKING:
-    from coatcheck import Offloader, Retrieved
+    from coatcheck import Offloader
     from coatcheck_haystack.hook import ToolResultOffloadHook
 
 __all__ = ("RetrievalTool",)
@@ -111,10 +110,10 @@ class RetrievalTool(Tool):
         return self
 
     def _retrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
-        return _said(answer(partial(self._whose, state), arguments, convert=_convert, **self._options()))
+        return _said(answer(partial(self._whose, state), arguments, convert_media=content_of, **self._options()))
 
     async def _aretrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
-        return _said(await aanswer(partial(self._whose, state), arguments, convert=_convert, **self._options()))
+        return _said(await aanswer(partial(self._whose, state), arguments, convert_media=content_of, **self._options()))
 
     def _whose(self, state: object) -> tuple[Offloader, dict[str, Any]]:
         run = state if isinstance(state, State) else None  # a direct caller may pass anything
@@ -127,9 +126,3 @@ class RetrievalTool(Tool):
 
 def _said(answered: object) -> Any:  # noqa: ANN401 - what a Haystack tool returns
     return answered.text if isinstance(answered, Failure) else answered
-
-
-def _convert(found: Retrieved) -> Any:  # noqa: ANN401 - what a Haystack tool returns
-    if any(isinstance(block, MediaBlock) for block in found.blocks):
-        return content_of(found.blocks)
-    return found.text

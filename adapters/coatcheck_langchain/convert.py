@@ -87,8 +87,8 @@ def is_media_held(content: object) -> bool:
 
 def _block_of(part: object) -> Block:
     match part:
-        case {"type": str(kind), **rest} if kind in _TEXT_UNDER and isinstance(rest.get(_TEXT_UNDER[kind]), str):
-            return TextBlock(rest[_TEXT_UNDER[kind]])
+        case {"type": str(kind), **rest} if isinstance(text := rest.get(_TEXT_UNDER.get(kind, "")), str):
+            return TextBlock(text)
         case str(text) | {"source": {"type": "text", "data": str(text)}}:
             return TextBlock(text)
         case {"type": "json", "json": value}:

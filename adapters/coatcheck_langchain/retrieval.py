@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain finds the parameter by its annotation
 from langchain_core.tools import StructuredTool, ToolException
 
-from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, MediaBlock, retrieval_schema
+from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
 from coatcheck.adapting import (
     Failure,
     RetrievalName,
@@ -31,7 +31,7 @@ from coatcheck_langchain.convert import content_of
 from coatcheck_langchain.messages import identity_of
 
 if TYPE_CHECKING:
-    from coatcheck import Offloader, Retrieved
+    from coatcheck import Offloader
 
 __all__ = ("RetrievalTool", "find_tool", "retrieval_tool")
 
@@ -84,7 +84,7 @@ def retrieval_tool(
     offloader = make_offloader(storage, {})
     check_scope(scope)
     shown = check_name("name", name) or RETRIEVAL_TOOL
-    options: dict[str, Any] = {"convert": _convert, "native_media": native_media, "retrieval_tool": shown}
+    options: dict[str, Any] = {"convert_media": content_of, "native_media": native_media, "retrieval_tool": shown}
 
     def whose(config: RunnableConfig) -> tuple[Offloader, dict[str, Any]]:
         return offloader, {"scope": resolve_scope(scope, config), "identity": identity_of(config)}
@@ -140,9 +140,3 @@ def _return(answered: object) -> Any:  # noqa: ANN401 - content of a tool messag
     if isinstance(answered, Failure):
         raise ToolException(answered.text) from answered.error
     return answered
-
-
-def _convert(found: Retrieved) -> Any:  # noqa: ANN401 - content of a tool message
-    if any(isinstance(block, MediaBlock) for block in found.blocks):
-        return content_of(found.blocks, like=())
-    return found.text

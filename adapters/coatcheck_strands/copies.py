@@ -6,7 +6,6 @@ As a rule it is the same data once more. No model reads it, but it would stay in
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from strands.types.tools import ToolResult
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from strands.hooks import AfterToolCallEvent
 
     from coatcheck import Content, Truncated
-    from coatcheck.adapting import Arrival, Batch
+    from coatcheck.adapting import Arrival, Batch, ScopeName
     from coatcheck_strands.hook import ContextOffloader
 
 __all__ = ("Copies", "put_back_copies")
@@ -35,18 +34,27 @@ SMALL_CHARACTERS = 1_000
 class Copies(Delivery[ToolResult]):
     """The large values next to the content of one tool result; they stay where storing them fails."""
 
-    def __init__(self, plugin: ContextOffloader, event: AfterToolCallEvent, *, is_stored: bool) -> None:
+    def __init__(
+        self,
+        plugin: ContextOffloader,
+        event: AfterToolCallEvent,
+        scope: Callable[[], ScopeName | None],
+        *,
+        is_stored: bool,
+    ) -> None:
         """Take the result of ``event``; ``is_stored`` says whether its content was stored: then these are too."""
-        self.plugin, self.event, self.raw = plugin, event, event.result
+        self.plugin, self.event, self.scope, self.raw = plugin, event, scope, event.result
         self._details = {"policy": Always()} if is_stored else {}
 
     def look(self) -> Sequence[Batch]:
         """Return each as a result of its own."""
         held = cast("dict[str, Any]", self.raw)
         copies = {key: value for key, value in held.items() if key in NEXT_TO_CONTENT and _is_large(value)}
-        arrival_of = partial(self.plugin.arrival_of, self.event, **self._details)
-        arrivals = [arrival_of([{"json": value}], native=key) for key, value in copies.items()]
-        return (self.plugin.batch_of(self.event, arrivals),) if arrivals else ()
+        arrivals = [
+            self.plugin.arrival_of(self.event, [{"json": value}], native=key, **self._details)
+            for key, value in copies.items()
+        ]
+        return (self.plugin.batch_of(self.event, arrivals, scope=self.scope),) if arrivals else ()
 
     def look_again(self) -> Sequence[Batch]:
         """Return nothing: no model reads them, so they need no limit."""

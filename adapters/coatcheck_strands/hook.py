@@ -18,9 +18,9 @@ from strands.tools import PythonAgentTool
 from strands.types.tools import AgentTool, ToolResult
 
 from coatcheck import RETRIEVAL_TOOL, Never, Offloaded, Offloader, asks_to_keep
-from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, Scope, WarnOnce, asettle, resolve_scope
+from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, Scope, WarnOnce, asettle
 from coatcheck_strands.compat.calling import end_calls
-from coatcheck_strands.compat.storage_hooks import StorageHooks, call_of
+from coatcheck_strands.compat.storage_hooks import StorageHooks
 from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewrite, texts_of
 from coatcheck_strands.copies import Copies, put_back_copies
 from coatcheck_strands.offloaders import Offloaders
@@ -28,11 +28,12 @@ from coatcheck_strands.options import check_cycles, complete_options, identity_o
 from coatcheck_strands.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from strands import Agent
 
     from coatcheck import Truncated
+    from coatcheck.adapting import ScopeName
     from coatcheck_strands.compat.protocols import ShouldOffload
 
 __all__ = ("ContextOffloader",)
@@ -169,10 +170,10 @@ class ContextOffloader(StorageHooks):
             _direct_call.set(event)
             return
         raw = event.result
-        with self.storing(event):
-            event.result = await asettle(Content(self, event), logger=logger)
+        with self.storing(event) as scope:
+            event.result = await asettle(Content(self, event, scope), logger=logger)
             if not self._keep_structured_content:
-                copies = Copies(self, event, is_stored=event.result is not raw)
+                copies = Copies(self, event, scope, is_stored=event.result is not raw)
                 event.result = await asettle(copies, logger=logger)
 
     async def _offload_recorded(self, event: MessageAddedEvent) -> None:
@@ -213,9 +214,11 @@ class ContextOffloader(StorageHooks):
             **{"policy": Never() if asks_to_keep(event.invocation_state) else None, **more},
         )
 
-    def batch_of(self, event: AfterToolCallEvent, arrivals: Sequence[Arrival]) -> Batch:
+    def batch_of(
+        self, event: AfterToolCallEvent, arrivals: Sequence[Arrival], *, scope: Callable[[], ScopeName | None]
+    ) -> Batch:
         """Return results of one call, with whose they are; with an error where nobody knows where to store them."""
-        agent, scope = event.agent, partial(resolve_scope, self.scope, call_of(event))
+        agent = event.agent
         try:
             offloader, error = self.offloader_of(agent), None
         except Exception as failed:  # noqa: BLE001 - the guard logs it
@@ -236,8 +239,10 @@ class ContextOffloader(StorageHooks):
 class Content(Delivery[ToolResult]):
     """The content of one tool result."""
 
-    def __init__(self, plugin: ContextOffloader, event: AfterToolCallEvent) -> None:
-        self.plugin, self.event, self.raw = plugin, event, event.result
+    def __init__(
+        self, plugin: ContextOffloader, event: AfterToolCallEvent, scope: Callable[[], ScopeName | None]
+    ) -> None:
+        self.plugin, self.event, self.scope, self.raw = plugin, event, scope, event.result
 
     def look(self) -> Sequence[Batch]:
         """Return the result, unless it certainly stays."""
@@ -253,7 +258,8 @@ class Content(Delivery[ToolResult]):
 
     def look_again(self) -> Sequence[Batch]:
         """Return the result."""
-        return (self.plugin.batch_of(self.event, [self.plugin.arrival_of(self.event, self.raw["content"])]),)
+        arrival = self.plugin.arrival_of(self.event, self.raw["content"])
+        return (self.plugin.batch_of(self.event, [arrival], scope=self.scope),)
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> ToolResult:
         """Return another result, with what the model gets to see."""

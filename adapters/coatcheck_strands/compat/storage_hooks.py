@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from strands.hooks import (  # Strands finds the event of a hook by its annotation
@@ -20,13 +20,14 @@ from strands.plugins import Plugin, hook
 
 from coatcheck import choose_scope, log_failure
 from coatcheck.adapting import Scope, check_scope, resolve_scope
-from coatcheck_strands.compat.calling import begin_call, calling, end_calls
+from coatcheck_strands.compat.calling import begin_call, calling, end_calls, scope_at_hand
 from coatcheck_strands.compat.cycles import used_by
 from coatcheck_strands.options import Call, identity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from coatcheck.adapting import ScopeName
     from coatcheck_strands.offloaders import Offloaders
 
 __all__ = ("StorageHooks", "call_of")
@@ -70,16 +71,22 @@ class StorageHooks(Plugin):
             log_failure(logger, "coatcheck failed to evict what is not used any more", error=error)
 
     def note_scope(self, event: AfterToolCallEvent) -> None:
-        """Let the storage know under which scope something was stored."""
+        """Let the storage know under which scope something was stored; call it while ``storing``."""
         known_scopes = self.offloaders.of(event.agent).known_scopes
-        if known_scopes is not None:
-            known_scopes.note(self._choose_scope(call_of(event)))
+        scope = None if known_scopes is None else scope_at_hand()
+        if known_scopes is not None and scope is not None:
+            known_scopes.note(scope)
 
     @contextmanager
-    def storing(self, event: AfterToolCallEvent) -> Iterator[None]:
-        """Let the storages know for whom we store inside the block."""
-        with used_by(event.agent), calling(event.agent, partial(self._choose_scope, call_of(event))):
-            yield
+    def storing(self, event: AfterToolCallEvent) -> Iterator[Callable[[], ScopeName | None]]:
+        """Let the storages know for whom we store inside the block; give what asks for the scope, at most once."""
+        scope = cache(partial(resolve_scope, self.scope, call_of(event)))
+
+        def choose() -> str:
+            return choose_scope(scope(), identity_of(event.agent), required=False)
+
+        with used_by(event.agent), calling(event.agent, choose):
+            yield scope
 
     def _choose_scope(self, call: Call) -> str:
         return choose_scope(resolve_scope(self.scope, call), identity_of(call.agent), required=False)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from coatcheck.adapting.content import plain_blocks
-from coatcheck.core.blocks import ToolResult
+from coatcheck.core.blocks import MediaBlock, ToolResult
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
 from coatcheck.engine.events import log_failure
@@ -214,22 +214,22 @@ def answer(
     find: Callable[[], tuple[Offloader, Mapping[str, Any]]],
     sent: object,
     *,
-    convert: Callable[[Retrieved], Answer],
+    convert_media: Callable[[Sequence[Block]], Answer],
     **options: Any,  # noqa: ANN401 - those of retrieve
-) -> Answer | Failure:
+) -> Answer | str | Failure:
     """Answer a call of the retrieval tool. Never raises: the model is told what was wrong.
 
     Args:
         find: returns the offloader, and ``scope`` and ``identity`` for it: whose content may be read. It may raise.
         sent: the arguments as the model sent them; a framework must not validate them, because the core words what is
             wrong so that a model can act on it.
-        convert: makes the framework's answer.
+        convert_media: makes the framework's content of an answer with a medium in it. Any other answer is a ``str``.
         **options: ``native_media`` and ``retrieval_tool`` of ``Offloader.retrieve``.
 
     """
     try:
         offloader, whose = find()
-        return convert(offloader.retrieve(**retrieval_arguments(sent), **whose, **options))
+        return _convert(offloader.retrieve(**retrieval_arguments(sent), **whose, **options), convert_media)
     except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
         return Failure(text=failure_for_model(error), error=error)
 
@@ -238,16 +238,21 @@ async def aanswer(
     find: Callable[[], tuple[Offloader, Mapping[str, Any]]],
     sent: object,
     *,
-    convert: Callable[[Retrieved], Answer],
+    convert_media: Callable[[Sequence[Block]], Answer],
     **options: Any,  # noqa: ANN401 - those of retrieve
-) -> Answer | Failure:
+) -> Answer | str | Failure:
     """Do what ``answer`` does, without blocking the event loop; with ``native_media`` it converts on a thread."""
     try:
         offloader, whose = find()
         found = await offloader.aretrieve(**retrieval_arguments(sent), **whose, **options)
-        return await call_off_loop(bool(options.get("native_media")), convert, found)
+        return await call_off_loop(bool(options.get("native_media")), _convert, found, convert_media)
     except Exception as error:  # noqa: BLE001 - as in answer
         return Failure(text=failure_for_model(error), error=error)
+
+
+def _convert(found: Retrieved, convert_media: Callable[[Sequence[Block]], Answer]) -> Answer | str:
+    has_media = any(isinstance(block, MediaBlock) for block in found.blocks)
+    return convert_media(found.blocks) if has_media else found.text
 
 
 def _offload(batch: Batch) -> list[tuple[Arrival, Outcome]]:
