@@ -53,10 +53,14 @@ HOSTILE = {
     "json: many keys": json.dumps({f"key {number}": number for number in range(60_000)}),
     "json: small values": f"[{'1,' * 3_900_000}1]",
     "json: long texts": json.dumps([{"text": "two words " * 900}] * 100),
+    "json: lists in members": json.dumps({f"k{number}": [1] * 1_990 for number in range(245)}),
     "json lines: wide": f"{json.dumps(_RECORD)}\n" * 400,
     "python: rows": repr([(number, "name", None, 3.5, ("a", number)) for number in range(25_000)]),
     "python: calls": f"[{'f(1),' * 180_000}1]",
     "python: calls in calls": f"[{('f(' * 40 + ')' * 40 + ',') * 8_000}1]",
+    "python: escapes": "['" + r"\n" * 490_000 + "', 1]",
+    "xml: references": f"<r><a/>{'&z' * 450_000}<b/></r>",
+    "xml: references in attributes": f"<r><a b='{'&z' * 450_000}'/><b/></r>",
     "xml: elements": f"<r>{'<a><b>x</b></a>' * 60_000}</r>",
     "xml: names": f"<r>{''.join(f'<n{number}/>' for number in range(90_000))}</r>",
     "xml: attributes": f"<r><a {_XML_ATTRIBUTES}>x</a><b/></r>",
@@ -69,6 +73,8 @@ HOSTILE = {
     "log: long lines": ("2026-01-01 10:00:00 ERROR " + "warning: error " * 2_000 + "\n") * 9,
     "log: colours": ("\x1b[" * 300 + "\x1b[31m\r" + "x" * 300 + "\n") * 200,
     "matches": "".join(f"src/p{number % 900}.py:{number}:text\n" for number in range(12_000)),
+    "html: lines": "<html><body>" + "a\n" * 490_000,
+    "html: references": f"<html><body>{'&z' * 450_000}",
     "html: tags": f"<html><body>{'<p>x' * 300_000}",
     "html: tables": f"<html><body><table>{'<tr><td>x<td>y' * 70_000}",
     "html: scripts": f"<html><body>{'<script></script>' * 60_000}",
@@ -80,12 +86,12 @@ HOSTILE = {
 """Made to take much work in each kind of preview; the first word is the kind that they look like."""
 
 
-def _content(text: str, failures: list[str]) -> Previewed:
+def _content(text: str, failures: dict[str, Exception]) -> Previewed:
     return Previewed(
         text=text,
         content_type="text/plain",
         lines=text.count("\n") + (not text.endswith("\n")),
-        on_failure=lambda kind, error: failures.append(f"{kind}: {error!r}"),
+        failures=failures,
     )
 
 
@@ -108,7 +114,7 @@ def _calls(content: Previewed, counter: TokenCounter) -> tuple[int, str]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
-    counter, failures = Noting(), list[str]()
+    counter, failures = Noting(), dict[str, Exception]()
     calls, shown = _calls(_content(HOSTILE[name], failures), counter)
 
     assert calls <= MOST_CALLS
@@ -119,7 +125,7 @@ def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["json: tables in members", "python: calls", "xml: names", "xml: attributes"])
 def test_what_takes_too_much_work_is_shown_as_text(name: str) -> None:
-    text, failures = HOSTILE[name], list[str]()
+    text, failures = HOSTILE[name], dict[str, Exception]()
     shown = preview(_content(text, failures), ByteCounter(), budget=BUDGET)
 
     assert shown.startswith(text[:1_000])

@@ -16,7 +16,6 @@ from coatcheck.storage.protocol import (
     LocalPath,
     NamesReferences,
     ReadsRanges,
-    SavesUnnamed,
     Storage,
     Sweeps,
 )
@@ -48,7 +47,6 @@ class StorageAccess:
         self.storage: Storage | NamesReferences = storage
         self.names_references = not isinstance(storage, Storage)
         self.reads_ranges = isinstance(storage, ReadsRanges)
-        self.saves_unnamed = isinstance(storage, SavesUnnamed)
         self.sweeps = isinstance(storage, Sweeps)
         self.evicts = isinstance(storage, InMemoryStorage)
         self._line = Line(network_threads, seconds=queue_seconds)
@@ -60,16 +58,6 @@ class StorageAccess:
             raise self._lacks(Storage)
         call = partial(self.storage.save, key, content, content_type=content_type, metadata=metadata)
         return self._effect(self.storage.save, call, f"saving {len(content):,} bytes")
-
-    def save_unnamed(
-        self, content: bytes, *, scope_tag: str, content_type: str, name: Callable[[], tuple[str, Mapping[str, str]]]
-    ) -> Effect:
-        """Save an entry whose key is still being computed. Answers with None."""
-        if not isinstance(self.storage, SavesUnnamed):
-            raise self._lacks(SavesUnnamed)
-        method = self.storage.save_unnamed
-        call = partial(method, content, scope_tag=scope_tag, content_type=content_type, name=name)
-        return self._effect(method, call, f"saving {len(content):,} bytes")
 
     def save_named(self, name: str, content: bytes, *, content_type: str, file_name: str | None) -> Effect:
         """Save an entry whose reference the storage chooses, and which a tool may have named. Answers with it."""

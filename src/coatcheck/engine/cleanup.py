@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.execution import Steps
+    from coatcheck.engine.execution import Effects
     from coatcheck.storage.protocol import Listed
 
 __all__ = ("SweepLimits", "delete_scope", "overdue", "remove_unused", "sweep")
@@ -60,7 +60,7 @@ class SweepLimits:
                 raise InvalidRequest(msg)
 
 
-def delete_scope(storage: StorageAccess, scope: str, *, now: float) -> Steps[int]:
+def delete_scope(storage: StorageAccess, scope: str, *, now: float) -> Effects[int]:
     """Delete everything stored in ``scope`` until ``now``; return how many entries that were.
 
     One listing is no proof: a storage may miss entries while others change what it pages through. So the scope is
@@ -94,19 +94,19 @@ def _older(listed: Sequence[Listed], now: float) -> int:
     return sum(1 for entry in listed if entry.modified < now)
 
 
-def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[int]:
+def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects[int]:
     """Delete what is past a limit and older than an hour, the oldest first; return how many entries that were."""
     past = yield from overdue(storage, limits, now=now)
     return (yield from remove_unused(storage, past, now=now))
 
 
-def overdue(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[list[Listed]]:
+def overdue(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects[list[Listed]]:
     """Return what is past a limit and older than an hour, the oldest first."""
     listed = yield from entries(storage, "")
     return list(_past(listed, limits, now=now))
 
 
-def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float) -> Steps[int]:
+def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float) -> Effects[int]:
     """Delete those of the entries that nobody has used since an hour before ``now``; return how many those were."""
     before = now - GRACE_SECONDS
     if storage.sweeps:
@@ -159,7 +159,7 @@ def _scope_of(entry: Listed) -> str:
     return entry.key.partition("/")[0]
 
 
-def _delete(storage: StorageAccess, doomed: Sequence[Listed]) -> Steps[int]:
+def _delete(storage: StorageAccess, doomed: Sequence[Listed]) -> Effects[int]:
     for entry in doomed:
         answer = yield storage.delete(entry.key)
         if isinstance(answer, CoatcheckError):

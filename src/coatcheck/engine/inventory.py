@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.execution import Steps
+    from coatcheck.engine.execution import Effects
 
 __all__ = ("content_key", "damage", "entries")
 
@@ -26,7 +26,7 @@ PART_BYTES = 8 << 20
 """Read at once, where the storage reads parts: memory does not grow with the entry, and a network gives it in time."""
 
 
-def entries(storage: StorageAccess, prefix: str) -> Steps[list[Listed]]:
+def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
     """Return the entries whose key starts with ``prefix``.
 
     Raises:
@@ -63,7 +63,7 @@ def content_key(key: str) -> str:
     return key.partition("-")[0] if is_line_index(key) else key
 
 
-def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Steps[CoatcheckError | None]:
+def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Effects[CoatcheckError | None]:
     """Read a listed entry to its end; return why it is not what was saved, or cannot be read, or None if it is well.
 
     ``keys`` are those that were listed with it. None, too, for an entry that was deleted since it was listed, and for
@@ -97,7 +97,7 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> St
     return None
 
 
-def _lost(storage: StorageAccess, key: str) -> Steps[CoatcheckError | None]:
+def _lost(storage: StorageAccess, key: str) -> Effects[CoatcheckError | None]:
     """Return what is wrong with an entry that could not be loaded: nothing, if it is no longer listed, or there now."""
     try:
         listed = yield from entries(storage, key)
@@ -108,7 +108,7 @@ def _lost(storage: StorageAccess, key: str) -> Steps[CoatcheckError | None]:
     return CorruptContent(f"of what was saved under {key!r} only a part is there: its content, or what describes it")
 
 
-def _left_behind(storage: StorageAccess, key: str) -> Steps[CoatcheckError | None]:
+def _left_behind(storage: StorageAccess, key: str) -> Effects[CoatcheckError | None]:
     """Return what is wrong with a line index whose content was not listed: nothing, if that changed since."""
     try:
         listed = {entry.key for entry in (yield from entries(storage, content_key(key)))}

@@ -25,7 +25,7 @@ from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ("FileStorage",)
 
@@ -135,24 +135,6 @@ class FileStorage:
                 return
             with self._written(scope, content) as (folder, temporary):
                 self._name(folder, temporary, digest, size=len(content), content_type=content_type, metadata=metadata)
-
-    def save_unnamed(
-        self, content: bytes, *, scope_tag: str, content_type: str, name: Callable[[], tuple[str, Mapping[str, str]]]
-    ) -> None:
-        """Save an entry whose key ``name()`` gives once the content is written; see ``coatcheck.SavesUnnamed``.
-
-        Raises:
-            StorageError: the key is malformed, another content has it, or the disk refused.
-
-        """
-        scope, _ = _split(f"{scope_tag}/{'0' * DIGEST_LENGTH}")
-        with (
-            self._failing_as_storage_error(f"save {len(content):,} bytes"),
-            self._written(scope, content) as (folder, temporary),
-        ):
-            key, metadata = name()
-            _, digest = _split(key)
-            self._name(folder, temporary, digest, size=len(content), content_type=content_type, metadata=metadata)
 
     def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None; a read refreshes its time as a save does, if it is to.

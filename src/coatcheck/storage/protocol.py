@@ -9,7 +9,7 @@ the event loop. Keys are made by ``coatcheck.core.references`` and hold only hex
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -24,7 +24,6 @@ __all__ = (
     "MaybeAwaitable",
     "NamesReferences",
     "ReadsRanges",
-    "SavesUnnamed",
     "Storage",
     "Stored",
     "Sweeps",
@@ -118,20 +117,6 @@ class ReadsRanges(Protocol):
         """Return the entry with ``content`` being at most ``length`` bytes from ``start``, or None if there is none.
 
         A range beyond the end gives fewer bytes or none; ``length=0`` asks for type, metadata and size only.
-        """
-        ...
-
-
-@runtime_checkable
-class SavesUnnamed(Protocol):
-    """Writes content while its digest, and with it its key, is still being computed on another thread."""
-
-    def save_unnamed(
-        self, content: bytes, *, scope_tag: str, content_type: str, name: Callable[[], tuple[str, Mapping[str, str]]]
-    ) -> MaybeAwaitable[None]:
-        """Do what ``save`` does under the key and with the metadata that ``name()`` gives once everything is written.
-
-        The key will start with ``scope_tag`` and ``/``. Where ``name`` raises, nothing stays behind.
         """
         ...
 
