@@ -6,7 +6,7 @@ The generators are driven by hand. No storage is there: the driver notes each ef
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -167,11 +167,11 @@ def test_effects_come_in_this_order(blocks: list[Block], asks: str, *, evicts: b
 def test_a_step_asks_about_all_results_before_it_saves_any() -> None:
     requests = [_request([LARGE], asks="policy confirm"), _request([INDEXED], asks="measured policy")]
     driver = Driver()
-    operation: Effects[object] = _engine()._engine.offload_step(requests)
+    operation: Effects[Any] = _engine()._engine.offload_step(requests)
 
-    outcomes = driver.drive(operation)  # type: ignore[arg-type]  # a step returns a tuple of outcomes
+    outcomes: Any = driver.drive(operation)
 
-    assert [type(outcome) for outcome in outcomes] == [Offloaded, Offloaded]  # type: ignore[attr-defined]  # as above
+    assert [type(outcome) for outcome in outcomes] == [Offloaded, Offloaded]
     assert driver.effects == ["policy", "measured", "policy", "save", "save", "save"], "a step confirms nothing"
 
 
