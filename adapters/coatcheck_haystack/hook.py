@@ -27,13 +27,14 @@ from coatcheck_haystack.compat.serialization import (
 )
 from coatcheck_haystack.compat.strategies import NEVER, Strategies, policy_for, require_strategies
 from coatcheck_haystack.convert import MARK, blocks_of, plain_blocks_of, rewrite
-from coatcheck_haystack.options import StoreOrOffloader, context_of, source_of
+from coatcheck_haystack.options import HookOptions, StoreOrOffloader, context_of, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from haystack.components.agents.state import State
     from haystack.dataclasses import ChatMessage, ToolCallResult
+    from typing_extensions import Unpack
 
     from coatcheck import Offloaded, Policy, Truncated
     from coatcheck.adapting import ScopeName
@@ -79,7 +80,7 @@ class ToolResultOffloadHook:
         preview_tokens: int | None = None,
         scope: Scope = None,
         keep_meta: bool = False,
-        **options: Any,  # noqa: ANN401 - those of Offloader
+        **options: Unpack[HookOptions],
     ) -> None:
         """Configure.
 
@@ -113,9 +114,10 @@ class ToolResultOffloadHook:
         )
         self.keep_meta = keep_meta
         self._options = options
+        completed: Mapping[str, Any] = options
         if not isinstance(store, Offloader):
-            options = add_preview(options, chars=self._preview_chars, tokens=preview_tokens)
-        self.source = source_of(store, options, scope=scope)
+            completed = add_preview(options, chars=self._preview_chars, tokens=preview_tokens)
+        self.source = source_of(store, completed, scope=scope, owner="ToolResultOffloadHook")
         # What a strategy keeps, and neither an option nor its size could offload, the core need not be asked about.
         self._is_settled = not isinstance(store, Offloader) and self._options.keys().isdisjoint(SETTLING)
         self.warn = WarnOnce(logger)

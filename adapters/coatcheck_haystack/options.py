@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from haystack.hooks.tool_result_offloading import RESULT_STORE_CONTEXT_KEY
 
 from coatcheck import InvalidRequest, Offloader, ToolResultStoreBridge
-from coatcheck.adapting import Scope, check_scope, refuse_options, resolve_scope
+from coatcheck.adapting import OtherOptions, Scope, check_scope, make_offloader, resolve_scope
 
 if TYPE_CHECKING:
     from haystack.components.agents.state import State
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "SCOPE_CONTEXT_KEY",
+    "HookOptions",
     "Source",
     "StoreOrOffloader",
     "context_of",
@@ -32,6 +33,13 @@ __all__ = (
 
 SCOPE_CONTEXT_KEY = "coatcheck_scope"
 """Where ``hook_context`` may carry the scope of a run, such as a conversation's or a tenant's id."""
+
+
+class HookOptions(OtherOptions, total=False):
+    """The options of ``Offloader`` without ``preview_tokens``, which the hook has as a parameter of its own."""
+
+    max_result_tokens: int
+
 
 StoreOrOffloader: TypeAlias = "ToolResultStore | Storage | NamesReferences | Offloader"
 
@@ -90,18 +98,17 @@ class Source:
         return None if identity is None or identity == "" else str(identity)
 
 
-def source_of(store: StoreOrOffloader, options: Mapping[str, Any], *, scope: Scope) -> Source:
+def source_of(store: StoreOrOffloader, options: Mapping[str, Any], *, scope: Scope, owner: str) -> Source:
     """Return the source for a store, a storage or a ready offloader.
 
     Raises:
         InvalidRequest: an argument is wrong, or options came with a ready offloader.
+        TypeError: ``Offloader`` has no such option. ``owner`` is what the user called.
 
     """
-    check_scope(scope)
-    if isinstance(store, Offloader):
-        refuse_options(options)
-        return Source(given=store, options={}, scope=scope, offloader=store)
-    return Source(given=store, options=options, scope=scope, offloader=Offloader(_storage_of(store), **options))
+    storage = store if isinstance(store, Offloader) else _storage_of(store)
+    offloader = make_offloader(storage, options, owner=owner)
+    return Source(given=store, options=options, scope=check_scope(scope), offloader=offloader)
 
 
 def context_of(state: State | None) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ expects. The arguments go to the core as the model sent them, because the core v
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from haystack.components.agents.state import State  # Haystack finds the parameter by its annotation
 from haystack.tools.tool import Tool
@@ -24,7 +24,9 @@ from coatcheck_haystack.convert import content_of
 from coatcheck_haystack.options import Source, StoreOrOffloader, source_of
 
 if TYPE_CHECKING:
-    from coatcheck import Offloader
+    from typing_extensions import Unpack
+
+    from coatcheck import Offloader, OffloaderOptions
     from coatcheck_haystack.hook import ToolResultOffloadHook
 
 __all__ = ("RetrievalTool",)
@@ -47,7 +49,7 @@ class RetrievalTool(Tool):
         scope: Scope = None,
         name: str = RETRIEVAL_TOOL,
         native_media: bool = False,
-        **options: Any,  # noqa: ANN401 - those of Offloader
+        **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure.
 
@@ -71,7 +73,11 @@ class RetrievalTool(Tool):
         if not isinstance(name, str) or not name:
             msg = f"name must be a non-empty str, not {name!r}"
             raise InvalidRequest(msg)
-        self.source = shared if isinstance(shared, Source) else source_of(store, options, scope=scope)  # type: ignore[arg-type]
+        if isinstance(shared, Source):
+            self.source = shared
+        else:
+            given = cast("StoreOrOffloader", store)
+            self.source = source_of(given, options, scope=scope, owner="RetrievalTool")
         self.native_media = native_media
         super().__init__(
             name=name,

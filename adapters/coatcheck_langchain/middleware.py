@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
+    from typing_extensions import Unpack
 
-    from coatcheck import Offloader
+    from coatcheck import Offloader, OffloaderOptions
 
 __all__ = ("OffloadMiddleware",)
 
@@ -46,7 +47,7 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
         exempt: Collection[str] = (),
         native_media: bool = False,
         keep_artifact: bool = False,
-        **options: Any,  # noqa: ANN401 - those of Offloader
+        **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure.
 
@@ -72,7 +73,7 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
         """
         super().__init__()
         self.offloader: Offloader = make_offloader(
-            InMemoryStorage() if storage is None else storage, options, no_steps=NO_STEPS
+            InMemoryStorage() if storage is None else storage, options, owner="OffloadMiddleware", no_steps=NO_STEPS
         )
         self.tools = [retrieval_tool(self.offloader, native_media=native_media)] if include_retrieval_tool else []
         self._name = check_name("name", name)

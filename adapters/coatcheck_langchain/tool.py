@@ -10,7 +10,7 @@ import functools
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from langchain_core.messages import ToolMessage
 from langchain_core.messages.tool import ToolOutputMixin
@@ -33,6 +33,11 @@ from coatcheck_langchain.hook import NO_STEPS, Hook, ToolMessages, logger
 from coatcheck_langchain.messages import Calls
 from coatcheck_langchain.retrieval import RetrievalTool
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from coatcheck import OffloaderOptions
+
 __all__ = ("offload_tool",)
 
 AnyTool = TypeVar("AnyTool", bound=BaseTool)
@@ -52,7 +57,7 @@ def offload_tool(
     scope: Scope = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
     keep_artifact: bool = False,
-    **options: Any,  # noqa: ANN401 - those of Offloader
+    **options: Unpack[OffloaderOptions],
 ) -> AnyTool:
     """Return a copy of ``tool`` that returns a preview and a reference where its result is too large.
 
@@ -83,7 +88,7 @@ def offload_tool(
             " use offload_tool_node or OffloadMiddleware"
         )
         raise InvalidRequest(msg)
-    offloader = make_offloader(storage, options, no_steps=NO_STEPS)
+    offloader = make_offloader(storage, options, owner="offload_tool", no_steps=NO_STEPS)
     hook = Hook(offloader=offloader, scope=scope, keep_artifact=keep_artifact)
     if tool.return_direct or isinstance(tool, RetrievalTool):
         return tool

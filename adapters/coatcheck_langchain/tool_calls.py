@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
+    from typing_extensions import Unpack
+
+    from coatcheck import OffloaderOptions
 
 __all__ = ("ToolCallWrappers", "offload_tool_calls")
 
@@ -42,7 +45,7 @@ def offload_tool_calls(
     exempt: Collection[str] = (),
     messages_key: str = "messages",
     keep_artifact: bool = False,
-    **options: Any,  # noqa: ANN401 - those of Offloader
+    **options: Unpack[OffloaderOptions],
 ) -> ToolCallWrappers:
     """Return what makes a tool node offload: ``ToolNode([*tools, retrieval_tool(o)], **offload_tool_calls(o))``.
 
@@ -64,7 +67,7 @@ def offload_tool_calls(
         InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
 
     """
-    offloader = make_offloader(storage, options, no_steps=NO_STEPS)
+    offloader = make_offloader(storage, options, owner="offload_tool_calls", no_steps=NO_STEPS)
     hook = Hook(offloader=offloader, scope=scope, exempt=exempt, key=messages_key, keep_artifact=keep_artifact)
     wrapper = CallWrapper(hook, find_tool(offloader, retrieval_tool))
     return {"wrap_tool_call": wrapper.wrap_tool_call, "awrap_tool_call": wrapper.awrap_tool_call}

@@ -29,6 +29,9 @@ from coatcheck_langchain.retrieval import find_tool
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from typing_extensions import Unpack
+
+    from coatcheck import OffloaderOptions
     from coatcheck.adapting import RetrievalName
 
 __all__ = ("offload_tool_node",)
@@ -100,7 +103,7 @@ def offload_tool_node(
     exempt: Collection[str] = (),
     messages_key: str = "messages",
     keep_artifact: bool = False,
-    **options: Any,  # noqa: ANN401 - those of Offloader
+    **options: Unpack[OffloaderOptions],
 ) -> Runnable[Any, Any]:
     """Return a runnable that does what ``node`` does, and offloads what is too large of its results.
 
@@ -126,7 +129,7 @@ def offload_tool_node(
     if not isinstance(node, Runnable):
         msg = f"node must be a Runnable, such as a ToolNode or RunnableLambda(function), not {node!r}"
         raise InvalidRequest(msg)
-    offloader = make_offloader(storage, options)
+    offloader = make_offloader(storage, options, owner="offload_tool_node")
     hook = Hook(
         offloader=offloader,
         scope=scope,

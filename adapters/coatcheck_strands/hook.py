@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from strands import Agent
+    from typing_extensions import Unpack
 
     from coatcheck import Truncated
-    from coatcheck.adapting import ScopeName
+    from coatcheck.adapting import OtherOptions, ScopeName
     from coatcheck_strands.compat.protocols import ShouldOffload
 
 __all__ = ("ContextOffloader",)
@@ -73,7 +74,7 @@ class ContextOffloader(StorageHooks):
         scope: Scope = None,
         native_media: bool = True,
         keep_structured_content: bool = False,
-        **options: Any,  # noqa: ANN401 - those of Offloader
+        **options: Unpack[OtherOptions],
     ) -> None:
         """Configure.
 
@@ -105,7 +106,7 @@ class ContextOffloader(StorageHooks):
         """
         check_cycles("evict_after_cycles", evict_after_cycles)
         is_whole = options.get("max_retrieval_tokens", 0) is None
-        options = complete_options(
+        completed = complete_options(
             storage,
             max_result_tokens=max_result_tokens,
             preview_tokens=preview_tokens,
@@ -113,12 +114,12 @@ class ContextOffloader(StorageHooks):
             more=options,
             defaults=_DEFAULTS,
         )
-        offloaders = Offloaders(storage, options=options, evict_after_cycles=evict_after_cycles)
+        offloaders = Offloaders(storage, options=completed, evict_after_cycles=evict_after_cycles)
         super().__init__(offloaders, scope=scope)
         self._should_offload = should_offload
         self._include_retrieval_tool = include_retrieval_tool
         self._keep_structured_content = keep_structured_content
-        self._asks_the_model = not isinstance(storage, Offloader) and options.get("token_counter") is None
+        self._asks_the_model = not isinstance(storage, Offloader) and completed.get("token_counter") is None
         self._find_tool = RetrievalName(RETRIEVAL_TOOL, warn=WarnOnce(logger), is_ours=self._is_ours).find
         self.retrieve_offloaded_content = RetrievalTool(
             self.offloaders, scope=self.scope, native_media=native_media, whole=is_whole

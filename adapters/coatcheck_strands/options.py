@@ -81,7 +81,12 @@ def complete_options(
     if isinstance(max_result_tokens, int):
         options.setdefault("max_inline_tokens", max(_MAX_INLINE_TOKENS, max_result_tokens))
     # This checks them here and now, also where the storage is found only with the agent.
-    make_offloader(InMemoryStorage(), options, no_steps="Strands shows one call at a time, so leave it out")
+    make_offloader(
+        InMemoryStorage(),
+        options,
+        owner="ContextOffloader",
+        no_steps="Strands shows one call at a time, so leave it out",
+    )
     return options
 
 

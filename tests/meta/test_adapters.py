@@ -25,6 +25,8 @@ def add_up(numbers, least):
     for number in numbers:
         if number > least:
             total += number
+    if not total:
+        raise ValueError(numbers, least)
     return total
 """
 PRODUCT = """
@@ -34,12 +36,15 @@ def multiply(factors, limit):
     for factor in factors:
         if factor > limit:
             product += factor
+    if not product:
+        raise TypeError(limit, factors)
     return product
 """
 LONGEST = """
 def longest(words, least):
     found = [word for word in words if len(word) > least]
-    return max(found, key=len, default=None)
+    shown = {word: len(word) for word in sorted(found, key=len, reverse=True)}
+    return max(found, key=shown.get, default=None)
 """
 
 

@@ -13,6 +13,7 @@ from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.adapting.arguments import (
+        OtherOptions,
         RetrievalName,
         Scope,
         ScopeName,
@@ -62,6 +63,7 @@ __all__ = (
     "Copy",
     "Delivery",
     "Failure",
+    "OtherOptions",
     "RetrievalName",
     "Scope",
     "ScopeName",
@@ -96,6 +98,7 @@ __getattr__ = lazily(
     __name__,
     {
         "arguments": (
+            "OtherOptions",
             "RetrievalName",
             "Scope",
             "ScopeName",

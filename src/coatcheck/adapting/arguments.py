@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.notice import RETRIEVAL_TOOL
-from coatcheck.offloader import Offloader
+from coatcheck.offloader import Offloader, OtherOptions, check_options
 from coatcheck.scopes import choose_scope
 from coatcheck.scopes import scope as ambient_scope
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from coatcheck.storage.protocol import NamesReferences, Storage
 
 __all__ = (
+    "OtherOptions",
     "RetrievalName",
     "Scope",
     "ScopeName",
@@ -78,6 +79,7 @@ def make_offloader(
     storage: StorageOrOffloader | None,
     options: Mapping[str, Any],
     *,
+    owner: str = "Offloader",
     no_steps: str | None = None,
 ) -> Offloader:
     """Return the offloader that a user passed, or make one from the storage that he passed.
@@ -85,13 +87,17 @@ def make_offloader(
     Args:
         storage: a storage, or a ready ``Offloader``.
         options: the keyword arguments of ``Offloader`` that the user passed.
+        owner: the class or function that the user passed them to, for error messages.
         no_steps: where the adapter sees one call at a time: what the user is told who passes ``max_step_tokens``.
 
     Raises:
         InvalidRequest: there is neither, a ready offloader came with options, or ``max_step_tokens`` would not hold.
+        TypeError: ``Offloader`` has no such option; the message names the nearest.
 
     """
-    if options.get("max_step_tokens") is not None and no_steps is not None:
+    check_options(options, owner=owner)
+    in_settings = getattr(options.get("settings"), "max_step_tokens", None)
+    if no_steps is not None and options.get("max_step_tokens", in_settings) is not None:
         msg = f"max_step_tokens would do nothing here: {no_steps}"
         raise InvalidRequest(msg)
     if storage is None:
