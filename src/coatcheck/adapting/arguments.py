@@ -14,12 +14,11 @@ from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.offloader import Offloader, OtherOptions, check_options
 from coatcheck.scopes import choose_scope
 from coatcheck.scopes import scope as ambient_scope
+from coatcheck.storage.protocol import NamesReferences, Storage
 
 if TYPE_CHECKING:
     import logging
     from contextlib import AbstractContextManager
-
-    from coatcheck.storage.protocol import NamesReferences, Storage
 
 __all__ = (
     "OtherOptions",
@@ -45,7 +44,8 @@ Scope: TypeAlias = ScopeName | Callable[[Any], "ScopeName | None"] | None
 """A scope, or a callable on the framework's own object. None, also from the callable, leaves it to the next in line:
 the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
 
-StorageOrOffloader: TypeAlias = "Offloader | Storage | NamesReferences"
+StorageOrOffloader: TypeAlias = Offloader | Storage | NamesReferences
+"""What users store with: a storage, or an offloader around one."""
 
 
 def check_scope(scope: Scope) -> Scope:
