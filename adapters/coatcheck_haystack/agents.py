@@ -1,6 +1,6 @@
 """What the run around a hook says: which tools the model has, and which of them give its final answer.
 
-Only looking belongs here. Tools stand in the ``State``; exit conditions stand in the ``Agent`` alone.
+Only looking belongs here.
 """
 
 from __future__ import annotations
@@ -36,16 +36,18 @@ def retrieval_tools(tools: Collection[Tool], source: Source) -> list[str]:
 
 
 def is_name_taken(tools: Collection[Tool]) -> bool:
-    """Return whether a tool that is none of ours has the name of the retrieval tool."""
+    """Return whether a user's tool has the name of the retrieval tool."""
     return any(tool.name == RETRIEVAL_TOOL and not isinstance(tool, RetrievalTool) for tool in tools)
 
 
 def final_tools() -> Collection[str]:
     """Return the tools whose result ends the run of the agent that is calling; none where no agent is.
 
-    Haystack gives a hook the state, and its exit conditions neither to the state nor to the hook. So the agent is
-    looked up among the callers. Rejected: an argument for the same names once more, which would be forgotten; and
-    putting results back in an ``on_exit`` hook, which would have to be registered beside this one.
+    The agent is looked up among the callers, because as of haystack-ai 3.4 nothing else knows its exit conditions: a
+    hook gets the ``State`` alone, which has tools and ``hook_context`` but no exit conditions; ``warm_up`` gets no
+    argument; and the span that has them exists only where tracing is on. Rejected: an argument for the same names once
+    more, which users would forget; and putting results back in an ``on_exit`` hook, which they would have to register
+    too.
     """
     frame = sys._getframe(1)  # noqa: SLF001 - the documented way to one's callers
     while frame is not None:

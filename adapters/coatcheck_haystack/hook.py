@@ -1,63 +1,60 @@
 """The ``after_tool`` hook: it offloads what is too large of a step's results, all of them together.
 
-Only what Haystack asks of a hook belongs here. No tool and no control flow of Haystack's runs inside the guard: if our
-rewriting fails, a warning says so and the raw results go on, but for those that the core's last resort finds far too
-large.
+Only what Haystack asks of a hook belongs here. The guard is in ``coatcheck.adapting``; no tool and no control flow of
+Haystack's runs inside it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from haystack.components.agents.state.state_utils import replace_values
 from haystack.core.serialization import default_from_dict, default_to_dict
 from haystack.hooks import tool_result_offloading as upstream
 
-from coatcheck import RETRIEVAL_TOOL, Offloader, asks_to_keep, is_called_by_code, log_failure
+from coatcheck import RETRIEVAL_TOOL, Offloader, asks_to_keep, is_called_by_code
+from coatcheck.adapting import Arrival, Batch, Delivery, Scope, WarnOnce, asettle, settle
 from coatcheck_haystack.agents import final_tools, is_name_taken, retrieval_tools, tools_of
-from coatcheck_haystack.options import (
-    Scope,
-    StoreOrOffloader,
-    chosen_preview,
-    context_of,
-    is_short,
-    settings_of,
-    source_of,
+from coatcheck_haystack.compat.previews import MAX_INLINE_TOKENS, add_preview, choose_preview
+from coatcheck_haystack.compat.serialization import (
+    source_from_dict,
+    source_to_dict,
+    strategies_from_dict,
+    strategies_to_dict,
 )
-from coatcheck_haystack.serialization import source_from_dict, source_to_dict, strategies_from_dict, strategies_to_dict
-from coatcheck_haystack.step import New, Step, new_results
-from coatcheck_haystack.strategies import NEVER, Strategies, policy_for, require_strategies
+from coatcheck_haystack.compat.strategies import NEVER, Strategies, policy_for, require_strategies
+from coatcheck_haystack.convert import MARK, blocks_of, plain_blocks_of, rewrite
+from coatcheck_haystack.options import HookOptions, StoreOrOffloader, context_of, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from haystack.components.agents.state import State
+    from haystack.dataclasses import ChatMessage, ToolCallResult
+    from typing_extensions import Unpack
 
-    from coatcheck import Outcome
+    from coatcheck import Offloaded, Policy, Truncated
+    from coatcheck.adapting import ScopeName
 
 __all__ = ("ToolResultOffloadHook",)
 
 logger = logging.getLogger("coatcheck_haystack")
 
-FAILED = "coatcheck could not offload a tool result; it stays in the conversation as it is"
-UNLIMITED = "coatcheck could not cut a tool result either; it stays in the conversation as it is, whatever its size"
 TAKEN = (
     "The name %r is taken by another tool, so the agent cannot read offloaded content back. Rename that tool, or give"
     " the agent RetrievalTool(hook, name=...)"
 )
 ABSENT = (
-    "A tool result left the conversation, and the agent has no tool to read it back with. Give it RetrievalTool(hook),"
-    " beside its other tools"
+    "A tool result was offloaded, and the agent has no tool to read it back with. Add RetrievalTool(hook) to its tools"
 )
-PREVIEW_CHARS = 200
-"""As Haystack's own hook."""
 
 _THEIRS = f"{upstream.ToolResultOffloadHook.__module__}.ToolResultOffloadHook"
 
 SETTLING = ("max_inline_tokens", "max_step_tokens", "offload_errors", "on_event", "token_counter")
-"""Knobs that make the core look also at what a strategy keeps."""
+"""Options that make the core look also at what a strategy keeps."""
 
 
 class ToolResultOffloadHook:
@@ -83,7 +80,7 @@ class ToolResultOffloadHook:
         preview_tokens: int | None = None,
         scope: Scope = None,
         keep_meta: bool = False,
-        **knobs: Any,  # noqa: ANN401 - those of Offloader
+        **options: Unpack[HookOptions],
     ) -> None:
         """Configure.
 
@@ -98,32 +95,33 @@ class ToolResultOffloadHook:
             preview_chars: size of the preview, in characters of which four make a token; None means 200 with
                 strategies, else what ``Offloader`` has.
             preview_tokens: the same in exact tokens, instead.
-            scope: who may read back: a text, or a callable on the ``State``. Else the ambient scope, else
+            scope: who may read back: a scope, or a callable on the ``State``. Else the ambient scope, else
                 ``hook_context["coatcheck_scope"]``, else ``"default"``.
-            keep_meta: leave a message's ``meta`` alone even where a value in it is the very text that left; else a
-                small mark takes its place, and ``restore_meta`` gives it back.
-            **knobs: those of ``Offloader``, where ``store`` is none; not ``policies``, which are the strategies.
+            keep_meta: do not touch a message's ``meta`` even where a value in it is the very text that was stored;
+                else a small mark takes its place, and ``restore_meta`` gives it back.
+            **options: those of ``Offloader``, where ``store`` is not one; not ``policies``, which are the strategies.
 
         Raises:
-            InvalidRequest: an argument is wrong, both previews were given, or a ready ``Offloader`` was passed together
-                with knobs.
+            InvalidRequest: an argument is wrong, both previews were given, or options came with a ready ``Offloader``.
 
         """
         if offload_strategies is not None:
             require_strategies(offload_strategies)
         self._store = store
         self.offload_strategies = offload_strategies
-        default = None if offload_strategies is None or isinstance(store, Offloader) else PREVIEW_CHARS
-        self._preview_chars, self._preview_tokens = chosen_preview(
-            store, preview_chars, tokens=preview_tokens, default=default
+        self._preview_chars, self._preview_tokens = choose_preview(
+            store, preview_chars, tokens=preview_tokens, has_strategies=offload_strategies is not None
         )
         self.keep_meta = keep_meta
-        self._knobs = knobs
-        settings = settings_of(knobs, chars=self._preview_chars, tokens=preview_tokens)
-        self.source = source_of(store, knobs if isinstance(store, Offloader) else settings, scope=scope)
-        # What a strategy keeps, and neither a knob nor its size could make leave, the core need not be asked about.
-        self._is_settled = not isinstance(store, Offloader) and knobs.keys().isdisjoint(SETTLING)
-        self._warned = False
+        self._options = options
+        completed: Mapping[str, Any] = options
+        if not isinstance(store, Offloader):
+            completed = add_preview(options, chars=self._preview_chars, tokens=preview_tokens)
+        self.source = source_of(store, completed, scope=scope, owner="ToolResultOffloadHook")
+        # What a strategy keeps, and neither an option nor its size could offload, the core need not be asked about.
+        self._is_settled = not isinstance(store, Offloader) and self._options.keys().isdisjoint(SETTLING)
+        self.warn = WarnOnce(logger)
+        """Says once what keeps the model from reading back."""
 
     @property
     def store(self) -> StoreOrOffloader:
@@ -147,30 +145,17 @@ class ToolResultOffloadHook:
 
     def run(self, state: State) -> None:
         """Offload what is too large of the step's results, and write ``messages`` back if one changed."""
-        try:
-            step = self._step(state)
-            if step is not None:
-                self._put_back(step, step.offloader.offload_step(step.results(), **step.details))
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
-            log_failure(logger, FAILED, error=error)
-            self._limit(state)
+        settle(StepResults(hook=self, state=state), logger=logger)
 
     async def run_async(self, state: State) -> None:
         """Do what ``run`` does, without blocking the event loop."""
-        try:
-            step = self._step(state)
-            if step is not None:
-                results = await asyncio.to_thread(step.results) if step.is_heavy else step.results()
-                self._put_back(step, await step.offloader.aoffload_step(results, **step.details))
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
-            log_failure(logger, FAILED, error=error)
-            await self._alimit(state)
+        await asettle(StepResults(hook=self, state=state), logger=logger)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``from_dict`` needs; what was given stays as it was given.
 
         Raises:
-            SerializationError: the store, a strategy, the scope or a knob cannot be written down.
+            SerializationError: the store, a strategy, the scope or an option cannot be written down.
 
         """
         name, strategies = type(self).__name__, self.offload_strategies
@@ -179,7 +164,7 @@ class ToolResultOffloadHook:
         given: dict[str, Any] = {key: size for key, size in previews.items() if size is not None}
         if self.keep_meta:
             given["keep_meta"] = True
-        source = source_to_dict(self.source, name, knobs=self._knobs)
+        source = source_to_dict(self.source, name, options=self._options)
         return default_to_dict(self, offload_strategies=written, **given, **source)
 
     @classmethod
@@ -192,86 +177,98 @@ class ToolResultOffloadHook:
             arguments["offload_strategies"] = strategies_from_dict(arguments["offload_strategies"])
         return default_from_dict(cls, {**data, "init_parameters": arguments})
 
-    def _limit(self, state: State) -> None:
-        """Cut what is far too large of a step's results, where offloading them failed."""
-        try:
-            step = self._raw_step(state)
-            step.put_back([step.offloader.last_resort(**sent) for sent in step.last_resorts()])
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
-            log_failure(logger, UNLIMITED, error=error)
-
-    async def _alimit(self, state: State) -> None:
-        try:
-            step = self._raw_step(state)
-            step.put_back([await step.offloader.alast_resort(**sent) for sent in step.last_resorts()])
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
-            log_failure(logger, UNLIMITED, error=error)
-
-    def _put_back(self, step: Step, outcomes: Sequence[Outcome]) -> None:
-        if step.put_back(outcomes) and step.details["retrieval_tool"] is None and tools_of(step.state):
-            self._warn(ABSENT)
-
-    def _warn(self, message: str, *details: object) -> None:
-        """Say once what keeps the model from reading back."""
-        if not self._warned:
-            self._warned = True
-            logger.warning(message, *details)
-
-    def _step(self, state: State) -> Step | None:
-        """Return what the core shall decide about; None if nothing can leave."""
-        new: list[New] = []
+    def policy_of(self, result: ToolCallResult, state: State) -> tuple[Policy | None, bool]:
+        """Return what governs a result, None for the offloader's own policies; and whether it certainly stays."""
+        if asks_to_keep(context_of(state)) or asks_to_keep(result.origin.extra):
+            return NEVER, False
         strategies = self.offload_strategies
-        keeps_all = asks_to_keep(context_of(state))
-        for position, message, result in new_results(state):
-            said = result.origin.extra or {}
-            if is_called_by_code(said.get("caller")):  # never enters the model's context
-                continue
-            keep = keeps_all or asks_to_keep(said)
-            policy = None if strategies is None else policy_for(result, strategies, state=state)
-            policy = NEVER if keep else policy
-            settled = self._is_settled and (policy is NEVER or result.error) and is_short(result.result)
-            if keep or not settled:
-                new.append(New(position=position, message=message, result=result, policy=policy))
-        if not new:
-            return None
-        tools = tools_of(state)
-        readers = retrieval_tools(tools, self.source)
-        if is_name_taken(tools):
-            self._warn(TAKEN, RETRIEVAL_TOOL)
-        stay = {*readers, *final_tools()}
-        new = [one for one in new if one.result.origin.tool_name not in stay]
-        if not new:
-            return None
-        details = {
-            **self.source.whose(state),
-            "policies": [one.policy for one in new],
-            "retrieval_tool": readers[0] if readers else None,
-        }
-        offloader = self.source.offloader_of(state)
-        return Step(state=state, new=new, offloader=offloader, keep_meta=self.keep_meta, details=details)
+        policy = None if strategies is None else policy_for(result, strategies, state=state)
+        # A text of no more bytes than this has no more tokens either; a character has at most 4.
+        is_short = isinstance(result.result, str) and len(result.result) <= MAX_INLINE_TOKENS // 4
+        return policy, self._is_settled and is_short and (policy is NEVER or result.error)
 
-    def _raw_step(self, state: State) -> Step:
-        """Return the new results for the core's last resort, whatever it is that failed about them."""
-        readers = retrieval_tools(tools_of(state), self.source)
-        stay = {*readers, *final_tools()}
-        found = [
-            New(position=at, message=message, result=result, policy=None)
-            for at, message, result in new_results(state)
-            if not is_called_by_code((result.origin.extra or {}).get("caller"))
-        ]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResults(Delivery[None]):
+    """The tool results at the end of the conversation that nobody has decided about."""
+
+    raw: None = None
+    hook: ToolResultOffloadHook
+    state: State
+
+    def look(self) -> Sequence[Batch]:
+        """Return the results that may leave, with what governs them."""
+        arrivals = []
+        for position, message, result in self._new_results():
+            policy, stays = self.hook.policy_of(result, self.state)
+            if not stays:
+                arrivals.append(_arrival(position, message, result, policy=policy))
+        if not arrivals:
+            return ()
+        source = self.hook.source
+        return self._batch(arrivals, source.offloader_of(self.state), partial(source.scope_of, self.state))
+
+    def look_again(self) -> Sequence[Batch]:
+        """Return all new results; where nobody knows where to store, nothing is stored."""
+        arrivals = [_arrival(*new, policy=None) for new in self._new_results()]
+        source = self.hook.source
         try:
-            offloader = self.source.offloader_of(state)
-        except Exception:  # noqa: BLE001 - it was logged when it failed the first time
-            offloader = self.offloader
+            return self._batch(arrivals, source.offloader_of(self.state), partial(source.scope_of, self.state))
+        except Exception as error:  # noqa: BLE001 - it was logged when it was raised the first time
+            return self._batch(arrivals, source.offloader, error)
 
-        def whose(name: str) -> str | None:
-            self.source.offloader_of(state)  # raises where nobody knows where to store: then nothing is stored
-            return self.source.whose(state)[name]
+    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> None:
+        """Write the conversation back, with copies of the messages that changed."""
+        messages = list(self.state.data["messages"])
+        for arrival, outcome in changed:
+            position, message = arrival.native
+            messages[position] = rewrite(message, outcome, keep_meta=self.hook.keep_meta)
+        # The handler of the schema would append.
+        self.state.set("messages", messages, handler_override=replace_values)
+        tools = tools_of(self.state)
+        if tools and not retrieval_tools(tools, self.hook.source):
+            self.hook.warn(ABSENT)
 
-        details = {
-            "scope": partial(whose, "scope"),
-            "identity": partial(whose, "identity"),
-            "retrieval_tool": readers[0] if readers else None,
-        }
-        new = [one for one in found if one.result.origin.tool_name not in stay]
-        return Step(state=state, new=new, offloader=offloader, keep_meta=self.keep_meta, details=details)
+    def _new_results(self) -> Iterator[tuple[int, ChatMessage, ToolCallResult]]:
+        """Yield them with their positions in the conversation; none of calls that code made."""
+        messages = self.state.data.get("messages") or ()
+        first = len(messages)
+        while first and messages[first - 1].tool_call_result is not None:
+            first -= 1
+        for position, message in enumerate(messages[first:], first):
+            result = message.tool_call_result
+            by_code = is_called_by_code((result.origin.extra or {}).get("caller"))
+            if not by_code and not message.meta.get(MARK):
+                yield position, message, result
+
+    def _batch(
+        self, arrivals: Sequence[Arrival], offloader: Offloader, scope: Callable[[], ScopeName | None] | Exception
+    ) -> Sequence[Batch]:
+        tools = tools_of(self.state)
+        readers = retrieval_tools(tools, self.hook.source)
+        if is_name_taken(tools):
+            self.hook.warn(TAKEN, RETRIEVAL_TOOL)
+        stay = {*readers, *final_tools()}
+        batch = Batch(
+            arrivals=[arrival for arrival in arrivals if arrival.tool_name not in stay],
+            offloader=offloader,
+            scope=scope,
+            identity=partial(self.hook.source.identity_of, self.state),
+            retrieval_tool=readers[0] if readers else None,
+            together=True,
+        )
+        return (batch,)
+
+
+def _arrival(position: int, message: ChatMessage, result: ToolCallResult, *, policy: Policy | None) -> Arrival:
+    return Arrival(
+        native=(position, message),
+        content=result.result,
+        convert=blocks_of,
+        convert_plainly=plain_blocks_of,
+        tool_name=result.origin.tool_name,
+        tool_args=result.origin.arguments,
+        is_error=result.error,
+        is_heavy=not isinstance(result.result, str),
+        policy=policy,
+    )

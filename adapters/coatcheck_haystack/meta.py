@@ -1,4 +1,4 @@
-"""The copy of a result that a component or a hook left in a message's ``meta``: taken out, and given back.
+"""The copy of a result that a component or a hook put into a message's ``meta``: taken out, and given back.
 
 ``meta`` is the host's and stays, but for a value that is the very text that was stored: it would stay in every saved
 conversation, as large as the result. Only such exact copies are handled here; none of Haystack's own components makes
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import TextBlock
+from coatcheck.adapting import mark_reference, read_marks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 
     from coatcheck import Block, Offloader, Reference
 
-__all__ = ("arestore_meta", "restore_meta", "without_copies")
-
-_MARK = "coatcheck"
+__all__ = ("arestore_meta", "restore_meta", "take_out_copies")
 
 
-def without_copies(meta: Mapping[str, Any], blocks: Sequence[Block], references: Sequence[Reference]) -> dict[str, Any]:
+def take_out_copies(
+    meta: Mapping[str, Any], blocks: Sequence[Block], references: Sequence[Reference]
+) -> dict[str, Any]:
     """Return ``meta`` with a small mark in place of each value that is the one text that was stored."""
     if len(blocks) != 1 or len(references) != 1 or not isinstance(blocks[0], TextBlock):
         return dict(meta)
-    text, mark = blocks[0].text, {_MARK: {"reference": references[0].id}}
+    text, mark = blocks[0].text, mark_reference(references[0].id)
     return {key: mark if isinstance(value, str) and value == text else value for key, value in meta.items()}
 
 
@@ -36,33 +37,21 @@ def restore_meta(message: ChatMessage, offloader: Offloader, *, scope: str | Non
 
     Args:
         message: a tool result's message, as it is in the conversation.
-        offloader: what the result left through: ``hook.offloader``.
+        offloader: what stored the result: ``hook.offloader``.
         scope: whose content may be read; else the ambient scope, else ``"default"``.
 
     Raises:
         ReferenceNotFound: the stored result is not known in this scope, or, as ``ReferenceExpired``, no longer there.
         StorageError: the storage failed.
-        InvalidRequest: ``scope`` is none.
+        InvalidRequest: ``scope`` is wrong.
 
     """
-    found = {key: offloader.load(reference, scope=scope).text for key, reference in _marked(message.meta).items()}
+    found = {key: offloader.load(reference, scope=scope).text for key, reference in read_marks(message.meta).items()}
     return {**message.meta, **found}
 
 
 async def arestore_meta(message: ChatMessage, offloader: Offloader, *, scope: str | None = None) -> dict[str, Any]:
     """Do what ``restore_meta`` does, without blocking the event loop."""
-    marked = _marked(message.meta)
-    found = {key: (await offloader.aload(reference, scope=scope)).text for key, reference in marked.items()}
+    marks = read_marks(message.meta)
+    found = {key: (await offloader.aload(reference, scope=scope)).text for key, reference in marks.items()}
     return {**message.meta, **found}
-
-
-def _marked(meta: Mapping[str, Any]) -> dict[str, str]:
-    """Return the references of the values that were taken out, by key."""
-    marked: dict[str, str] = {}
-    for key, value in meta.items():
-        match value:
-            case {"coatcheck": {"reference": str(reference)}} if len(value) == 1:
-                marked[key] = reference
-            case _:
-                pass
-    return marked

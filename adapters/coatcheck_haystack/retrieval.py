@@ -6,8 +6,8 @@ expects. The arguments go to the core as the model sent them, because the core v
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from haystack.components.agents.state import State  # Haystack finds the parameter by its annotation
 from haystack.tools.tool import Tool
@@ -16,17 +16,17 @@ from coatcheck import (
     RETRIEVAL_DESCRIPTION,
     RETRIEVAL_TOOL,
     InvalidRequest,
-    MediaBlock,
-    failure_for_model,
-    retrieval_arguments,
     retrieval_schema,
 )
+from coatcheck.adapting import Failure, Scope, aanswer, answer
+from coatcheck_haystack.compat.serialization import source_from_dict, source_to_dict
 from coatcheck_haystack.convert import content_of
-from coatcheck_haystack.options import Scope, Source, StoreOrOffloader, source_of
-from coatcheck_haystack.serialization import source_from_dict, source_to_dict
+from coatcheck_haystack.options import Source, StoreOrOffloader, source_of
 
 if TYPE_CHECKING:
-    from coatcheck import Retrieved
+    from typing_extensions import Unpack
+
+    from coatcheck import Offloader, OffloaderOptions
     from coatcheck_haystack.hook import ToolResultOffloadHook
 
 __all__ = ("RetrievalTool",)
@@ -49,31 +49,35 @@ class RetrievalTool(Tool):
         scope: Scope = None,
         name: str = RETRIEVAL_TOOL,
         native_media: bool = False,
-        **knobs: Any,  # noqa: ANN401 - those of Offloader
+        **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure.
 
         Args:
-            store: the hook whose results are read back, which brings its scope and its knobs; or what the hook was made
-                with: its store, its storage, its ``Offloader``.
+            store: the hook, for its results, with its scope and its options; or what the hook was made with: its store,
+                its storage, its ``Offloader``.
             scope: as for the hook; not together with a hook.
             name: what the model calls the tool.
             native_media: return an image or a file itself instead of a description. Not every chat generator can send
                 it: ``OpenAIChatGenerator`` raises on an image in a tool result.
-            **knobs: those of ``Offloader`` that concern reading, such as ``max_retrieval_tokens``; only with a store.
+            **options: those of ``Offloader`` that concern reading, such as ``max_retrieval_tokens``; only with a store.
 
         Raises:
-            InvalidRequest: an argument is wrong, or a hook or an ``Offloader`` was passed together with knobs.
+            InvalidRequest: an argument is wrong, or a hook or an ``Offloader`` was passed together with options.
 
         """
         shared = getattr(store, "source", None)
-        if isinstance(shared, Source) and (knobs or scope is not None):
-            msg = f"the hook has its own {', '.join(knobs) or 'scope'}: pass its store instead, or set it on the hook"
+        if isinstance(shared, Source) and (options or scope is not None):
+            msg = f"the hook has its own {', '.join(options) or 'scope'}: pass its store instead, or set it on the hook"
             raise InvalidRequest(msg)
         if not isinstance(name, str) or not name:
-            msg = f"name must be a non-empty text, not {name!r}"
+            msg = f"name must be a non-empty str, not {name!r}"
             raise InvalidRequest(msg)
-        self.source = shared if isinstance(shared, Source) else source_of(store, knobs, scope=scope)  # type: ignore[arg-type]
+        if isinstance(shared, Source):
+            self.source = shared
+        else:
+            given = cast("StoreOrOffloader", store)
+            self.source = source_of(given, options, scope=scope, owner="RetrievalTool")
         self.native_media = native_media
         super().__init__(
             name=name,
@@ -112,36 +116,19 @@ class RetrievalTool(Tool):
         return self
 
     def _retrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
-        try:
-            offloader, selected = self.source.offloader_of(_state(state)), self._selected(_state(state), arguments)
-            return _answer(offloader.retrieve(**selected))
-        except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
-            return failure_for_model(error)
+        return _said(answer(partial(self._whose, state), arguments, convert_media=content_of, **self._options()))
 
     async def _aretrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
-        try:
-            offloader, selected = self.source.offloader_of(_state(state)), self._selected(_state(state), arguments)
-            found = await offloader.aretrieve(**selected)
-            return await asyncio.to_thread(_answer, found) if self.native_media else _answer(found)
-        except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
-            return failure_for_model(error)
+        return _said(await aanswer(partial(self._whose, state), arguments, convert_media=content_of, **self._options()))
 
-    def _selected(self, state: State | None, arguments: dict[str, Any]) -> dict[str, Any]:
-        whose = self.source.whose(state)
-        return {
-            **retrieval_arguments(arguments),
-            **whose,
-            "native_media": self.native_media,
-            "retrieval_tool": self.name,
-        }
+    def _whose(self, state: object) -> tuple[Offloader, dict[str, Any]]:
+        run = state if isinstance(state, State) else None  # a direct caller may pass anything
+        whose = {"scope": self.source.scope_of(run), "identity": self.source.identity_of(run)}
+        return self.source.offloader_of(run), whose
+
+    def _options(self) -> dict[str, Any]:
+        return {"native_media": self.native_media, "retrieval_tool": self.name}
 
 
-def _state(state: object) -> State | None:
-    """Return the run's state; None for what a direct caller may pass in its place."""
-    return state if isinstance(state, State) else None
-
-
-def _answer(found: Retrieved) -> Any:  # noqa: ANN401 - what a Haystack tool returns
-    if any(isinstance(block, MediaBlock) for block in found.blocks):
-        return content_of(found.blocks)
-    return found.text
+def _said(answered: object) -> Any:  # noqa: ANN401 - what a Haystack tool returns
+    return answered.text if isinstance(answered, Failure) else answered

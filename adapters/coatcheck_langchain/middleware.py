@@ -1,6 +1,6 @@
-"""The middleware for ``langchain.agents.create_agent``: it offloads every tool's result and brings the retrieval tool.
+"""The middleware for ``langchain.agents.create_agent``: it offloads every tool's result and adds the retrieval tool.
 
-Only what the agent asks of a middleware belongs here; what happens around a call is in ``wrapping``.
+Only what the agent asks of a middleware belongs here; what happens around a call is in ``hook``.
 """
 
 from __future__ import annotations
@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
-from coatcheck_langchain.options import (
-    Scope,
-    StorageOrOffloader,
-    checked_exempt,
-    checked_name,
-    checked_scope,
-    offloader_of,
-)
-from coatcheck_langchain.retrieval import retrieval_tool
-from coatcheck_langchain.rewriting import Rewriter
-from coatcheck_langchain.wrapping import CallWrapper, RetrievalName
+from coatcheck.adapting import Scope, StorageOrOffloader, check_name, make_offloader
+from coatcheck_langchain.hook import NO_STEPS, CallWrapper, Hook
+from coatcheck_langchain.retrieval import find_tool, retrieval_tool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
@@ -28,8 +20,9 @@ if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
+    from typing_extensions import Unpack
 
-    from coatcheck import Offloader
+    from coatcheck import Offloader, OffloaderOptions
 
 __all__ = ("OffloadMiddleware",)
 
@@ -39,9 +32,9 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Results of ``return_direct`` tools, of the retrieval tool itself and of calls that code made stay. A tool's own
     messages are never changed: copies are. Where our rewriting fails, a warning is logged and the raw result stays. The
-    first middleware in the list is the outermost: put this one where it shall see results relative to others that
-    change them. Tracers and callbacks see a tool's raw result before any middleware does; ``offload_tool`` keeps it
-    from them too.
+    first middleware in the list is the outermost: its place decides whether this one sees results before or after
+    others change them. Tracers and callbacks see a tool's raw result before any middleware does; ``offload_tool`` keeps
+    it from them too.
     """
 
     def __init__(
@@ -54,13 +47,13 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
         exempt: Collection[str] = (),
         native_media: bool = False,
         keep_artifact: bool = False,
-        **knobs: Any,  # noqa: ANN401 - those of Offloader
+        **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure.
 
         Args:
             storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
-            scope: who may read back: a text, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
+            scope: who may read back: a scope, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
                 ``thread_id``, else ``"default"``.
             include_retrieval_tool: give the agent the tool to read back with.
             name: tells two instances in one agent apart; they should share one ``Offloader``, and one of them should
@@ -69,28 +62,24 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
                 same in a tool's ``metadata``, in the ``additional_kwargs`` of a message that a tool returns, and in
                 the ``metadata`` of a run's configuration.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            keep_artifact: leave a message's ``artifact`` alone even where it is a copy of the text that left, as MCP
-                adapters make it; else a small mark takes its place, and ``restore_artifact`` gives it back.
-            **knobs: those of ``Offloader``, where ``storage`` is none, but for ``max_step_tokens``: a middleware sees
-                one call at a time.
+            keep_artifact: do not touch a message's ``artifact`` even where it is a copy of the text that was stored, as
+                MCP adapters make it; else a small mark takes its place, and ``restore_artifact`` gives it back.
+            **options: those of ``Offloader``, where ``storage`` is not one, but for ``max_step_tokens``: a middleware
+                sees one call at a time.
 
         Raises:
-            InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs.
+            InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
 
         """
         super().__init__()
-        self.offloader: Offloader = offloader_of(InMemoryStorage() if storage is None else storage, knobs)
+        self.offloader: Offloader = make_offloader(
+            InMemoryStorage() if storage is None else storage, options, owner="OffloadMiddleware", no_steps=NO_STEPS
+        )
         self.tools = [retrieval_tool(self.offloader, native_media=native_media)] if include_retrieval_tool else []
-        self._name = checked_name("name", name)
-        expected = RETRIEVAL_TOOL if include_retrieval_tool else None
+        self._name = check_name("name", name)
         self._wrapper = CallWrapper(
-            Rewriter(
-                offloader=self.offloader,
-                scope=checked_scope(scope),
-                exempt=checked_exempt(exempt),
-                keep_artifact=keep_artifact,
-            ),
-            RetrievalName(expected, offloader=self.offloader, own=True),
+            Hook(offloader=self.offloader, scope=scope, exempt=exempt, keep_artifact=keep_artifact),
+            find_tool(self.offloader, RETRIEVAL_TOOL if include_retrieval_tool else None, own=True),
         )
 
     @property

@@ -6,35 +6,34 @@ arguments go to the core as the model sent them, because the core validates them
 
 from __future__ import annotations
 
+import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain finds the parameter by its annotation
 from langchain_core.tools import StructuredTool, ToolException
 
-from coatcheck import (
-    RETRIEVAL_DESCRIPTION,
-    RETRIEVAL_TOOL,
-    MediaBlock,
-    failure_for_model,
-    retrieval_arguments,
-    retrieval_schema,
-)
-from coatcheck_langchain.convert import content_of
-from coatcheck_langchain.options import (
+from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
+from coatcheck.adapting import (
+    Failure,
+    RetrievalName,
     Scope,
     StorageOrOffloader,
-    checked_name,
-    checked_scope,
-    identity_of,
-    offloader_of,
-    resolved,
+    WarnOnce,
+    aanswer,
+    answer,
+    check_name,
+    check_scope,
+    make_offloader,
+    resolve_scope,
 )
-from coatcheck_langchain.rewriting import off_loop
+from coatcheck_langchain.convert import content_of
+from coatcheck_langchain.messages import identity_of
 
 if TYPE_CHECKING:
-    from coatcheck import Offloader, Retrieved
+    from coatcheck import Offloader
 
-__all__ = ("RetrievalTool", "retrieval_tool")
+__all__ = ("RetrievalTool", "find_tool", "retrieval_tool")
 
 _KNOWN = frozenset(retrieval_schema()["properties"])
 _UNKNOWN = "unknown_arguments"
@@ -55,7 +54,7 @@ class RetrievalTool(StructuredTool):
         return self._offloader is offloader
 
     def run(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as LangChain's
-        """Do what ``StructuredTool.run`` does; an argument that is none of ours cannot break the call."""
+        """Do what ``StructuredTool.run`` does; an argument that the tool does not have cannot break the call."""
         return super().run(_with_unknown_apart(tool_input), *args, **kwargs)
 
     async def arun(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as LangChain's
@@ -71,10 +70,10 @@ def retrieval_tool(
     What the model got wrong comes back as an answer that it can act on, marked as an error.
 
     Args:
-        storage: the ``Offloader`` that the results left through, or its storage.
-        scope: whose content may be read: a text, or a callable on the ``RunnableConfig``; the same as where results
-            leave. Else the ambient scope, else the ``thread_id``, else ``"default"``. Never the model's choice. If
-            None, that of the ``OffloadMiddleware``, ``offload_tool_calls`` or ``offload_tool_node`` around it.
+        storage: the ``Offloader`` that stored the results, or its storage.
+        scope: whose content may be read: a scope, or a callable on the ``RunnableConfig``; the same as where results
+            are offloaded. Else the ambient scope, else the ``thread_id``, else ``"default"``. Never the model's choice.
+            If None, that of the ``OffloadMiddleware``, ``offload_tool_calls`` or ``offload_tool_node`` around it.
         native_media: return an image or a file itself, as a standard content block, instead of a description.
         name: what the model calls the tool.
 
@@ -82,28 +81,19 @@ def retrieval_tool(
         InvalidRequest: an argument is wrong.
 
     """
-    offloader = offloader_of(storage, {})
-    checked_scope(scope)
-    shown = checked_name("name", name) or RETRIEVAL_TOOL
+    offloader = make_offloader(storage, {})
+    check_scope(scope)
+    shown = check_name("name", name) or RETRIEVAL_TOOL
+    options: dict[str, Any] = {"convert_media": content_of, "native_media": native_media, "retrieval_tool": shown}
 
-    def selected(config: RunnableConfig, arguments: dict[str, Any]) -> dict[str, Any]:
-        unknown = arguments.pop(_UNKNOWN, {})
-        given = retrieval_arguments({**arguments, **unknown})
-        whose = {"scope": resolved(scope, config), "identity": identity_of(config)}
-        return {**given, **whose, "native_media": native_media, "retrieval_tool": shown}
+    def whose(config: RunnableConfig) -> tuple[Offloader, dict[str, Any]]:
+        return offloader, {"scope": resolve_scope(scope, config), "identity": identity_of(config)}
 
     def retrieve(config: RunnableConfig, **arguments: Any) -> Any:  # noqa: ANN401 - content of a tool message
-        try:
-            return _answer(offloader.retrieve(**selected(config, arguments)))
-        except Exception as error:
-            raise ToolException(failure_for_model(error)) from error
+        return _return(answer(partial(whose, config), _with_unknown(arguments), **options))
 
     async def aretrieve(config: RunnableConfig, **arguments: Any) -> Any:  # noqa: ANN401 - content of a tool message
-        try:
-            found = await offloader.aretrieve(**selected(config, arguments))
-            return await off_loop(native_media, _answer, found)
-        except Exception as error:
-            raise ToolException(failure_for_model(error)) from error
+        return _return(await aanswer(partial(whose, config), _with_unknown(arguments), **options))
 
     return RetrievalTool(
         name=shown,
@@ -115,8 +105,24 @@ def retrieval_tool(
     ).reading(offloader)
 
 
+def find_tool(offloader: Offloader, expected: str | None, *, own: bool = False) -> RetrievalName:
+    """Return what finds the name of the retrieval tool. ``own``: only a tool that reads from ``offloader`` will do.
+
+    Raises:
+        InvalidRequest: ``expected`` is no name.
+
+    """
+    own = own or expected is None
+    return RetrievalName(
+        check_name("retrieval_tool", expected),
+        warn=WarnOnce(logging.getLogger("coatcheck_langchain")),
+        is_ours=lambda tool: isinstance(tool, RetrievalTool) and (not own or tool.reads(offloader)),
+        how_to_add="Add retrieval_tool(offloader) of coatcheck_langchain to its tools",
+    )
+
+
 def _with_unknown_apart(tool_input: str | dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with those that the tool does not know set apart; a bare text is the reference."""
+    """Return the arguments with those that the tool does not know set apart; a bare ``str`` is the reference."""
     if isinstance(tool_input, str):
         return {"reference": tool_input}
     known = {name: value for name, value in tool_input.items() if name in _KNOWN}
@@ -124,7 +130,13 @@ def _with_unknown_apart(tool_input: str | dict[str, Any]) -> dict[str, Any]:
     return {**known, _UNKNOWN: unknown} if unknown else known
 
 
-def _answer(found: Retrieved) -> Any:  # noqa: ANN401 - content of a tool message
-    if any(isinstance(block, MediaBlock) for block in found.blocks):
-        return content_of(found.blocks, like=())
-    return found.text
+def _with_unknown(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments as the model sent them, for the core to say which one it does not know."""
+    unknown = arguments.pop(_UNKNOWN, {})
+    return {**arguments, **unknown}
+
+
+def _return(answered: object) -> Any:  # noqa: ANN401 - content of a tool message
+    if isinstance(answered, Failure):
+        raise ToolException(answered.text) from answered.error
+    return answered

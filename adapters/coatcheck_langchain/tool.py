@@ -10,18 +10,33 @@ import functools
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from langchain_core.messages import ToolMessage
+from langchain_core.messages.tool import ToolOutputMixin
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.tools.base import TOOL_MESSAGE_BLOCK_TYPES
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, log_failure
-from coatcheck_langchain.options import Scope, StorageOrOffloader, checked_name, checked_scope, offloader_of
-from coatcheck_langchain.results import Step, is_message_result
+from coatcheck.adapting import (
+    FAILED,
+    Scope,
+    StorageOrOffloader,
+    asettle,
+    call_off_loop,
+    check_name,
+    make_offloader,
+    settle,
+)
+from coatcheck_langchain.hook import NO_STEPS, Hook, ToolMessages, logger
+from coatcheck_langchain.messages import Calls
 from coatcheck_langchain.retrieval import RetrievalTool
-from coatcheck_langchain.rewriting import FAILED, Rewriter, logger, off_loop
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from coatcheck import OffloaderOptions
 
 __all__ = ("offload_tool",)
 
@@ -42,7 +57,7 @@ def offload_tool(
     scope: Scope = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
     keep_artifact: bool = False,
-    **knobs: Any,  # noqa: ANN401 - those of Offloader
+    **options: Unpack[OffloaderOptions],
 ) -> AnyTool:
     """Return a copy of ``tool`` that returns a preview and a reference where its result is too large.
 
@@ -54,18 +69,18 @@ def offload_tool(
     Args:
         tool: what ``@tool`` or ``StructuredTool`` makes.
         storage: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
-        scope: who may read back: a text, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
+        scope: who may read back: a scope, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
         keep_artifact: as for ``OffloadMiddleware``.
-        **knobs: those of ``Offloader``, where ``storage`` is one, but for ``max_step_tokens``.
+        **options: those of ``Offloader``, where ``storage`` is a storage, but for ``max_step_tokens``.
 
     Raises:
         InvalidRequest: ``tool`` runs no function of its own, or is named like the retrieval tool, or an argument is
             wrong.
 
     """
-    name = checked_name("retrieval_tool", retrieval_tool)
+    name = check_name("retrieval_tool", retrieval_tool)
     functions = _functions_of(tool)
     if functions is None:
         msg = (
@@ -73,13 +88,14 @@ def offload_tool(
             " use offload_tool_node or OffloadMiddleware"
         )
         raise InvalidRequest(msg)
-    rewriter = Rewriter(offloader=offloader_of(storage, knobs), scope=checked_scope(scope), keep_artifact=keep_artifact)
+    offloader = make_offloader(storage, options, owner="offload_tool", no_steps=NO_STEPS)
+    hook = Hook(offloader=offloader, scope=scope, keep_artifact=keep_artifact)
     if tool.return_direct or isinstance(tool, RetrievalTool):
         return tool
     if tool.name == name:
         msg = f"this tool is named {name!r} like the retrieval tool: rename one, and say so with retrieval_tool="
         raise InvalidRequest(msg)
-    results = _Results(tool, rewriter, name)
+    results = _Results(tool, hook, name)
     func, coroutine = functions
     return tool.model_copy(
         update={
@@ -92,9 +108,9 @@ def offload_tool(
 class _Results:
     """Offloads what one tool's function returns: as the message that LangChain would make of it."""
 
-    def __init__(self, tool: BaseTool, rewriter: Rewriter, retrieval_tool: str | None) -> None:
+    def __init__(self, tool: BaseTool, hook: Hook, retrieval_tool: str | None) -> None:
         self._tool = tool
-        self._rewriter = rewriter
+        self._hook = hook
         self._retrieval_tool = retrieval_tool
         self._arguments = tuple(tool.args)
         self._with_artifact = tool.response_format == "content_and_artifact"
@@ -106,8 +122,9 @@ class _Results:
         @functools.wraps(func)
         def offloading(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as func
             value = func(*args, **kwargs)
-            carried = self._carried(value)
-            return self._unpacked(value, carried, self._rewriter.rewrite(carried, partial(self._step, args, kwargs)))
+            messages = self._messages_of(value)
+            new = settle(self._delivery(messages, args, kwargs), logger=logger)
+            return value if new is messages else self._unpack(value, new)
 
         return offloading
 
@@ -121,18 +138,18 @@ class _Results:
         async def offloading(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as coroutine
             config = kwargs.pop(_CONFIG, None) if own is None else kwargs.get(own)
             value = await coroutine(*args, **kwargs)
-            carried = await off_loop(not isinstance(value, str), self._carried, value)
-            new = await self._rewriter.arewrite(carried, partial(self._step, args, kwargs, config))
-            return self._unpacked(value, carried, new)
+            messages = await call_off_loop(not isinstance(value, str), self._messages_of, value)
+            new = await asettle(self._delivery(messages, args, kwargs, config), logger=logger)
+            return value if new is messages else self._unpack(value, new)
 
         if own is None:  # on Python 3.10 older LangChain tells a coroutine its configuration in no other way
             offloading.__annotations__ = {**offloading.__annotations__, _CONFIG: RunnableConfig}
         return offloading
 
-    def _carried(self, value: object) -> object:
+    def _messages_of(self, value: object) -> object:
         """Return the messages that a function returned, or the one that LangChain would make of what it did."""
         content = self._content_of(value)
-        if is_message_result(content):
+        if _is_message_result(content):
             return content
         try:
             artifact = value[1] if self._splits(value) else None  # type: ignore[index]
@@ -141,10 +158,8 @@ class _Results:
             log_failure(logger, FAILED, error=error)
             return None
 
-    def _unpacked(self, value: Any, carried: object, new: Any) -> Any:  # noqa: ANN401 - what a tool returned
-        if new is carried:
-            return value
-        if is_message_result(self._content_of(value)):
+    def _unpack(self, value: Any, new: Any) -> Any:  # noqa: ANN401 - what a tool returned
+        if _is_message_result(self._content_of(value)):
             return (new, value[1]) if self._splits(value) else new
         return (new.content, new.artifact) if self._splits(value) else new.content
 
@@ -154,19 +169,32 @@ class _Results:
     def _splits(self, value: object) -> bool:
         return self._with_artifact and isinstance(value, tuple) and len(value) == 2  # noqa: PLR2004 - content, artifact
 
-    def _step(self, args: Sequence[object], kwargs: dict[str, object], config: RunnableConfig | None = None) -> Step:
+    def _delivery(
+        self,
+        messages: object,
+        args: Sequence[object],
+        kwargs: dict[str, object],
+        config: RunnableConfig | None = None,
+    ) -> ToolMessages:
+        return ToolMessages(raw=messages, hook=self._hook, find_calls=partial(self._calls, args, kwargs, config))
+
+    def _calls(self, args: Sequence[object], kwargs: dict[str, object], config: RunnableConfig | None) -> Calls:
         given = {**dict(zip(self._arguments, args, strict=False)), **kwargs}
         arguments = {name: given[name] for name in self._arguments if name in given}  # without what LangChain injects
         config = ensure_config(config)
-        return Step(
-            calls={_CALL: {"name": self._tool.name, "args": arguments}},
-            answered=(),
-            called_by_code=(),
+        return Calls(
+            by_id={_CALL: {"name": self._tool.name, "args": arguments}},
             tools={self._tool.name: self._tool},
             context=config,
             config=config,
             retrieval_tool=self._retrieval_tool,
         )
+
+
+def _is_message_result(value: object) -> bool:
+    """Return whether LangChain takes ``value``, returned by a tool's function, as messages and commands."""
+    values = value if isinstance(value, list) and value else [value]
+    return all(isinstance(item, ToolOutputMixin) for item in values)
 
 
 def _functions_of(tool: object) -> tuple[Callable[..., Any] | None, Callable[..., Awaitable[Any]] | None] | None:

@@ -1,6 +1,6 @@
 """The functions that LangGraph's ``ToolNode`` takes to wrap the calls of its tools.
 
-Only making them belongs here; what happens around a call is in ``wrapping``.
+Only making them belongs here; what happens around a call is in ``hook``.
 """
 
 from __future__ import annotations
@@ -8,16 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck import RETRIEVAL_TOOL
-from coatcheck_langchain.options import (
-    Scope,
-    StorageOrOffloader,
-    checked_exempt,
-    checked_name,
-    checked_scope,
-    offloader_of,
-)
-from coatcheck_langchain.rewriting import Rewriter
-from coatcheck_langchain.wrapping import CallWrapper, RetrievalName
+from coatcheck.adapting import Scope, StorageOrOffloader, make_offloader
+from coatcheck_langchain.hook import NO_STEPS, CallWrapper, Hook
+from coatcheck_langchain.retrieval import find_tool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
@@ -25,6 +18,9 @@ if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
+    from typing_extensions import Unpack
+
+    from coatcheck import OffloaderOptions
 
 __all__ = ("ToolCallWrappers", "offload_tool_calls")
 
@@ -49,37 +45,29 @@ def offload_tool_calls(
     exempt: Collection[str] = (),
     messages_key: str = "messages",
     keep_artifact: bool = False,
-    **knobs: Any,  # noqa: ANN401 - those of Offloader
+    **options: Unpack[OffloaderOptions],
 ) -> ToolCallWrappers:
     """Return what makes a tool node offload: ``ToolNode([*tools, retrieval_tool(o)], **offload_tool_calls(o))``.
 
-    Sync and async runs both are served. Each call is seen alone; ``offload_tool_node`` sees a whole step. What stays,
+    It serves sync and async runs. Each call is seen alone; ``offload_tool_node`` sees a whole step. What stays,
     and what happens on failure, is as in ``OffloadMiddleware``.
 
     Args:
         storage: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
-        scope: who may read back: a text, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
+        scope: who may read back: a scope, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none. Where the node lacks it, a
             warning is logged and placeholders do not name it.
         exempt: names of tools whose results stay, up to ``max_inline_tokens``.
-        messages_key: as for the ``ToolNode``: where the messages stand in a state update.
+        messages_key: as for the ``ToolNode``: the key of the messages in a state update.
         keep_artifact: as for ``OffloadMiddleware``.
-        **knobs: those of ``Offloader``, where ``storage`` is one, but for ``max_step_tokens``.
+        **options: those of ``Offloader``, where ``storage`` is a storage, but for ``max_step_tokens``.
 
     Raises:
-        InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs.
+        InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
 
     """
-    offloader = offloader_of(storage, knobs)
-    wrapper = CallWrapper(
-        Rewriter(
-            offloader=offloader,
-            scope=checked_scope(scope),
-            exempt=checked_exempt(exempt),
-            key=messages_key,
-            keep_artifact=keep_artifact,
-        ),
-        RetrievalName(checked_name("retrieval_tool", retrieval_tool), offloader=offloader),
-    )
+    offloader = make_offloader(storage, options, owner="offload_tool_calls", no_steps=NO_STEPS)
+    hook = Hook(offloader=offloader, scope=scope, exempt=exempt, key=messages_key, keep_artifact=keep_artifact)
+    wrapper = CallWrapper(hook, find_tool(offloader, retrieval_tool))
     return {"wrap_tool_call": wrapper.wrap_tool_call, "awrap_tool_call": wrapper.awrap_tool_call}

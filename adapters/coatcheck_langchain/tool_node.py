@@ -5,6 +5,7 @@ Only the runnable belongs here. It sees a whole step of parallel calls at once, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,22 +13,26 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, log_failure
-from coatcheck_langchain.options import (
+from coatcheck.adapting import (
     Scope,
     StorageOrOffloader,
-    ambient,
-    checked_exempt,
-    checked_name,
-    checked_scope,
-    offloader_of,
-    resolved,
+    asettle,
+    enter_scope,
+    make_offloader,
+    resolve_scope,
+    settle,
 )
-from coatcheck_langchain.results import Step, step_of_input
-from coatcheck_langchain.rewriting import Rewriter, logger
-from coatcheck_langchain.wrapping import RetrievalName
+from coatcheck_langchain.hook import Hook, ToolMessages, logger
+from coatcheck_langchain.messages import Calls, id_of, last_from_model, messages_in
+from coatcheck_langchain.retrieval import find_tool
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from typing_extensions import Unpack
+
+    from coatcheck import OffloaderOptions
+    from coatcheck.adapting import RetrievalName
 
 __all__ = ("offload_tool_node",)
 
@@ -35,42 +40,58 @@ __all__ = ("offload_tool_node",)
 class OffloadedNode(Runnable[Any, Any]):
     """Runs a node, then offloads what is too large of its results."""
 
-    def __init__(self, node: Runnable[Any, Any], rewriter: Rewriter, retrieval: RetrievalName) -> None:
+    def __init__(self, node: Runnable[Any, Any], hook: Hook, retrieval: RetrievalName) -> None:
         self.name = node.get_name()
         self._node = node
-        self._rewriter = rewriter
+        self._hook = hook
         self._retrieval = retrieval
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as Runnable's
-        """Run the node, then rewrite what it returned."""
+        """Run the node, then offload what is too large of what it returned."""
         with ExitStack() as stack:
             self._enter_scope(stack, config)
             result = self._node.invoke(input, config, **kwargs)
-        return self._rewriter.rewrite(result, partial(self._step_of, input, config))
+        return settle(self._delivery(result, input, config), logger=logger)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as Runnable's
         """Do what ``invoke`` does, without blocking the event loop."""
         with ExitStack() as stack:
             self._enter_scope(stack, config)
             result = await self._node.ainvoke(input, config, **kwargs)
-        return await self._rewriter.arewrite(result, partial(self._step_of, input, config))
+        return await asettle(self._delivery(result, input, config), logger=logger)
 
     def _enter_scope(self, stack: ExitStack, config: RunnableConfig | None) -> None:
         """Make our scope the ambient one, for a retrieval tool inside the node."""
         try:
-            stack.enter_context(ambient(resolved(self._rewriter.scope, ensure_config(config))))
+            stack.enter_context(enter_scope(resolve_scope(self._hook.scope, ensure_config(config))))
         except Exception as error:  # noqa: BLE001 - the host's callable must not end the agent; what the node returns will stay
             log_failure(logger, "coatcheck could not find the scope of a tool node", error=error)
 
-    def _step_of(self, value: object, config: RunnableConfig | None) -> Step:
+    def _delivery(self, result: object, value: object, config: RunnableConfig | None) -> ToolMessages:
+        return ToolMessages(raw=result, hook=self._hook, find_calls=partial(self._calls, value, config))
+
+    def _calls(self, value: object, config: RunnableConfig | None) -> Calls:
         tools = getattr(self._node, "tools_by_name", None) or {}
-        return step_of_input(
-            value,
-            key=self._rewriter.key,
-            tools=tools,
-            config=ensure_config(config),
-            retrieval_tool=self._retrieval.among(tools.values()),
+        known = ensure_config(config)
+        return find_calls(
+            value, key=self._hook.key, tools=tools, config=known, retrieval_tool=self._retrieval.find(tools)
         )
+
+
+def find_calls(value: object, *, key: str, **known: Any) -> Calls:  # noqa: ANN401 - fields of Calls
+    """Return what the input of a tool node says about the calls that it is to answer, with what else is known."""
+    state: object = value
+    calls: list[Mapping[str, Any]] = []
+    if isinstance(value, Mapping) and "tool_call" in value:  # what create_agent sends to its tool node
+        state, calls = value.get("state"), [value["tool_call"]]
+    messages = messages_in(state, key=key)
+    if not calls:
+        last = last_from_model(messages)
+        calls = list(last.tool_calls) if last is not None else [call for call in messages if isinstance(call, Mapping)]
+    ids = [id_of(call) for call in calls]
+    # An id that a model used twice in a step tells nothing of a message; the message's own name does.
+    by_id = {call_id: call if ids.count(call_id) == 1 else {} for call_id, call in zip(ids, calls, strict=True)}
+    return Calls(by_id=by_id, messages=messages, context=known["config"], **known)
 
 
 def offload_tool_node(
@@ -82,7 +103,7 @@ def offload_tool_node(
     exempt: Collection[str] = (),
     messages_key: str = "messages",
     keep_artifact: bool = False,
-    **knobs: Any,  # noqa: ANN401 - those of Offloader
+    **options: Unpack[OffloaderOptions],
 ) -> Runnable[Any, Any]:
     """Return a runnable that does what ``node`` does, and offloads what is too large of its results.
 
@@ -93,30 +114,28 @@ def offload_tool_node(
     Args:
         node: the runnable; a ``ToolNode``, or any other that returns tool messages.
         storage: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
-        scope: who may read back: a text, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
+        scope: who may read back: a scope, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
         exempt: names of tools whose results stay, up to ``max_inline_tokens``.
-        messages_key: where the messages stand in the state and in its updates.
+        messages_key: the key of the messages in the state and in its updates.
         keep_artifact: as for ``OffloadMiddleware``.
-        **knobs: those of ``Offloader``, where ``storage`` is one.
+        **options: those of ``Offloader``, where ``storage`` is a storage.
 
     Raises:
-        InvalidRequest: an argument is wrong, or a ready ``Offloader`` was passed together with knobs.
+        InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
 
     """
     if not isinstance(node, Runnable):
         msg = f"node must be a Runnable, such as a ToolNode or RunnableLambda(function), not {node!r}"
         raise InvalidRequest(msg)
-    offloader = offloader_of(storage, knobs, of_a_step=True)
-    rewriter = Rewriter(
+    offloader = make_offloader(storage, options, owner="offload_tool_node")
+    hook = Hook(
         offloader=offloader,
-        scope=checked_scope(scope),
-        exempt=checked_exempt(exempt),
+        scope=scope,
+        exempt=exempt,
         key=messages_key,
         keep_artifact=keep_artifact,
         by_step=True,
     )
-    return OffloadedNode(
-        node, rewriter, RetrievalName(checked_name("retrieval_tool", retrieval_tool), offloader=offloader)
-    )
+    return OffloadedNode(node, hook, find_tool(offloader, retrieval_tool))

@@ -15,17 +15,17 @@ from weakref import WeakKeyDictionary
 
 from coatcheck import InvalidRequest, NamesReferences, Offloader, StrandsOffloaderStorageBridge
 from coatcheck import Storage as CoreStorage
-from coatcheck_strands.cycles import Cycles
-from coatcheck_strands.eviction import EvictingBridge, EvictsFrom, evict
-from coatcheck_strands.memory import InMemoryStorage
-from coatcheck_strands.storing import StoresAndRetrieves
+from coatcheck_strands.compat.cycles import Cycles
+from coatcheck_strands.compat.eviction import EvictingBridge, EvictsFrom, evict
+from coatcheck_strands.compat.memory import InMemoryStorage
+from coatcheck_strands.compat.storing import StoresAndRetrieves
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from strands import Agent
 
-    from coatcheck_strands.storing import KnownScopes
+    from coatcheck_strands.compat.storing import KnownScopes
 
 __all__ = ("Offloaders", "Served")
 
@@ -62,7 +62,7 @@ class Served:
 class Offloaders:
     """Finds the offloader for an agent, and makes it the first time. Safe for many threads."""
 
-    def __init__(self, storage: object, *, knobs: Mapping[str, Any], evict_after_cycles: int | None) -> None:
+    def __init__(self, storage: object, *, options: Mapping[str, Any], evict_after_cycles: int | None) -> None:
         """Take a ready offloader, a storage of any shape, or None for the agent's own.
 
         Raises:
@@ -70,7 +70,7 @@ class Offloaders:
 
         """
         self._storage = storage
-        self._knobs = knobs
+        self._options = options
         self._limit = evict_after_cycles
         self._cycles = Cycles()
         self._fallback = InMemoryStorage()
@@ -127,12 +127,12 @@ class Offloaders:
         if hasattr(storage, "store") and hasattr(storage, "retrieve"):
             return Served(offloader=self._naming(storage))
         if isinstance(storage, CoreStorage | NamesReferences):
-            return Served(offloader=Offloader(storage, **self._knobs))
+            return Served(offloader=Offloader(storage, **self._options))
         if hasattr(storage, "write") and hasattr(storage, "read"):
             prefix = "" if getattr(storage, "_namespaced", None) else _NAMESPACE
             bridge = EvictingBridge(storage, prefix=prefix, cycles=self._cycles)
             return Served(
-                offloader=Offloader(bridge, **self._knobs), storage=bridge, cycles=self._cycles, limit=self._limit
+                offloader=Offloader(bridge, **self._options), storage=bridge, cycles=self._cycles, limit=self._limit
             )
         msg = (
             "storage must be an Offloader, a storage of coatcheck (save, load), of strands.storage (write, read, list,"
@@ -142,7 +142,7 @@ class Offloaders:
 
     def _serving_ours(self, storage: StoresAndRetrieves) -> Served:
         """Return what serves a storage of this package: by the keys of the core, unless it has its own ``store``."""
-        keyed = Offloader(cast("CoreStorage", storage), **self._knobs)
+        keyed = Offloader(cast("CoreStorage", storage), **self._options)
         if storage.is_overridden():
             return Served(offloader=self._naming(storage), old=keyed, known_scopes=storage.known_scopes)
         # Not its ``retrieve``, which finds what any scope saved where no scope is at hand.
@@ -150,7 +150,7 @@ class Offloaders:
         return Served(offloader=keyed, old=named, known_scopes=storage.known_scopes)
 
     def _naming(self, storage: Any) -> Offloader:  # noqa: ANN401 - known by its methods
-        return Offloader(StrandsOffloaderStorageBridge(storage), **self._knobs)
+        return Offloader(StrandsOffloaderStorageBridge(storage), **self._options)
 
 
 def _bound(storage: Any, agent: Agent) -> object:  # noqa: ANN401 - known by its methods

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strands.tools import PythonAgentTool
@@ -25,10 +26,11 @@ from coatcheck import (
     retrieval_arguments,
     retrieval_schema,
 )
-from coatcheck_strands.calling import calling
+from coatcheck.adapting import Failure, Scope, resolve_scope
+from coatcheck_strands.compat.calling import calling
+from coatcheck_strands.compat.cycles import used_by
 from coatcheck_strands.convert import content_of
-from coatcheck_strands.cycles import used_by
-from coatcheck_strands.options import Call, Scope, identity_of, resolved
+from coatcheck_strands.options import Call, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +79,7 @@ class RetrievalTool(PythonAgentTool):
         query: str | None = None,
         offset: int | None = None,
     ) -> str | dict[str, Any]:
-        """Answer a host as it would a model: a text, or a tool result with a native block where it is no text.
+        """Answer a host as it would a model: a ``str``, or a tool result with a native block where it is not text.
 
         Without a context the storage is the plugin's own, and the scope has no agent to come from.
 
@@ -90,24 +92,25 @@ class RetrievalTool(PythonAgentTool):
         if tool_context is not None:
             state = tool_context.invocation_state
             call = Call(agent=tool_context.agent, tool_use=tool_context.tool_use, invocation_state=state)
-        try:
-            content = await self._read(call, {"reference": reference, **given, "query": query, "offset": offset})
-        except Exception as error:
-            raise ValueError(failure_for_model(error)) from error
+        content = await self._try(call, {"reference": reference, **given, "query": query, "offset": offset})
+        if isinstance(content, Failure):
+            raise ValueError(content.text) from content.error  # noqa: TRY004 - as Strands' own
         only = content[0].get("text") if len(content) == 1 else None
         return only if only is not None else {"status": "success", "content": content}
 
     async def _answer(self, tool_use: ToolUse, /, **state: Any) -> ToolResult:  # noqa: ANN401 - the invocation's state
         call = Call(agent=state.get("agent"), tool_use=tool_use, invocation_state=state)
-        try:
-            content = await self._read(call, tool_use["input"])
-        except Exception as error:  # noqa: BLE001 - whatever it is, the model is told, and the agent goes on
-            return {
-                "toolUseId": tool_use["toolUseId"],
-                "status": "error",
-                "content": [{"text": f"Error: {failure_for_model(error)}"}],  # as Strands words it for any tool
-            }
+        content = await self._try(call, tool_use.get("input"))
+        if isinstance(content, Failure):
+            said: list[ToolResultContent] = [{"text": f"Error: {content.text}"}]  # as Strands words it for any tool
+            return {"toolUseId": tool_use["toolUseId"], "status": "error", "content": said}
         return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": content}
+
+    async def _try(self, call: Call, arguments: object) -> list[ToolResultContent] | Failure:
+        try:
+            return await self._read(call, arguments)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the model is told, and the agent goes on
+            return Failure(text=failure_for_model(error), error=error)
 
     async def _read(self, call: Call, arguments: object) -> list[ToolResultContent]:
         """Return what the arguments select, as content of a tool result."""
@@ -116,10 +119,10 @@ class RetrievalTool(PythonAgentTool):
         if selected.keys() == {"context_lines"}:  # Strands' way to ask for the first lines
             lines = selected["context_lines"]
             selected = {"line_range": {"start": 1, "end": max(1, lines) if isinstance(lines, int) else lines}}
-        scope, identity = resolved(self._scope, call), identity_of(call.agent)
+        scope, identity = resolve_scope(self._scope, call), identity_of(call.agent)
         whose = {"scope": scope, "identity": identity}
         served = self._offloaders.of(call.agent)
-        with used_by(call.agent), calling(call.agent, choose_scope(scope, identity, required=False)):
+        with used_by(call.agent), calling(call.agent, partial(choose_scope, scope, identity, required=False)):
             try:
                 blocks = await self._blocks(served.offloader, reference, selected=selected, whose=whose)
             except ReferenceExpired:

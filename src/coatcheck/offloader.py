@@ -40,19 +40,14 @@ if TYPE_CHECKING:
     from coatcheck.engine.events import Listener
     from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
 
-__all__ = ("Offloader", "OffloaderOptions", "check_options")
+__all__ = ("Offloader", "OffloaderOptions", "OtherOptions", "check_options")
 
 _EXEMPT = Keep(reason="exempt")
 
 
-class OffloaderOptions(TypedDict, total=False):
-    """The keyword arguments of ``Offloader``, for type checkers: ``**options: Unpack[OffloaderOptions]``.
+class OtherOptions(TypedDict, total=False):
+    """``OffloaderOptions`` without the two sizes, for adapters that have these as parameters of their own."""
 
-    ``Settings`` documents its fields. A field passed together with ``settings`` replaces the value there.
-    """
-
-    max_result_tokens: int
-    preview_tokens: int | None
     policies: Mapping[str | tuple[str, ...], Policy] | None
     token_counter: TokenCounter | None
     max_retrieval_tokens: int | None
@@ -71,6 +66,16 @@ class OffloaderOptions(TypedDict, total=False):
     on_event: Listener | Sequence[Listener] | None
     """A callable, or a sequence of callables, called with each ``Event``; must not be async. If it raises, the error
     is logged and counted. If it blocks, it delays the call that the event is about, but never the event loop."""
+
+
+class OffloaderOptions(OtherOptions, total=False):
+    """The keyword arguments of ``Offloader``, for type checkers: ``**options: Unpack[OffloaderOptions]``.
+
+    ``Settings`` documents its fields. A field passed together with ``settings`` replaces the value there.
+    """
+
+    max_result_tokens: int
+    preview_tokens: int | None
 
 
 class Offloader:
@@ -625,7 +630,8 @@ def check_options(options: Mapping[str, object], *, owner: str) -> None:
         TypeError: it has not. The message suggests the nearest name and lists all.
 
     """
-    known = tuple(OffloaderOptions.__annotations__)
+    sizes = OffloaderOptions.__annotations__.keys() - OtherOptions.__annotations__.keys()
+    known = (*sorted(sizes), *OtherOptions.__annotations__)
     for name in options:
         if name not in known:
             nearest = _nearest(name, known)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import pytest
 
 from coatcheck import Offloader
+from coatcheck.adapting import Arrival, guards
 from coatcheck.testing import SCENARIOS, AdapterContract, Harness
 from coatcheck.testing.faults import BrokenOnPurpose
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-__all__ = ("EVERYWHERE", "Break", "check_killed", "nothing", "raising", "silent")
+__all__ = ("EVERYWHERE", "Break", "check_killed", "nothing", "raising", "silent", "without_arguments")
 
 Break: TypeAlias = "tuple[Callable[[pytest.MonkeyPatch], None], str]"
 """What breaks an adapter, and the scenario that must fail."""
@@ -88,7 +89,18 @@ def _knows_no_last_resort(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Offloader, "alast_resort", anothing)
 
 
+def without_arguments(**given: Any) -> Arrival:  # noqa: ANN401 - as they came
+    """Make an ``Arrival`` of a call without its arguments."""
+    return Arrival(**{**given, "tool_args": {}})
+
+
 EVERYWHERE: Mapping[str, Break] = {
+    "has no guard": (lambda patch: patch.setattr(guards, "log_failure", raising), "offloading fails"),
+    "fails silently": (lambda patch: patch.setattr(guards, "log_failure", nothing), "offloading fails"),
+    "has no guard for reads": (
+        lambda patch: patch.setattr(guards, "failure_for_model", raising),
+        "reading back fails",
+    ),
     "retrieves on the loop": (_retrieves_on_the_loop, "the event loop"),
     "offloads on the loop": (_offloads_on_the_loop, "the event loop"),
     "resorts on the loop": (_resorts_on_the_loop, "the event loop where offloading fails"),

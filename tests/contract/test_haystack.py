@@ -10,14 +10,10 @@ import pytest
 from haystack.tracing.tracer import tracer
 from haystack_integrations.tracing.opentelemetry import OpenTelemetryTracer
 
-import coatcheck_haystack.agents
 import coatcheck_haystack.hook
-import coatcheck_haystack.retrieval
-import coatcheck_haystack.step
-from coatcheck import ToolResult
 from coatcheck.testing import AdapterContract
 from coatcheck_haystack.options import Source
-from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent
+from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.haystack_harness import HaystackHarness
@@ -59,19 +55,15 @@ def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:
-    before = Source.whose
-    patch.setattr(Source, "whose", lambda self, state: {**before(self, state), "identity": None})
+    patch.setattr(Source, "identity_of", nothing)
 
 
 def drops_arguments(patch: pytest.MonkeyPatch) -> None:
-    def without(**given: Any) -> ToolResult:
-        return ToolResult(**{**given, "tool_args": {}})
-
-    patch.setattr(coatcheck_haystack.step, "ToolResult", without)
+    patch.setattr(coatcheck_haystack.hook, "Arrival", without_arguments)
 
 
 def patches_tools(patch: pytest.MonkeyPatch) -> None:
-    before = coatcheck_haystack.agents.tools_of
+    before = coatcheck_haystack.hook.tools_of
 
     def patching(state: Any) -> Any:
         tools = before(state)
@@ -85,15 +77,6 @@ def patches_tools(patch: pytest.MonkeyPatch) -> None:
 BREAKS: Mapping[str, Break] = {
     **EVERYWHERE,
     "ignores the identity": (ignores_the_identity, "reference from another conversation of the framework"),
-    "has no guard": (lambda patch: patch.setattr(coatcheck_haystack.hook, "log_failure", raising), "offloading fails"),
-    "fails silently": (
-        lambda patch: patch.setattr(coatcheck_haystack.hook, "log_failure", nothing),
-        "offloading fails",
-    ),
-    "has no guard for reads": (
-        lambda patch: patch.setattr(coatcheck_haystack.retrieval, "failure_for_model", raising),
-        "reading back fails",
-    ),
     "patches tools": (patches_tools, "the user's own tools"),
     "takes any name": (silent("coatcheck_haystack"), "a tool of the user's with the retrieval tool's name"),
     "drops arguments": (drops_arguments, "policy function that looks at arguments"),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import coatcheck_langchain.hook
+import coatcheck_langchain.messages
 import coatcheck_langchain.retrieval
-import coatcheck_langchain.rewriting
-from coatcheck import ToolResult
 from coatcheck.testing import SCENARIOS, AdapterContract
-from coatcheck_langchain.wrapping import CallWrapper
-from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent
+from coatcheck_langchain.hook import CallWrapper
+from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES, SYNC_ON_FILES
 from tests.contract.inexpressible import LANGCHAIN, LANGCHAIN_BY_CALL
@@ -91,15 +91,12 @@ def test_the_definition_of_the_tool_costs_at_most_150_tokens(kind: type[LangChai
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(coatcheck_langchain.rewriting, "identity_of", nothing)
+    patch.setattr(coatcheck_langchain.messages, "identity_of", nothing)
     patch.setattr(coatcheck_langchain.retrieval, "identity_of", nothing)
 
 
 def drops_arguments(patch: pytest.MonkeyPatch) -> None:
-    def without(**given: Any) -> ToolResult:
-        return ToolResult(**{**given, "tool_args": {}})
-
-    patch.setattr(coatcheck_langchain.rewriting, "ToolResult", without)
+    patch.setattr(coatcheck_langchain.hook, "Arrival", without_arguments)
 
 
 def patches_tools(patch: pytest.MonkeyPatch) -> None:
@@ -115,21 +112,15 @@ def patches_tools(patch: pytest.MonkeyPatch) -> None:
 BREAKS: Mapping[str, Break] = {
     **EVERYWHERE,
     "ignores the identity": (ignores_the_identity, "reference from another conversation of the framework"),
-    "has no guard": (lambda patch: patch.setattr(coatcheck_langchain.rewriting, "log_failure", raising), FAILS),
-    "fails silently": (lambda patch: patch.setattr(coatcheck_langchain.rewriting, "log_failure", nothing), FAILS),
-    "has no guard for reads": (
-        lambda patch: patch.setattr(coatcheck_langchain.retrieval, "failure_for_model", raising),
-        "reading back fails",
-    ),
     "patches tools": (patches_tools, "the user's own tools"),
     "takes any name": (silent("coatcheck_langchain"), "a tool of the user's with the retrieval tool's name"),
     "drops arguments": (drops_arguments, "policy function that looks at arguments"),
     "keeps nothing": (
-        lambda patch: patch.setattr(coatcheck_langchain.rewriting, "asks_to_keep", nothing),
+        lambda patch: patch.setattr(coatcheck_langchain.messages, "asks_to_keep", nothing),
         "a result that the host keeps",
     ),
     "offloads for code": (
-        lambda patch: patch.setattr(coatcheck_langchain.rewriting, "is_for_code", nothing),
+        lambda patch: patch.setattr(coatcheck_langchain.messages, "is_for_code_only", nothing),
         "a result for code",
     ),
 }

@@ -10,11 +10,10 @@ import pytest
 import strands.telemetry.tracer
 from opentelemetry import trace
 
-import coatcheck_strands.plugin
+import coatcheck_strands.hook
 import coatcheck_strands.retrieval
-from coatcheck import Offloader
 from coatcheck.testing import AdapterContract
-from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent
+from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import SYNC_ON_FILES
 from tests.contract.inexpressible import STRANDS
@@ -60,17 +59,12 @@ def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(coatcheck_strands.plugin, "identity_of", nothing)
+    patch.setattr(coatcheck_strands.hook, "identity_of", nothing)
     patch.setattr(coatcheck_strands.retrieval, "identity_of", nothing)
 
 
 def drops_arguments(patch: pytest.MonkeyPatch) -> None:
-    before = Offloader.aoffload
-
-    async def without(self: Offloader, *args: Any, **given: Any) -> Any:
-        return await before(self, *args, **{**given, "tool_args": None})
-
-    patch.setattr(Offloader, "aoffload", without)
+    patch.setattr(coatcheck_strands.hook, "Arrival", without_arguments)
 
 
 def patches_tools(patch: pytest.MonkeyPatch) -> None:
@@ -78,17 +72,12 @@ def patches_tools(patch: pytest.MonkeyPatch) -> None:
         for tool in agent.tool_registry.registry.values():
             tool._tool_spec = {**tool.tool_spec, "description": "Gives a preview."}
 
-    patch.setattr(coatcheck_strands.plugin.ContextOffloader, "init_agent", patching)
+    patch.setattr(coatcheck_strands.hook.ContextOffloader, "init_agent", patching)
 
 
 BREAKS: Mapping[str, Break] = {
     **EVERYWHERE,
     "ignores the identity": (ignores_the_identity, "reference from another conversation of the framework"),
-    "has no guard": (lambda patch: patch.setattr(coatcheck_strands.plugin, "log_failure", raising), "offloading fails"),
-    "fails silently": (
-        lambda patch: patch.setattr(coatcheck_strands.plugin, "log_failure", nothing),
-        "offloading fails",
-    ),
     "has no guard for reads": (
         lambda patch: patch.setattr(coatcheck_strands.retrieval, "failure_for_model", raising),
         "reading back fails",
@@ -97,7 +86,7 @@ BREAKS: Mapping[str, Break] = {
     "takes any name": (silent("coatcheck_strands"), "a tool of the user's with the retrieval tool's name"),
     "drops arguments": (drops_arguments, "policy function that looks at arguments"),
     "keeps nothing": (
-        lambda patch: patch.setattr(coatcheck_strands.plugin, "asks_to_keep", nothing),
+        lambda patch: patch.setattr(coatcheck_strands.hook, "asks_to_keep", nothing),
         "a result that the host keeps",
     ),
 }

@@ -266,7 +266,7 @@ def test_hostile_patterns_and_queries_are_answered_or_refused() -> None:
         str(offloader.offload([TextBlock(text)], tool_name="t", scope="s", policy=Always()).references[0])
         for text in contents
     ]
-    for turn in range(25 * settings.default.max_examples):  # 10,000 where the run is thorough
+    for turn in range(25 * settings().max_examples):  # 10,000 where the run is thorough
         reference = references[turn % len(references)]
         name, makers = chance.choice((("pattern", _HOSTILE), ("query", _HOSTILE_QUERIES)))
         try:

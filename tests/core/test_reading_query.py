@@ -272,7 +272,7 @@ def _times(step: str, start: str = "@", *, joint: str = " | ", most: int = 1_000
 def test_hostile_queries_end_within_their_budget(query: str) -> None:
     # All contents where the run is thorough; else one for each query, so that each gets a quarter of them.
     contents = [*_HOSTED.values()]
-    if settings.default.max_examples < settings.get_profile("thorough").max_examples:
+    if settings().max_examples < settings.get_profile("thorough").max_examples:
         contents = [contents[len(query) % len(contents)]]
     for content in contents:
         _ends_within_its_budget(query, content)

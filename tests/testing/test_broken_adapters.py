@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import RETRIEVAL_TOOL, Kept, Offloader, Outcome, TextBlock
+from coatcheck import RETRIEVAL_TOOL, Offloader, TextBlock
 from coatcheck.testing import SCENARIOS, ModelCall, Received, Run, Scenario, Transcript
 from coatcheck.testing.adapter import AdapterContract, reason_to_skip
 from coatcheck.testing.guard_scenarios import GUARD_SCENARIOS
@@ -21,69 +21,72 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from coatcheck.adapting import Delivery
     from coatcheck.testing import Returned
 
 
 class DoesNotOffload(ToyHarness):
     """Forgets its one job."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        return Kept(blocks=result.blocks, reason="policy")
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        return delivery.raw
 
 
 class LosesABlock(ToyHarness):
     """Knows text only."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         known = tuple(block for block in result.blocks if isinstance(block, TextBlock))
-        return super().offload(call, replace(result, blocks=known), case, offloader)
+        return super().deliver(call, replace(result, blocks=known), case, offloader)
 
 
 class JoinsBlocks(ToyHarness):
     """Makes one text of all."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         texts = [block.text for block in result.blocks if isinstance(block, TextBlock)]
-        return super().offload(call, replace(result, blocks=(TextBlock("\n".join(texts)),)), case, offloader)
+        return super().deliver(call, replace(result, blocks=(TextBlock("\n".join(texts)),)), case, offloader)
 
 
 class OffloadsTwice(ToyHarness):
     """Stores what it made of the result."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        outcome = super().offload(call, result, case, offloader)
-        again = tuple(TextBlock(f" {block.text}") for block in outcome.blocks if isinstance(block, TextBlock))
-        offloader.offload(again, tool_name=call.tool, scope=case.scope, policy=lambda _: True)
-        return outcome
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        message = super().settle(delivery)
+        again = tuple(TextBlock(f" {block.text}") for block in message if isinstance(block, TextBlock))
+        (batch,) = delivery.look()
+        scope = batch.custody()["scope"]
+        batch.offloader.offload(again, tool_name="again", scope=scope, policy=lambda _: True)
+        return message
 
 
 class OffloadsErrors(ToyHarness):
     """Does not see the framework's error mark."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        return super().offload(call, replace(result, is_error=False), case, offloader)
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        return super().deliver(call, replace(result, is_error=False), case, offloader)
 
 
 class ForgetsTheScope(ToyHarness):
     """Stores everything in the default scope."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        return super().offload(call, result, replace(case, scope="default"), offloader)
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        return super().deliver(call, result, replace(case, scope="default"), offloader)
 
 
 class TakesTheFirstToolName(ToyHarness):
     """Decides about every call as if it were one tool's."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        return super().offload(replace(call, tool=next(iter(case.tools))), result, case, offloader)
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        return super().deliver(replace(call, tool=next(iter(case.tools))), result, case, offloader)
 
 
 class MakesItsOwnWords(ToyHarness):
     """Adds to the placeholder."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        outcome = super().offload(call, result, case, offloader)
-        return outcome if isinstance(outcome, Kept) else replace(outcome, blocks=(*outcome.blocks, TextBlock("Enjoy!")))
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        message = super().settle(delivery)
+        return message if message is delivery.raw else (*message, TextBlock("Enjoy!"))
 
 
 class OffloadsWhatItReadsBack(ToyHarness):
@@ -196,20 +199,19 @@ class ChangesWhatRunsAgain(ToyHarness):
     def __init__(self) -> None:
         self.ran: set[object] = set()
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         number = call.arguments["number"]
         again = (TextBlock("once more"),) if number in self.ran else ()
         self.ran.add(number)
-        return super().offload(call, replace(result, blocks=(*result.blocks, *again)), case, offloader)
+        return super().deliver(call, replace(result, blocks=(*result.blocks, *again)), case, offloader)
 
 
 class NeedsAnId(ToyHarness):
     """Looks every call up by its id."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        if call.call_id is None:
-            return Kept(blocks=result.blocks, reason="policy")
-        return super().offload(call, result, case, offloader)
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        kept = case if call.call_id is not None else replace(case, kept_tools=frozenset({call.tool}))
+        return super().deliver(call, result, kept, offloader)
 
 
 class ForgetsTheStep(ToyHarness):

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import RETRIEVAL_TOOL, Kept, TextBlock
+from coatcheck import RETRIEVAL_TOOL, TextBlock
+from coatcheck.adapting import Delivery, asettle, settle
 from coatcheck.testing import SCENARIOS
 from coatcheck.testing.adapter import AdapterContract
 from coatcheck.testing.faults import BrokenOnPurpose
 from coatcheck.testing.harness import Returned, Run
-from coatcheck.testing.toy import Message, ToyHarness, ToyTool, returned
+from coatcheck.testing.toy import Message, ToyHarness, ToyResult, ToyTool, returned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from coatcheck import Offloader, Outcome
+    from coatcheck import Offloader
+    from coatcheck.adapting import Batch
     from coatcheck.testing import ModelCall, Transcript
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
@@ -62,47 +66,67 @@ class MakesUpAnIdentity(ToyHarness):
 class HasNoGuard(ToyHarness):
     """Ends the agent with its own failures."""
 
-    def last_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
-        raise BrokenOnPurpose
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        require_offloading(delivery)
+        return super().settle(delivery)
 
-    async def alast_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
-        raise BrokenOnPurpose
+    async def asettle(self, delivery: Delivery[Message]) -> Message:
+        require_offloading(delivery)
+        return await super().asettle(delivery)
+
+
+def require_offloading(delivery: Delivery[Message]) -> None:
+    """Offload outside of every guard."""
+    for batch in delivery.look():
+        for arrival in batch.arrivals:
+            batch.offloader.offload(arrival.content, tool_name=arrival.tool_name)
 
 
 class FailsSilently(ToyHarness):
     """Lets the raw result go on, and says nothing."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        try:
-            return super().offload(call, result, case, offloader)
-        except BrokenOnPurpose:
-            return Kept(blocks=result.blocks, reason="storage failed")
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        return settle(delivery, logger=SILENT)
 
-    async def aoffload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        try:
-            return await super().aoffload(call, result, case, offloader)
-        except BrokenOnPurpose:
-            return Kept(blocks=result.blocks, reason="storage failed")
+    async def asettle(self, delivery: Delivery[Message]) -> Message:
+        return await asettle(delivery, logger=SILENT)
+
+
+SILENT = logging.getLogger("toy_adapter.silent")
+SILENT.disabled = True
 
 
 class KnowsNoLastResort(ToyHarness):
     """Lets the raw result go on, whatever its size."""
 
-    def last_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
-        return result.blocks
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        made = super().deliver(call, result, case, offloader)
+        assert isinstance(made, ToyResult)
+        return WithoutLastResort(**{name: getattr(made, name) for name in ToyResult.__slots__})
 
-    async def alast_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
-        return result.blocks
+
+class WithoutLastResort(ToyResult):
+    """Has nothing for the last resort."""
+
+    def look_again(self) -> Sequence[Batch]:
+        return ()
 
 
-class CutsWithoutStoring(ToyHarness):
+class CutsWithoutStoring(KnowsNoLastResort):
     """Has a last resort of its own."""
 
-    def last_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
-        return tuple(TextBlock(block.text[:1_000]) for block in result.blocks if isinstance(block, TextBlock))
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        return cut(super().settle(delivery), delivery)
 
-    async def alast_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
-        return self.last_resort(call, result, case, offloader)
+    async def asettle(self, delivery: Delivery[Message]) -> Message:
+        return cut(await super().asettle(delivery), delivery)
+
+
+def cut(message: Message, delivery: Delivery[Message]) -> Message:
+    """Cut what nothing became of."""
+    if message is not delivery.raw:
+        return message
+    return tuple(TextBlock(block.text[:1_000]) for block in message if isinstance(block, TextBlock))
 
 
 class HasNoGuardForReads(ToyHarness):
@@ -126,17 +150,14 @@ class ReadsOnTheLoop(ToyHarness):
 
 
 class OffloadsOnTheLoop(ToyHarness):
-    """Uses sync ``offload`` in its async path."""
+    """Uses the sync guard, and so sync ``offload`` and ``last_resort``, in its async path."""
 
-    async def aoffload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        return self.offload(call, result, case, offloader)
+    async def asettle(self, delivery: Delivery[Message]) -> Message:
+        return self.settle(delivery)
 
 
-class ResortsOnTheLoop(ToyHarness):
-    """Uses sync ``last_resort`` in its async path."""
-
-    async def alast_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
-        return self.last_resort(call, result, case, offloader)
+class ResortsOnTheLoop(OffloadsOnTheLoop):
+    """The same, where offloading fails."""
 
 
 class PatchesTools(ToyHarness):
@@ -173,11 +194,8 @@ class TakesAnyName(ToyHarness):
 class DropsToolArguments(ToyHarness):
     """Asks policies about a call without its arguments."""
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        return offloader.offload(result.blocks, tool_name=call.tool, scope=case.scope)
-
-    async def aoffload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        return await offloader.aoffload(result.blocks, tool_name=call.tool, scope=case.scope)
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        return super().deliver(replace(call, arguments={}), result, case, offloader)
 
 
 class KeepsNothing(ToyHarness):

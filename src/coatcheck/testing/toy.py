@@ -1,7 +1,8 @@
 """An agent framework of a hundred lines, its adapter and its harness: what an author of another adapter may copy.
 
-``offload``, ``retrieve``, their async twins and ``last_resort`` are the adapter. The rest is the framework, and the
-harness that runs it for the contract. Messages are tuples of content blocks here, so nothing has to be converted.
+``ToyResult``, ``adopt``, ``deliver``, ``retrieve`` and ``aretrieve`` are the adapter, built on ``coatcheck.adapting``.
+The rest is the framework, and the harness that runs it for the contract. Messages are tuples of content blocks here, so
+nothing has to be converted.
 """
 
 from __future__ import annotations
@@ -9,25 +10,24 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from coatcheck.adapting.arguments import refuse_name_clash
+from coatcheck.adapting.guards import Arrival, Batch, Delivery, Failure, aanswer, answer, asettle, settle
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.notice import RETRIEVAL_TOOL
-from coatcheck.core.outcomes import Kept
 from coatcheck.core.policy import Never
-from coatcheck.engine.events import log_failure
-from coatcheck.retrieval import failure_for_model, retrieval_arguments
 from coatcheck.testing.harness import Received, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from coatcheck.core.outcomes import Outcome
+    from coatcheck.core.outcomes import Offloaded, Truncated
     from coatcheck.offloader import Offloader
     from coatcheck.testing.harness import ModelCall, Returned, Run
 
-__all__ = ("Interrupt", "Message", "ToyHarness", "ToyTool")
+__all__ = ("Interrupt", "Message", "ToyHarness", "ToyResult", "ToyTool")
 
 logger = logging.getLogger("toy_adapter")
 
@@ -51,6 +51,38 @@ class ToyTool:
         if not isinstance(number, int):
             raise TypeError(number)
         return self.results[number]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToyResult(Delivery[Message]):
+    """What a tool returned, on its way into the conversation: what the guard asks an adapter."""
+
+    raw: Message
+    call: ModelCall
+    is_error: bool
+    offloader: Offloader
+    scope: str | None
+    identity: str | None
+    is_kept: bool
+
+    def look(self) -> Sequence[Batch]:
+        """Return what the core must know of the result, and whose it is."""
+        arrival = Arrival(
+            content=self.raw,
+            convert=tuple,
+            convert_plainly=tuple,
+            tool_name=self.call.tool,
+            tool_args=self.call.arguments,
+            is_error=self.is_error,
+            policy=Never() if self.is_kept else None,
+        )
+        batch = Batch(arrivals=[arrival], offloader=self.offloader, scope=self.scope, identity=self.identity)
+        return (batch,)
+
+    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Message:
+        """Return the message for the conversation."""
+        ((_, outcome),) = changed
+        return outcome.blocks
 
 
 class ToyHarness:
@@ -103,11 +135,7 @@ class ToyHarness:
         offloader = case.offloader
         if offloader is None or call.tool in case.cancelled_tools | case.code_tools:
             return result.blocks
-        try:
-            return self.offload(call, result, case, offloader).blocks
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong in an adapter must not end the agent
-            log_failure(logger, "a tool result could not be offloaded", error=error)
-            return self.last_resort(call, result, case, offloader)
+        return self.settle(self.deliver(call, result, case, offloader))
 
     async def aanswer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
         """Run one tool call, async."""
@@ -117,74 +145,52 @@ class ToyHarness:
         offloader = case.offloader
         if offloader is None or call.tool in case.cancelled_tools | case.code_tools:
             return result.blocks
-        try:
-            return (await self.aoffload(call, result, case, offloader)).blocks
-        except Exception as error:  # noqa: BLE001 - as in answer
-            log_failure(logger, "a tool result could not be offloaded", error=error)
-            return await self.alast_resort(call, result, case, offloader)
+        return await self.asettle(self.deliver(call, result, case, offloader))
 
     # The adapter.
 
     def adopt(self, tools: Mapping[str, ToyTool]) -> None:
         """Refuse a tool with the name of the retrieval tool: a model could never call ours."""
-        if RETRIEVAL_TOOL in tools:
-            msg = f"the name {RETRIEVAL_TOOL!r} is taken by a tool of yours: rename it"
-            raise InvalidRequest(msg)
+        refuse_name_clash(tools)
 
-    def offload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        """Let the core decide about one result."""
-        return offloader.offload(
-            result.blocks,
-            tool_name=call.tool,
-            tool_args=call.arguments,
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        """Return what a tool returned, with what is known of its call."""
+        return ToyResult(
+            raw=result.blocks,
+            call=call,
+            is_error=result.is_error,
+            offloader=offloader,
             scope=case.scope,
             identity=case.identity,
-            is_error=result.is_error,
-            policy=Never() if call.tool in case.kept_tools else None,
+            is_kept=call.tool in case.kept_tools,
         )
 
-    async def aoffload(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Outcome:
-        """Do the same, without blocking the event loop."""
-        return await offloader.aoffload(
-            result.blocks,
-            tool_name=call.tool,
-            tool_args=call.arguments,
-            scope=case.scope,
-            identity=case.identity,
-            is_error=result.is_error,
-            policy=Never() if call.tool in case.kept_tools else None,
-        )
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        """Return what enters the conversation."""
+        return settle(delivery, logger=logger)
 
-    def last_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
-        """Hold the hard limit where offloading failed."""
-        outcome = offloader.last_resort(
-            result.blocks, tool_name=call.tool, scope=case.scope, identity=case.identity
-        ) or Kept(blocks=result.blocks, reason="storage failed")
-        return outcome.blocks
-
-    async def alast_resort(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Message:
+    async def asettle(self, delivery: Delivery[Message]) -> Message:
         """Do the same, without blocking the event loop."""
-        outcome = await offloader.alast_resort(
-            result.blocks, tool_name=call.tool, scope=case.scope, identity=case.identity
-        ) or Kept(blocks=result.blocks, reason="storage failed")
-        return outcome.blocks
+        return await asettle(delivery, logger=logger)
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
         """Answer a use of the retrieval tool."""
-        try:
-            arguments = retrieval_arguments(call.arguments)
-            return offloader_of(case).retrieve(**arguments, scope=case.scope, identity=case.identity).blocks
-        except Exception as error:  # noqa: BLE001 - whatever it is, the model is told, and the agent goes on
-            return (TextBlock(failure_for_model(error)),)
+        return said(answer(partial(whose, case), call.arguments, convert_media=tuple))
 
     async def aretrieve(self, call: ModelCall, case: Run) -> Message:
         """Do the same, without blocking the event loop."""
-        try:
-            arguments = retrieval_arguments(call.arguments)
-            found = await offloader_of(case).aretrieve(**arguments, scope=case.scope, identity=case.identity)
-        except Exception as error:  # noqa: BLE001 - as in retrieve
-            return (TextBlock(failure_for_model(error)),)
-        return found.blocks
+        return said(await aanswer(partial(whose, case), call.arguments, convert_media=tuple))
+
+
+def whose(case: Run) -> tuple[Offloader, dict[str, Any]]:
+    """Return what reads for the model, and whose content it may read: the host's choice, never the model's."""
+    return offloader_of(case), {"scope": case.scope, "identity": case.identity}
+
+
+def said(answered: str | Message | Failure) -> Message:
+    """Return an answer as a message."""
+    text = answered.text if isinstance(answered, Failure) else answered
+    return (TextBlock(text),) if isinstance(text, str) else text
 
 
 def offloader_of(case: Run) -> Offloader:

@@ -20,7 +20,7 @@ from coatcheck_haystack import (
     OffloadPolicy,
     RetrievalTool,
     ToolResultOffloadHook,
-    step,
+    hook,
 )
 from coatcheck_haystack.convert import blocks_of
 from tests.adapters.haystack.agents import (
@@ -118,7 +118,7 @@ async def test_media_are_decoded_beside_the_loop(tmp_path: Path, monkeypatch: py
         threads.append(threading.get_ident())
         return blocks_of(content)
 
-    monkeypatch.setattr(step, "blocks_of", noting)
+    monkeypatch.setattr(hook, "blocks_of", noting)
     await ToolResultOffloadHook(FileStorage(tmp_path)).run_async(state_of(await give_picture()))
 
     assert len(threads) == 1

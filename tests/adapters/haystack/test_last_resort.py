@@ -14,7 +14,7 @@ from haystack.tools import tool
 
 from coatcheck import InMemoryStorage, Never, Offloader, TextBlock
 from coatcheck_haystack import ToolResultOffloadHook, offloaded_references
-from coatcheck_haystack import step as module
+from coatcheck_haystack import hook as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.haystack.agents import (
     IMAGE,

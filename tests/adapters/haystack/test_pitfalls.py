@@ -206,7 +206,7 @@ async def test_an_agent_that_cannot_read_back_is_noticed_once_something_left(
     await run(agent, mode)
 
     [warning] = [record.message for record in caplog.records if record.name == "coatcheck_haystack"]
-    assert warning.startswith("A tool result left the conversation, and the agent has no tool to read it back with.")
+    assert warning.startswith("A tool result was offloaded, and the agent has no tool to read it back with.")
 
 
 @RUNS
@@ -425,7 +425,7 @@ def test_a_failing_write_back_leaves_the_raw_result(
         ToolResultOffloadHook(InMemoryStorage()).run(state)
 
     assert last(state).result == LONG
-    assert "it stays in the conversation as it is" in caplog.text
+    assert "it stays as it is" in caplog.text
 
 
 def test_one_hook_serves_many_threads(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_retrieval_tool_is_written_down_with_its_hooks_store_and_scope(tmp_pat
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ToolResultOffloadHook(Offloader()), "it has a ready Offloader. Pass the storage and the knobs"),
+        (lambda: ToolResultOffloadHook(Offloader()), "it has a ready Offloader. Pass the storage and the options"),
         (lambda: ToolResultOffloadHook(InMemoryStorage()), "InMemoryStorage has no to_dict. Use FileStorage"),
         (lambda: ToolResultOffloadHook(EncryptedFiles("x")), "EncryptedFiles has no to_dict. Use FileStorage"),
         (lambda: ToolResultOffloadHook(FileStorage("x"), scope=str), "scope is <class 'str'>. Leave it out"),

@@ -16,9 +16,10 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, tool
 
 from coatcheck import InMemoryStorage, Offloader, ReferenceNotFound, StorageError, ToolResultStoreBridge
+from coatcheck.adapting import asettle, settle
 from coatcheck_langchain import arestore_artifact, offload_tool, restore_artifact
-from coatcheck_langchain.results import Step, step_of_input
-from coatcheck_langchain.rewriting import Rewriter
+from coatcheck_langchain.hook import Hook, ToolMessages, logger
+from coatcheck_langchain.messages import Calls
 from tests.adapters.langchain.samples import LONG, make_offloader, tool_call
 
 if TYPE_CHECKING:
@@ -189,14 +190,10 @@ def test_the_tools_own_artifact_is_never_changed() -> None:
 async def test_messages_are_treated_like_what_tools_return(mode: str) -> None:
     offloader = make_offloader()
     message = ToolMessage(LONG, tool_call_id="1", name="fetch", artifact={"structured_content": {"result": LONG}})
-    rewriter = Rewriter(offloader=offloader, scope=None)
+    delivery = ToolMessages(raw=[message], hook=Hook(offloader=offloader, scope=None), find_calls=Calls)
 
-    new = rewriter.rewrite([message], _step) if mode == "sync" else await rewriter.arewrite([message], _step)
+    new = settle(delivery, logger=logger) if mode == "sync" else await asettle(delivery, logger=logger)
 
     assert message.artifact == {"structured_content": {"result": LONG}}
     assert restore_artifact(new[0], offloader) == message.artifact
     assert len(str(new[0].artifact)) < 600
-
-
-def _step() -> Step:
-    return step_of_input({"messages": []}, key="messages", tools={}, config={}, retrieval_tool=None)

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from coatcheck import Block, JsonBlock, Kept, MediaBlock, Offloaded, OpaqueBlock, TextBlock
+from coatcheck import Block, JsonBlock, MediaBlock, Offloaded, OpaqueBlock, TextBlock
+from coatcheck.adapting import MARK
 from coatcheck_langchain import offloaded_references
-from coatcheck_langchain.convert import MARK, blocks_of, content_of, rewritten
+from coatcheck_langchain.convert import blocks_of, content_of, rewrite
 from tests.adapters.langchain.samples import LONG, OPENING, PNG, PNG_TEXT, make_offloader, text_of
 
 PDF = b"%PDF-1.7 " * 40
@@ -194,14 +195,7 @@ def message_of(content: Any, **fields: Any) -> ToolMessage:
 def offloaded(message: ToolMessage) -> ToolMessage:
     outcome = make_offloader().offload(blocks_of(message.content), tool_name="search")
     assert isinstance(outcome, Offloaded)
-    return rewritten(message, outcome, artifact=message.artifact)
-
-
-def test_a_kept_message_is_the_very_same_object() -> None:
-    message = message_of("short")
-    kept = Kept(blocks=(TextBlock("short"),), reason="within the threshold")
-
-    assert rewritten(message, kept, artifact=None) is message
+    return rewrite(message, outcome, artifact=message.artifact)
 
 
 @pytest.mark.parametrize(

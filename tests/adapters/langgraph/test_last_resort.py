@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from coatcheck import Offloader
 from coatcheck_langchain import OffloadMiddleware, offload_tool, offload_tool_node, offloaded_references, retrieval_tool
-from coatcheck_langchain import rewriting as module
+from coatcheck_langchain import hook as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.langgraph.agents import agent_of, answers, call, read, say
 

@@ -8,7 +8,7 @@ import pytest  # noqa: TC002 - the annotations of fixtures
 
 from coatcheck import InMemoryStorage, Offloader
 from coatcheck_strands import ContextOffloader, offloaded_references
-from coatcheck_strands import plugin as module
+from coatcheck_strands import hook as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.strands.agents import agent, reading, results, returning, run, text_of
 

@@ -22,7 +22,7 @@ from coatcheck.testing import (
 from coatcheck.testing.samples import make_entry
 from coatcheck.testing.storage import save
 from coatcheck_strands import ContextOffloader, FileStorage, InMemoryStorage
-from coatcheck_strands.sandbox import SandboxFileStorage
+from coatcheck_strands.compat.sandbox import SandboxFileStorage
 from tests.adapters.strands.agents import BIG, agent, call, reading, references, results, run, text_of
 from tests.adapters.strands.sandboxes import FolderSandbox
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck import S3Storage as CoreStorage
 from coatcheck import StorageError
-from coatcheck_strands.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop, shipped
+from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop, shipped
 
 if TYPE_CHECKING:
     from boto3.session import Session

@@ -22,8 +22,8 @@ from coatcheck import (
     ReferenceNotFound,
     StrandsOffloaderStorageBridge,
 )
-from coatcheck_strands.calling import scope_at_hand
-from coatcheck_strands.cycles import FOLDER
+from coatcheck_strands.compat.calling import scope_at_hand
+from coatcheck_strands.compat.cycles import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

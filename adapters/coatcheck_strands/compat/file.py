@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from strands.sandbox.not_a_sandbox_local_environment import NotASandboxLocalEnvironment
 
 from coatcheck import FileStorage as CoreStorage
-from coatcheck_strands.old_files import SIDECAR, UNTYPED, bare_name, old_name, types_in, within
-from coatcheck_strands.sandbox import SandboxFileStorage
-from coatcheck_strands.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop, shipped
+from coatcheck_strands.compat.old_files import SIDECAR, UNTYPED, bare_name, old_name, types_in, within
+from coatcheck_strands.compat.sandbox import SandboxFileStorage
+from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop, shipped
 
 if TYPE_CHECKING:
     from strands.sandbox import Sandbox

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from coatcheck import Deletes, Storage, StrandsStorageBridge, log_failure
-from coatcheck_strands.cycles import INDEX, Cycles, used_by
+from coatcheck_strands.compat.cycles import INDEX, Cycles, used_by
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

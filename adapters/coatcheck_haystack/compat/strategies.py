@@ -1,25 +1,25 @@
 """Haystack's offload strategies, as policies of the core: which strategy governs a tool, and what it says of a result.
 
-Only choosing and asking belong here; what follows from a verdict is the core's. A strategy's verdict is taken at its
-word, whatever the size. Where none matches, the result stays, as Haystack's users expect.
+Only choosing and asking belong here; what follows from a verdict is the core's. A strategy's verdict holds whatever
+the size. Where none matches, the result stays, as Haystack's users expect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from haystack.dataclasses import FileContent, ImageContent, TextContent
 from haystack.hooks.tool_result_offloading import AlwaysOffload, NeverOffload, OffloadOverChars, OffloadPolicy
 
 from coatcheck import Always, InvalidRequest, Never, OverChars, OverShare, OverTokens, Policy
-from coatcheck_haystack.convert import payload_of
-from coatcheck_haystack.policy import OffloadOverTokens
+from coatcheck_haystack.compat.policy import OffloadOverTokens
 
 if TYPE_CHECKING:
     from haystack.components.agents.state import State
     from haystack.dataclasses import ToolCallResult
 
-__all__ = ("NEVER", "Strategies", "policy_for", "require_strategies")
+__all__ = ("NEVER", "Strategies", "payload_of", "policy_for", "require_strategies")
 
 Strategies: TypeAlias = "Mapping[Any, OffloadPolicy | Policy]"
 """By tool name, tuple of names, or ``"*"``. Typed as Any, since a ``dict[str, ...]`` would not fit it."""
@@ -66,6 +66,25 @@ def policy_for(result: ToolCallResult, strategies: Strategies, *, state: State) 
     if kind is OffloadOverChars:  # quick, and no user's code
         return ALWAYS if ask(tool_name, payload_of(result.result), state) else NEVER
     return lambda _: bool(ask(tool_name=tool_name, result=payload_of(result.result), state=state))
+
+
+def payload_of(content: object) -> str:
+    """Return what Haystack's policies are asked about: all texts and all base64, joined."""
+    if isinstance(content, str):
+        return content
+    return "".join(map(_payload, content)) if isinstance(content, Sequence) else ""
+
+
+def _payload(part: object) -> str:
+    match part:
+        case TextContent():
+            return part.text
+        case ImageContent():
+            return part.base64_image
+        case FileContent():
+            return part.base64_data
+        case _:
+            return ""
 
 
 def _governing(tool_name: str, strategies: Strategies) -> OffloadPolicy | Policy | None:

@@ -1,7 +1,7 @@
-"""How a hook and a retrieval tool are written down, as Haystack does it: plain values, and types by name.
+"""How a hook and a retrieval tool become dictionaries, as Haystack does it: plain values, and types by name.
 
-Only stores, strategies and knobs become dictionaries and come back here. Stores and policies of Haystack's shape do it
-themselves; a ``FileStorage`` is written as its folder. What cannot be written down is refused with who must act.
+Only stores, strategies and options are converted here. Stores and policies of Haystack's shape do it themselves; a
+``FileStorage`` becomes its folder. What cannot be written down is refused, and the message says who must act.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from coatcheck import FileStorage, Offloader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from coatcheck_haystack.compat.strategies import Strategies
     from coatcheck_haystack.options import Source
-    from coatcheck_haystack.strategies import Strategies
 
 __all__ = ("source_from_dict", "source_to_dict", "strategies_from_dict", "strategies_to_dict")
 
@@ -26,14 +26,14 @@ _FILES = "coatcheck.FileStorage"
 _PLAIN = (str, int, float, bool, type(None))
 
 
-def source_to_dict(source: Source, owner: str, *, knobs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return store, scope and knobs as plain values; ``knobs`` instead of those of the source, if given.
+def source_to_dict(source: Source, owner: str, *, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return store, scope and options as plain values; ``options`` instead of those of the source, if given.
 
     Raises:
-        SerializationError: one of them is none, and the message says what to pass instead.
+        SerializationError: one of them is not, and the message says what to pass instead.
 
     """
-    written = source.knobs if knobs is None else knobs
+    written = source.options if options is None else options
     for name, value in {"scope": source.scope, **written}.items():
         if not isinstance(value, _PLAIN):
             msg = f"{owner} cannot be serialized: {name} is {value!r}. Leave it out, or set it after loading"
@@ -53,7 +53,7 @@ def source_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def strategies_to_dict(strategies: Strategies, owner: str) -> dict[str, Any]:
-    """Return strategies under keys that are texts: a tuple of names becomes a JSON list.
+    """Return strategies under keys that are ``str``: a tuple of names becomes a JSON list.
 
     Raises:
         SerializationError: a strategy has no ``to_dict``.
@@ -84,7 +84,7 @@ def _store_to_dict(store: object, owner: str) -> dict[str, Any]:
         parameters = {"root": str(store.root), "fsync": store.fsync, "refresh_on_read": store.refresh_on_read}
         return {"type": _FILES, "init_parameters": parameters}
     if isinstance(store, Offloader):
-        msg = f"{owner} cannot be serialized: it has a ready Offloader. Pass the storage and the knobs instead"
+        msg = f"{owner} cannot be serialized: it has a ready Offloader. Pass the storage and the options instead"
         raise SerializationError(msg)
     if not hasattr(store, "to_dict"):
         msg = (

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck import InMemoryStorage as CoreStorage
-from coatcheck_strands.cycles import FOLDER, Cycles
-from coatcheck_strands.options import checked_cycles
-from coatcheck_strands.storing import KnownScopes, StoresAndRetrieves
+from coatcheck_strands.compat.cycles import FOLDER, Cycles
+from coatcheck_strands.compat.storing import KnownScopes, StoresAndRetrieves
+from coatcheck_strands.options import check_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
 
         """
         super().__init__()
-        self.evict_after_turns = checked_cycles("evict_after_turns", evict_after_turns)
+        self.evict_after_turns = check_cycles("evict_after_turns", evict_after_turns)
         self.cycles = Cycles()
         self.known_scopes = KnownScopes()
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 
-from coatcheck_langchain.results import Step, map_tool_messages, step_of_input
+from coatcheck_langchain.messages import Calls, map_tool_messages
+from coatcheck_langchain.tool_node import find_calls
 from tests.adapters.langchain.samples import tool_call
 
 
@@ -139,8 +140,8 @@ EARLIER = [
 ]
 
 
-def step_of(value: object, key: str = "messages") -> Step:
-    return step_of_input(value, key=key, tools={}, config={}, retrieval_tool=None)
+def calls_of(value: object, key: str = "messages") -> Calls:
+    return find_calls(value, key=key, config={})
 
 
 @pytest.mark.parametrize(
@@ -158,31 +159,31 @@ def step_of(value: object, key: str = "messages") -> Step:
     ids=["list", "mapping", "another key", "object", "one call with its state"],
 )
 def test_the_calls_are_found_in_the_input(value: object, key: str) -> None:
-    step = step_of(value, key)
+    calls = calls_of(value, key)
 
-    assert {call_id: call["args"] for call_id, call in step.calls.items()} == {"b": {"q": "cats"}}
-    assert step.answered == {"a"}
+    assert {call_id: call["args"] for call_id, call in calls.by_id.items()} == {"b": {"q": "cats"}}
+    assert calls.find_settled() == {"a"}
 
 
 def test_calls_may_be_the_input_themselves() -> None:
-    assert step_of([tool_call("search", call_id="c")]).calls.keys() == {"c"}
+    assert calls_of([tool_call("search", call_id="c")]).by_id.keys() == {"c"}
 
 
 @pytest.mark.parametrize("value", [None, "words", 7, {}, [], {"messages": None}, {"messages": "words"}, [None]])
 def test_an_input_of_another_form_says_nothing(value: object) -> None:
-    step = step_of(value)
+    calls = calls_of(value)
 
-    assert not step.calls
-    assert not step.answered
+    assert not calls.by_id
+    assert not calls.find_settled()
 
 
 def test_an_id_that_a_new_call_repeats_is_not_answered_yet() -> None:
     again = AIMessage("", tool_calls=[tool_call("search", call_id="a")])
 
-    assert step_of([*EARLIER, again]).answered == set()
+    assert calls_of([*EARLIER, again]).find_settled() == set()
 
 
 def test_an_id_used_twice_in_a_step_tells_no_name() -> None:
     calls = [tool_call("one", call_id=""), tool_call("two", call_id="")]
 
-    assert step_of([AIMessage("", tool_calls=calls)]).calls == {"": {}}
+    assert calls_of([AIMessage("", tool_calls=calls)]).by_id == {"": {}}

@@ -46,9 +46,9 @@ def end_calls(agent: object) -> None:
 
 
 @contextmanager
-def calling(agent: object, scope: str) -> Iterator[None]:
-    """Make ``scope`` the one at hand inside the block."""
-    token = _running.set(_Running(agent=agent, choose=lambda: scope, outer=_running.get()))
+def calling(agent: object, choose: Callable[[], str]) -> Iterator[None]:
+    """Make the scope that ``choose`` gives the one at hand inside the block."""
+    token = _running.set(_Running(agent=agent, choose=choose, outer=_running.get()))
     try:
         yield
     finally:

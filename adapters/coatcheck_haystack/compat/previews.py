@@ -1,0 +1,55 @@
+"""The size of a preview in characters, as Haystack's own hook takes it, and what follows from it for ``Offloader``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coatcheck import InvalidRequest, Offloader
+from coatcheck.adapting import refuse_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("MAX_INLINE_TOKENS", "PREVIEW_CHARS", "add_preview", "choose_preview")
+
+PREVIEW_CHARS = 200
+"""As Haystack's own hook."""
+
+CHARACTERS_PER_TOKEN = 4
+
+MAX_RESULT_TOKENS = 2_500
+"""The core's default threshold; a preview must stay below it."""
+
+MAX_INLINE_TOKENS = 50_000
+"""The core's default. A threshold above it, which a long preview asks for, raises it."""
+
+
+def choose_preview(
+    store: object, chars: int | None, *, tokens: int | None, has_strategies: bool
+) -> tuple[int | None, int | None]:
+    """Return the size of the preview in characters or in tokens; neither where the offloader has its own.
+
+    Raises:
+        InvalidRequest: both were given, or one with a ready offloader, or the characters are not an int from 0.
+
+    """
+    if chars is not None and tokens is not None:
+        msg = "preview_chars and preview_tokens are two ways to say one thing: pass one of them"
+        raise InvalidRequest(msg)
+    if chars is not None and (isinstance(chars, bool) or not isinstance(chars, int) or chars < 0):
+        msg = f"preview_chars must be an int of at least 0, not {chars!r}"
+        raise InvalidRequest(msg)
+    if isinstance(store, Offloader):
+        refuse_options(() if chars is None and tokens is None else ("preview_tokens",))
+        return None, None
+    return (PREVIEW_CHARS if has_strategies and chars is None and tokens is None else chars), tokens
+
+
+def add_preview(options: Mapping[str, Any], *, chars: int | None, tokens: int | None) -> dict[str, Any]:
+    """Return the options with the preview among them, and with a threshold that a long preview stays below."""
+    preview = tokens if chars is None else -(-chars // CHARACTERS_PER_TOKEN)
+    if chars is None or preview is None:
+        return {"preview_tokens": preview, **options}
+    threshold = max(MAX_RESULT_TOKENS, preview + 1)
+    limits = {"max_result_tokens": threshold, "max_inline_tokens": max(MAX_INLINE_TOKENS, threshold)}
+    return {"preview_tokens": preview, **limits, **options}

@@ -1,0 +1,210 @@
+"""The hook: the one place where results of LangChain's tools are rewritten, sync and async.
+
+``ToolMessages`` is what every way into LangChain hands to the guard in ``coatcheck.adapting``; ``CallWrapper`` is what
+middleware and tool nodes have in common. The framework's handler always runs outside the guard, so its exceptions and
+its control flow pass untouched.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import ToolMessage
+
+from coatcheck import Never, failure_for_model
+from coatcheck.adapting import (
+    MARK,
+    Arrival,
+    Batch,
+    Delivery,
+    Scope,
+    asettle,
+    check_names,
+    check_scope,
+    enter_scope,
+    resolve_scope,
+    settle,
+)
+from coatcheck_langchain.artifacts import take_out_copy
+from coatcheck_langchain.convert import blocks_of, is_media_held, plain_blocks_of, rewrite
+from coatcheck_langchain.messages import Calls, id_of, map_tool_messages, messages_in
+from coatcheck_langchain.retrieval import RetrievalTool
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+
+    from coatcheck import Offloaded, Offloader, Truncated
+    from coatcheck.adapting import RetrievalName
+
+__all__ = ("NO_STEPS", "CallWrapper", "Hook", "ToolMessages", "logger")
+
+logger = logging.getLogger("coatcheck_langchain")
+
+NO_STEPS = "each call is seen alone, so leave it out, or use offload_tool_node"
+"""What is said of ``max_step_tokens`` wherever a tool's call is wrapped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """What users configured one middleware, tool node or tool with."""
+
+    offloader: Offloader
+
+    scope: Scope
+
+    exempt: Collection[str] = ()
+
+    key: str = "messages"
+    """The key of the messages in a state."""
+
+    keep_artifact: bool = False
+
+    by_step: bool = False
+    """Whether a result is a whole step of parallel calls, so that ``max_step_tokens`` holds."""
+
+    def __post_init__(self) -> None:
+        """Check what users passed.
+
+        Raises:
+            InvalidRequest: an argument is wrong.
+
+        """
+        check_scope(self.scope)
+        check_names("exempt", self.exempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMessages(Delivery[Any]):
+    """The tool messages in a result, as far as they are new to the conversation."""
+
+    raw: Any
+    hook: Hook
+    find_calls: Callable[[], Calls]
+
+    def look(self) -> Sequence[Batch]:
+        """Return the new results that are for the model."""
+        return self._batches(self.find_calls())
+
+    def look_again(self) -> Sequence[Batch]:
+        """Do the same where nothing may be known of the calls; nobody knows the scope then, so nothing is stored."""
+        try:
+            return self.look()
+        except Exception as error:  # noqa: BLE001 - it was logged when it was raised the first time
+            return self._batches(Calls(), error=error)
+
+    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - as it came
+        """Return the result with copies of the messages that changed."""
+        copies = {}
+        for arrival, outcome in changed:
+            native, message = arrival.native
+            artifact = message.artifact if self.hook.keep_artifact else take_out_copy(message, outcome)
+            copies[id(native)] = rewrite(message, outcome, artifact=artifact)
+        return map_tool_messages(self.raw, lambda native, _: copies.get(id(native), native), key=self.hook.key)
+
+    def _batches(self, calls: Calls, *, error: Exception | None = None) -> Sequence[Batch]:
+        arrivals: list[Arrival] = []
+        settled = calls.find_settled()
+
+        def visit(native: object, message: ToolMessage) -> object:
+            is_new = message.tool_call_id not in settled and not isinstance(message.additional_kwargs.get(MARK), dict)
+            if is_new and not calls.is_for_others(calls.name_of(message)):
+                arrivals.append(self._arrival(native, message, calls))
+            return native
+
+        map_tool_messages(self.raw, visit, key=self.hook.key)
+        batch = partial(
+            Batch,
+            offloader=self.hook.offloader,
+            scope=error or partial(resolve_scope, self.hook.scope, calls.context),
+            identity=lambda: calls.identity,
+            retrieval_tool=calls.retrieval_tool,
+        )
+        together = [arrival for arrival in arrivals if self.hook.by_step and arrival.policy is None]
+        alone = [arrival for arrival in arrivals if not self.hook.by_step or arrival.policy is not None]
+        return [batch(arrivals=alone), batch(arrivals=together, together=True)]
+
+    def _arrival(self, native: object, message: ToolMessage, calls: Calls) -> Arrival:
+        name = calls.name_of(message)
+        stays = name in self.hook.exempt or calls.asks_to_keep(message, name)
+        return Arrival(
+            native=(native, message),
+            content=message.content,
+            convert=blocks_of,
+            convert_plainly=plain_blocks_of,
+            tool_name=name,
+            tool_args=calls.by_id.get(message.tool_call_id, {}).get("args") or {},
+            is_error=message.status == "error",
+            is_heavy=message.artifact is not None or is_media_held(message.content),
+            policy=Never() if stays else None,
+        )
+
+
+class CallWrapper:
+    """Wraps single tool calls: the functions that a ``ToolNode`` takes, and the methods of a middleware."""
+
+    def __init__(self, hook: Hook, retrieval: RetrievalName) -> None:
+        self._hook = hook
+        self._retrieval = retrieval
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - as the handler
+        """Run the tool, then offload what is too large of its result."""
+        if isinstance(request.tool, RetrievalTool):
+            with self._reading(request) as refusal:
+                return refusal or handler(request)
+        result = handler(request)
+        if self._stays(request, result):
+            return result
+        return settle(self._delivery(request, result), logger=logger)
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401 - as the handler
+        """Do what ``wrap_tool_call`` does, without blocking the event loop."""
+        if isinstance(request.tool, RetrievalTool):
+            with self._reading(request) as refusal:
+                return refusal or await handler(request)
+        result = await handler(request)
+        if self._stays(request, result):
+            return result
+        return await asettle(self._delivery(request, result), logger=logger)
+
+    @contextmanager
+    def _reading(self, request: ToolCallRequest) -> Iterator[ToolMessage | None]:
+        """Make our scope the ambient one for the retrieval tool; where that fails, refuse rather than read another."""
+        with ExitStack() as stack:
+            refusal = None
+            try:
+                stack.enter_context(enter_scope(resolve_scope(self._hook.scope, request.runtime)))
+            except Exception as error:  # noqa: BLE001 - the host's callable must not end the agent
+                call, said = request.tool_call, failure_for_model(error)
+                refusal = ToolMessage(said, tool_call_id=id_of(call), name=call["name"], status="error")
+            yield refusal
+
+    def _stays(self, request: ToolCallRequest, result: object) -> bool:
+        """Return whether a result certainly stays, whatever else is known of the call: most are one small text."""
+        return (
+            isinstance(result, ToolMessage)
+            and isinstance(result.content, str)
+            and self._hook.offloader.keeps(
+                (result.content,), tool_name=request.tool_call["name"], is_error=result.status == "error"
+            )
+        )
+
+    def _delivery(self, request: ToolCallRequest, result: object) -> ToolMessages:
+        return ToolMessages(raw=result, hook=self._hook, find_calls=partial(self._calls, request))
+
+    def _calls(self, request: ToolCallRequest) -> Calls:
+        call, tool, runtime = request.tool_call, request.tool, request.runtime
+        tools = getattr(runtime, "tools", ())
+        return Calls(
+            by_id={id_of(call): call},
+            messages=messages_in(request.state, key=self._hook.key),
+            tools={} if tool is None else {call["name"]: tool},
+            context=runtime,
+            config=getattr(runtime, "config", None),
+            retrieval_tool=self._retrieval.find({tool.name: tool for tool in tools}),
+        )

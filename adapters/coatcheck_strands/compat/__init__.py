@@ -1,0 +1,8 @@
+"""What exists because one changed import is to be enough: Strands' own storages, sandboxes, old sessions and eviction.
+
+``coatcheck_strands`` offers what users need of it.
+"""
+
+from __future__ import annotations
+
+__all__ = ()

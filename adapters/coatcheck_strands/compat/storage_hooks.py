@@ -1,0 +1,97 @@
+"""What a plugin does for the storages of this package while an agent runs: it tells them who reads, and it evicts.
+
+Storages of ``coatcheck`` itself need none of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from strands.hooks import (  # Strands finds the event of a hook by its annotation
+    AfterInvocationEvent,  # noqa: TC002
+    AfterToolCallEvent,  # noqa: TC002
+    BeforeModelCallEvent,  # noqa: TC002
+    BeforeToolCallEvent,  # noqa: TC002
+)
+from strands.plugins import Plugin, hook
+
+from coatcheck import choose_scope, log_failure
+from coatcheck.adapting import Scope, check_scope, resolve_scope
+from coatcheck_strands.compat.calling import begin_call, calling, end_calls, scope_at_hand
+from coatcheck_strands.compat.cycles import used_by
+from coatcheck_strands.options import Call, identity_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from coatcheck.adapting import ScopeName
+    from coatcheck_strands.offloaders import Offloaders
+
+__all__ = ("StorageHooks", "call_of")
+
+logger = logging.getLogger("coatcheck_strands")
+
+
+class StorageHooks(Plugin):
+    """The part of the plugin that is for its storages."""
+
+    name = "context_offloader"
+
+    def __init__(self, offloaders: Offloaders, *, scope: Scope) -> None:
+        """Serve ``offloaders``.
+
+        Raises:
+            InvalidRequest: ``scope`` cannot be one.
+
+        """
+        super().__init__()
+        self.offloaders = offloaders
+        self.scope = check_scope(scope)
+
+    @hook  # type: ignore[call-overload] # its types know no methods
+    def begin_call(self, event: BeforeToolCallEvent) -> None:
+        """Let the storages know for whom the tool that is about to run reads."""
+        begin_call(event.agent, partial(self._choose_scope, call_of(event)))
+
+    @hook  # type: ignore[call-overload] # its types know no methods
+    def end_calls(self, event: AfterInvocationEvent) -> None:
+        """Forget calls that were interrupted."""
+        end_calls(event.agent)
+
+    @hook  # type: ignore[call-overload] # its types know no methods
+    async def evict_unused(self, event: BeforeModelCallEvent) -> None:
+        """Delete what the agent has not used for too long."""
+        end_calls(event.agent)
+        try:
+            await self.offloaders.of(event.agent).evict(event.agent)
+        except Exception as error:  # noqa: BLE001 - it stays a little longer
+            log_failure(logger, "coatcheck failed to evict what is not used any more", error=error)
+
+    def note_scope(self, event: AfterToolCallEvent) -> None:
+        """Let the storage know under which scope something was stored; call it while ``storing``."""
+        known_scopes = self.offloaders.of(event.agent).known_scopes
+        scope = None if known_scopes is None else scope_at_hand()
+        if known_scopes is not None and scope is not None:
+            known_scopes.note(scope)
+
+    @contextmanager
+    def storing(self, event: AfterToolCallEvent) -> Iterator[Callable[[], ScopeName | None]]:
+        """Let the storages know for whom we store inside the block; give what asks for the scope, at most once."""
+        scope = cache(partial(resolve_scope, self.scope, call_of(event)))
+
+        def choose() -> str:
+            return choose_scope(scope(), identity_of(event.agent), required=False)
+
+        with used_by(event.agent), calling(event.agent, choose):
+            yield scope
+
+    def _choose_scope(self, call: Call) -> str:
+        return choose_scope(resolve_scope(self.scope, call), identity_of(call.agent), required=False)
+
+
+def call_of(event: Any) -> Call:  # noqa: ANN401 - of a tool, before or after its call
+    """Return what a ``scope`` callable gets."""
+    return Call(agent=event.agent, tool_use=event.tool_use, invocation_state=event.invocation_state)

@@ -1,0 +1,148 @@
+"""What adapters have in common, for authors of adapters: ``docs/writing-an-adapter.md`` builds a whole one on it.
+
+An adapter is two conversions and one hook. Everything around them is here: the guards that keep a failure of ours from
+ending an agent, the checks of what users pass, base64, marks, and the front door of a package. Each name loads its
+module when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.core.lazy import lazily
+
+if TYPE_CHECKING:
+    from coatcheck.adapting.arguments import (
+        OtherOptions,
+        RetrievalName,
+        Scope,
+        ScopeName,
+        StorageOrOffloader,
+        WarnOnce,
+        check_name,
+        check_names,
+        check_scope,
+        enter_scope,
+        make_offloader,
+        refuse_name_clash,
+        refuse_options,
+        resolve_scope,
+    )
+    from coatcheck.adapting.content import (
+        MARK,
+        Copy,
+        decode_base64,
+        decode_data_url,
+        encode_base64,
+        find_copy,
+        mark_reference,
+        plain_blocks,
+        read_marks,
+        references_in,
+        texts_in,
+    )
+    from coatcheck.adapting.guards import (
+        FAILED,
+        Arrival,
+        Batch,
+        Delivery,
+        Failure,
+        aanswer,
+        answer,
+        asettle,
+        call_off_loop,
+        settle,
+    )
+    from coatcheck.adapting.package import front_door
+
+__all__ = (
+    "FAILED",
+    "MARK",
+    "Arrival",
+    "Batch",
+    "Copy",
+    "Delivery",
+    "Failure",
+    "OtherOptions",
+    "RetrievalName",
+    "Scope",
+    "ScopeName",
+    "StorageOrOffloader",
+    "WarnOnce",
+    "aanswer",
+    "answer",
+    "asettle",
+    "call_off_loop",
+    "check_name",
+    "check_names",
+    "check_scope",
+    "decode_base64",
+    "decode_data_url",
+    "encode_base64",
+    "enter_scope",
+    "find_copy",
+    "front_door",
+    "make_offloader",
+    "mark_reference",
+    "plain_blocks",
+    "read_marks",
+    "references_in",
+    "refuse_name_clash",
+    "refuse_options",
+    "resolve_scope",
+    "settle",
+    "texts_in",
+)
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "arguments": (
+            "OtherOptions",
+            "RetrievalName",
+            "Scope",
+            "ScopeName",
+            "StorageOrOffloader",
+            "WarnOnce",
+            "check_name",
+            "check_names",
+            "check_scope",
+            "enter_scope",
+            "make_offloader",
+            "refuse_name_clash",
+            "refuse_options",
+            "resolve_scope",
+        ),
+        "content": (
+            "MARK",
+            "Copy",
+            "decode_base64",
+            "decode_data_url",
+            "encode_base64",
+            "find_copy",
+            "mark_reference",
+            "plain_blocks",
+            "read_marks",
+            "references_in",
+            "texts_in",
+        ),
+        "guards": (
+            "FAILED",
+            "Arrival",
+            "Batch",
+            "Delivery",
+            "Failure",
+            "aanswer",
+            "answer",
+            "asettle",
+            "call_off_loop",
+            "settle",
+        ),
+        "package": ("front_door",),
+    },
+)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted({*globals(), *__all__})

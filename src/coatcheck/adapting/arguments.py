@@ -1,0 +1,220 @@
+"""What users pass to an adapter, checked, and what it stands for: a scope, a storage with options, names of tools.
+
+Only checking and choosing belong here. A scope comes from the host or from the framework, never from a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.notice import RETRIEVAL_TOOL
+from coatcheck.offloader import Offloader, OtherOptions, check_options
+from coatcheck.scopes import choose_scope
+from coatcheck.scopes import scope as ambient_scope
+from coatcheck.storage.protocol import NamesReferences, Storage
+
+if TYPE_CHECKING:
+    import logging
+    from contextlib import AbstractContextManager
+
+__all__ = (
+    "OtherOptions",
+    "RetrievalName",
+    "Scope",
+    "ScopeName",
+    "StorageOrOffloader",
+    "WarnOnce",
+    "check_name",
+    "check_names",
+    "check_scope",
+    "enter_scope",
+    "make_offloader",
+    "refuse_name_clash",
+    "refuse_options",
+    "resolve_scope",
+)
+
+ScopeName: TypeAlias = str
+"""What the core takes as a scope."""
+
+Scope: TypeAlias = ScopeName | Callable[[Any], "ScopeName | None"] | None
+"""A scope, or a callable on the framework's own object. None, also from the callable, leaves it to the next in line:
+the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
+
+StorageOrOffloader: TypeAlias = Offloader | Storage | NamesReferences
+"""What users store with: a storage, or an offloader around one."""
+
+
+def check_scope(scope: Scope) -> Scope:
+    """Return ``scope`` if it can be one.
+
+    Raises:
+        InvalidRequest: it is neither a scope nor a callable nor None.
+
+    """
+    if scope is None or callable(scope):
+        return scope
+    try:
+        choose_scope(scope, None, required=True)
+    except InvalidRequest as error:
+        msg = f"{error}. A callable that returns the scope of a call, or None, will do too"
+        raise InvalidRequest(msg) from None
+    return scope
+
+
+def resolve_scope(scope: Scope, context: object) -> ScopeName | None:
+    """Return the scope of a call; a callable is called with ``context``, the framework's own object."""
+    return scope(context) if callable(scope) else scope
+
+
+def enter_scope(scope: ScopeName | None) -> AbstractContextManager[None]:
+    """Return a context in which ``scope`` is the ambient one. None changes nothing."""
+    return nullcontext() if scope is None else ambient_scope(scope)
+
+
+def make_offloader(
+    storage: StorageOrOffloader | None,
+    options: Mapping[str, Any],
+    *,
+    owner: str = "Offloader",
+    no_steps: str | None = None,
+) -> Offloader:
+    """Return the offloader that a user passed, or make one from the storage that he passed.
+
+    Args:
+        storage: a storage, or a ready ``Offloader``.
+        options: the keyword arguments of ``Offloader`` that the user passed.
+        owner: the class or function that the user passed them to, for error messages.
+        no_steps: where the adapter sees one call at a time: what the user is told who passes ``max_step_tokens``.
+
+    Raises:
+        InvalidRequest: there is neither, a ready offloader came with options, or ``max_step_tokens`` would not hold.
+        TypeError: ``Offloader`` has no such option; the message names the nearest.
+
+    """
+    check_options(options, owner=owner)
+    in_settings = getattr(options.get("settings"), "max_step_tokens", None)
+    if no_steps is not None and options.get("max_step_tokens", in_settings) is not None:
+        msg = f"max_step_tokens would do nothing here: {no_steps}"
+        raise InvalidRequest(msg)
+    if storage is None:
+        # If each part made a storage of its own, no read-back would find anything.
+        msg = "pass the storage or the Offloader that all parts share: what offloads and what reads back must use one"
+        raise InvalidRequest(msg)
+    if not isinstance(storage, Offloader):
+        return Offloader(storage, **options)
+    refuse_options(options)
+    return storage
+
+
+def refuse_options(names: Collection[str]) -> None:
+    """Refuse options that came with a ready ``Offloader``, which would ignore them.
+
+    Raises:
+        InvalidRequest: there are some.
+
+    """
+    if names:
+        msg = f"a ready Offloader has its own {', '.join(names)}; set them on the Offloader, or pass its storage"
+        raise InvalidRequest(msg)
+
+
+def check_name(what: str, name: str | None) -> str | None:
+    """Return ``name`` if it can be a name, or None.
+
+    Raises:
+        InvalidRequest: it is neither a non-empty ``str`` nor None.
+
+    """
+    if name is None or (isinstance(name, str) and name):
+        return name
+    msg = f"{what} must be a non-empty str or None, not {name!r}"
+    raise InvalidRequest(msg)
+
+
+def check_names(what: str, names: Collection[str]) -> frozenset[str]:
+    """Return names of tools as a set.
+
+    Raises:
+        InvalidRequest: it is one ``str``, or holds something else than ``str``.
+
+    """
+    if isinstance(names, Collection) and not isinstance(names, str) and all(isinstance(name, str) for name in names):
+        return frozenset(names)
+    msg = f"{what} must be a collection of tool names, such as ['read_file', 'grep'], not {names!r}"
+    raise InvalidRequest(msg)
+
+
+def refuse_name_clash(names: Collection[str], *, retrieval_tool: str = RETRIEVAL_TOOL) -> None:
+    """Refuse a user's tool with the name of the retrieval tool, where the framework shows the tools early enough.
+
+    Raises:
+        InvalidRequest: there is one. A model could call only one of the two.
+
+    """
+    if retrieval_tool in names:
+        msg = f"the name {retrieval_tool!r} is taken by a tool of yours, so the model cannot read back: rename it"
+        raise InvalidRequest(msg)
+
+
+class WarnOnce:
+    """Logs one warning at most, whatever it is called with later. For what holds for a whole conversation."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._warned = False
+
+    def __call__(self, message: str, *arguments: object) -> None:
+        """Log a warning, unless there was one."""
+        if not self._warned:
+            self._warned = True
+            self._logger.warning(message, *arguments)
+
+
+class RetrievalName:
+    """Finds the name under which the model has the retrieval tool. Warns once where it has none."""
+
+    def __init__(
+        self,
+        expected: str | None,
+        *,
+        warn: WarnOnce,
+        is_ours: Callable[[Any], bool],
+        how_to_add: str = "Add it",
+    ) -> None:
+        """Configure.
+
+        Args:
+            expected: the name that the user gave it; None where the user did not include it.
+            warn: logs the warning.
+            is_ours: whether a tool of the framework is a retrieval tool that can read what was offloaded.
+            how_to_add: what the user does to give the agent the tool, for the warning.
+
+        """
+        self._expected = expected
+        self._warn = warn
+        self._is_ours = is_ours
+        self._how_to_add = how_to_add
+
+    def find(self, tools: Mapping[str, object]) -> str | None:
+        """Return the name for placeholders. None, after a warning, where ``tools`` lack it; without tools, trust."""
+        if self._expected is None:
+            return next((name for name, tool in tools.items() if self._is_ours(tool)), None)
+        if not tools or self._is_ours(tools.get(self._expected)):
+            return self._expected
+        if self._expected in tools:
+            self._warn(
+                "The name %r is taken by another tool, so the agent cannot read offloaded content back, and results of"
+                " that tool are treated like any other. Rename that tool, or share one Offloader",
+                self._expected,
+            )
+        else:
+            self._warn(
+                "The agent has no retrieval tool %r, so placeholders do not name one. %s, or pass retrieval_tool=None",
+                self._expected,
+                self._how_to_add,
+            )
+        return None

@@ -1,0 +1,164 @@
+"""What adapters do to content: base64 and data URLs, the mark on an offloaded message, and copies next to the content.
+
+Only values go in and come out. Which blocks a framework has is the adapter's own.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from coatcheck.core.blocks import OpaqueBlock, TextBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from coatcheck.core.blocks import Block
+    from coatcheck.core.outcomes import Content
+
+__all__ = (
+    "MARK",
+    "Copy",
+    "decode_base64",
+    "decode_data_url",
+    "encode_base64",
+    "find_copy",
+    "mark_reference",
+    "plain_blocks",
+    "read_marks",
+    "references_in",
+    "texts_in",
+)
+
+MARK = "coatcheck"
+"""The key of our marks, wherever a framework lets a message carry more than its content."""
+
+_PIECE = 3 * 2**18
+"""Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so a large medium
+in one go would stall an event loop, from whatever thread."""
+
+
+# Base64
+
+
+def decode_base64(encoded: str) -> bytes:
+    """Return the bytes that base64 encodes; none where it is malformed. May take a while: see ``call_off_loop``."""
+    pieces = [encoded[start : start + _PIECE] for start in range(0, len(encoded), _PIECE)]
+    if any("=" in piece for piece in pieces[:-1]):  # padding is for the end
+        return b""
+    try:
+        return b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
+    except ValueError:
+        return b""
+
+
+def encode_base64(data: bytes) -> str:
+    """Return bytes as base64. May take a while: see ``call_off_loop``."""
+    pieces = (data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
+    return b"".join(base64.b64encode(piece) for piece in pieces).decode("ascii")
+
+
+def decode_data_url(url: str) -> tuple[bytes, str]:
+    """Return the bytes and the MIME type in a ``data:`` URL; both empty where it is another URL, or malformed."""
+    head, _, encoded = url.partition(",")
+    if not head.startswith("data:") or not head.endswith(";base64"):
+        return b"", ""
+    return decode_base64(encoded), head.removeprefix("data:").partition(";")[0]
+
+
+# Conversion where the adapter's own failed
+
+
+def plain_blocks(content: object, text_of: Callable[[Any], object] | None = None) -> tuple[Block, ...]:
+    """Return content as blocks in the simplest way: each ``str`` as a text, everything else opaque.
+
+    For ``Delivery.plain_blocks_of``. ``text_of`` returns the text of one part of the framework's content, or anything
+    else where it has none.
+    """
+    parts = content if isinstance(content, list | tuple) else [content]
+    texts = [part if isinstance(part, str) or text_of is None else text_of(part) for part in parts]
+    return tuple(
+        TextBlock(text) if isinstance(text, str) else OpaqueBlock(part) for part, text in zip(parts, texts, strict=True)
+    )
+
+
+# Marks
+
+
+def references_in(mark: object) -> tuple[str, ...]:
+    """Return the references in what an offloaded message keeps of ``outcome.mark``: the whole, or its references."""
+    references = mark.get("references") if isinstance(mark, Mapping) else mark
+    return tuple(map(str, references)) if isinstance(references, list | tuple) else ()
+
+
+def mark_reference(reference: str, **more: object) -> dict[str, Any]:
+    """Return what takes the place of a value next to the content that was stored; ``more`` is for the host."""
+    return {MARK: {"reference": reference, **more}}
+
+
+def read_marks(holder: Mapping[str, Any]) -> dict[str, str]:
+    """Return the keys of a mapping whose value ``mark_reference`` made, with the reference in each."""
+    found: dict[str, str] = {}
+    for key, value in holder.items():
+        mark = value.get(MARK) if isinstance(value, Mapping) and len(value) == 1 else None
+        if isinstance(mark, Mapping) and isinstance(mark.get("reference"), str):
+            found[key] = mark["reference"]
+    return found
+
+
+# Copies of a result next to its content, as MCP's structured content
+
+
+class Copy(NamedTuple):
+    """How a value follows from the texts of a result: what must be kept to make it again."""
+
+    key: str | None
+    """The one key of the object around the value, as ``result``; None where there is no such object."""
+
+    is_list: bool
+    """Whether the value is a list with one text for each item; else there is one text."""
+
+    is_json: bool
+    """Whether a text is the JSON of its value; else it is the value."""
+
+    def make(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
+        """Return the value."""
+        values = [json.loads(text) for text in texts] if self.is_json else list(texts)
+        value = values if self.is_list else values[0]
+        return value if self.key is None else {self.key: value}
+
+
+def find_copy(value: object, texts: Sequence[str]) -> Copy | None:
+    """Return how ``value`` follows from the texts of a result; None where it says anything else."""
+    candidates: list[tuple[str | None, object]] = [(None, value)]
+    if isinstance(value, dict) and len(value) == 1:  # MCP wraps what is no object: {"result": [...]}
+        candidates += list(value.items())
+    for key, candidate in candidates:
+        for is_list in (False, True):
+            values = candidate if is_list else [candidate]
+            if not isinstance(values, list) or len(values) != len(texts) or not texts:
+                continue
+            if values == list(texts):
+                return Copy(key, is_list, is_json=False)
+            if all(map(_is_json_of, texts, values)):
+                return Copy(key, is_list, is_json=True)
+    return None
+
+
+def texts_in(contents: Iterable[Content]) -> list[str]:
+    """Return the texts of a result from the contents that it was stored as, in order."""
+    texts: list[str] = []
+    for content in contents:
+        items = content.items  # of an entry that holds many blocks
+        texts += [item.decode("utf-8", "surrogatepass") for item in items] if items else [content.text]
+    return texts
+
+
+def _is_json_of(text: str, value: object) -> bool:
+    try:
+        # As JSON, since 1, 1.0 and True are equal in Python.
+        return json.dumps(json.loads(text), sort_keys=True) == json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return False

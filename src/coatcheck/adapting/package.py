@@ -1,0 +1,63 @@
+"""The front door of an adapter's package: its public names, loaded when they are first used, and what to install.
+
+It must load next to nothing: ``import coatcheck_langchain`` runs it, in programs that may never offload anything.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING
+
+from coatcheck.core.lazy import lazily
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ("front_door",)
+
+
+def front_door(
+    package: str,
+    modules: Mapping[str, tuple[str, ...]],
+    *,
+    needs: str,
+    install: str,
+    more: Mapping[str, tuple[str, str]] | None = None,
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` for an adapter's package.
+
+    Args:
+        package: its ``__name__``.
+        modules: for each module of the package, or, as ``"other.package:module"``, of another one, its public names.
+        needs: the framework's module that the whole package needs, such as ``langchain_core``.
+        install: what pip installs it with, such as ``coatcheck[langchain]``.
+        more: for single names, another module that they need, and what pip installs that one with.
+
+    Raises:
+        ImportError: the framework is not installed; the message says what to install. ``__getattr__`` raises it too.
+        AttributeError: from ``__getattr__``: there is no such name.
+
+    """
+    _require(needs, by=package, install=install)
+    load = lazily(package, modules)
+
+    def load_public(name: str) -> object:
+        if name in (more or {}):
+            module, install_with = (more or {})[name]
+            _require(module, by=name, install=install_with)
+        return load(name)
+
+    def list_names() -> list[str]:
+        namespace = vars(sys.modules[package])
+        return sorted({*namespace, *namespace["__all__"]})
+
+    return load_public, list_names
+
+
+def _require(module: str, *, by: str, install: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        msg = f'{by} needs {module}, which is not installed. Install it with: pip install "{install}"'
+        raise ImportError(msg) from error

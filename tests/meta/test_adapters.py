@@ -1,0 +1,88 @@
+"""That adapters stay two conversions and one hook: short, and without a function that is written twice."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.alike import code_lines, find_alike, functions_in
+from tests.meta.source_tree import ROOT, adapter_packages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MOST_LINES = 250
+"""Of code, without blank lines, comments and docstrings."""
+
+LEAST_FUNCTIONS = 150
+"""Fewer than this means that the walk went wrong."""
+
+SUM = """
+def add_up(numbers, least):
+    total = 0
+    for number in numbers:
+        if number > least:
+            total += number
+    if not total:
+        raise ValueError(numbers, least)
+    return total
+"""
+PRODUCT = """
+def multiply(factors, limit):
+    '''Return the product.'''
+    product = 1
+    for factor in factors:
+        if factor > limit:
+            product += factor
+    if not product:
+        raise TypeError(limit, factors)
+    return product
+"""
+LONGEST = """
+def longest(words, least):
+    found = [word for word in words if len(word) > least]
+    shown = {word: len(word) for word in sorted(found, key=len, reverse=True)}
+    return max(found, key=shown.get, default=None)
+"""
+
+
+def written(folder: Path, *functions: str) -> Path:
+    for number, function in enumerate(functions):
+        (folder / f"module_{number}.py").write_text(textwrap.dedent(function), encoding="utf-8")
+    return folder
+
+
+def test_no_function_of_an_adapter_is_written_twice() -> None:
+    functions = functions_in(ROOT / "adapters")
+
+    assert len(functions) >= LEAST_FUNCTIONS
+    assert not [str(pair) for pair in find_alike(functions)], (
+        "move what adapters have in common into coatcheck.adapting"
+    )
+
+
+@pytest.mark.parametrize("package", adapter_packages())
+def test_the_conversions_and_the_hook_are_short(package: str) -> None:
+    lines = {name: code_lines(ROOT / "adapters" / package / name) for name in ("convert.py", "hook.py")}
+
+    assert sum(lines.values()) <= MOST_LINES, lines
+
+
+def test_functions_are_alike_whatever_their_names_and_constants(tmp_path: Path) -> None:
+    (pair,) = find_alike(functions_in(written(tmp_path, SUM, PRODUCT, LONGEST)))
+
+    assert pair.share == 1
+    assert {pair.first.name, pair.second.name} == {"module_0.py:2:add_up", "module_1.py:2:multiply"}
+
+
+def test_a_function_and_its_async_twin_are_not_alike(tmp_path: Path) -> None:
+    assert not find_alike(functions_in(written(tmp_path, SUM, SUM.replace("def ", "async def "))))
+
+
+def test_blank_lines_comments_and_docstrings_are_not_code(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('"""What it is\n\nfor."""\n\n# Why.\nlimit = 5  # a number\n"""Of lines."""\n', encoding="utf-8")
+
+    assert code_lines(path) == 1
