@@ -314,7 +314,7 @@ class ContextOffloader(Plugin):
             served.known_scopes.note(at_hand)
         return outcome
 
-    def _scope_of(self, call: Call) -> str:
+    def _scope_of(self, call: Call) -> str | tuple[str, ...]:
         return choose_scope(resolved(self._scope, call), identity_of(call.agent), required=False)
 
     async def _limit(self, event: AfterToolCallEvent) -> None:

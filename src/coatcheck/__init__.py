@@ -22,10 +22,11 @@ if TYPE_CHECKING:
         ReferenceNotFound,
         StorageError,
     )
+    from coatcheck.core.facts import Reference
     from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
     from coatcheck.core.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
-    from coatcheck.core.references import Reference
+    from coatcheck.core.references import Scope
     from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
     from coatcheck.engine.events import Event, Stats, log_failure
     from coatcheck.offloader import Offloader
@@ -86,6 +87,7 @@ __all__ = (
     "ReferenceNotFound",
     "Retrieved",
     "S3Storage",
+    "Scope",
     "Stats",
     "Storage",
     "StorageError",
@@ -122,12 +124,13 @@ _MODULES = {
         "ReferenceNotFound",
         "StorageError",
     ),
+    "core.facts": ("Reference",),
     "engine.events": ("Event", "Stats", "log_failure"),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader",),
     "core.outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
     "core.policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
-    "core.references": ("Reference",),
+    "core.references": ("Scope",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
     "scopes": ("choose_scope", "scope"),
     "storage.file": ("FileStorage",),

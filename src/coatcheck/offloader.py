@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
 from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.facts import Reference
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import DEFAULT_CONTEXT_LINES, RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
 from coatcheck.core.plan import Keep, certainly_within
 from coatcheck.core.policy import Never, OverShare, OverTokens, require_policy
-from coatcheck.core.references import Reference
-from coatcheck.core.settings import configure
+from coatcheck.core.settings import NETWORK_THREADS, configure
 from coatcheck.core.tokens import utf8_length
 from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.call import Call
 from coatcheck.engine.events import Recorder, Stats
-from coatcheck.engine.execution import NETWORK_THREADS, QUEUE_SECONDS, SHORT_BYTES, arun, run
-from coatcheck.scopes import choose_scope
+from coatcheck.engine.execution import QUEUE_SECONDS, SHORT_BYTES, arun, run
+from coatcheck.scopes import choose_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Content, Offloaded, Outcome, Retrieved, Truncated
-    from coatcheck.core.policy import Policy
+    from coatcheck.core.policy import MaybeAwaitable, Policy
+    from coatcheck.core.references import Scope
     from coatcheck.core.tokens import TokenCounter
     from coatcheck.engine.events import Listener
-    from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
+    from coatcheck.storage.protocol import NamesReferences, Storage
 
 __all__ = ("Offloader",)
 
@@ -157,8 +158,8 @@ class Offloader:
         *,
         tool_name: str,
         tool_args: Mapping[str, object] | None = None,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         is_error: bool = False,
         measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None,
         confirm: Callable[[int], MaybeAwaitable[bool]] | None = None,
@@ -210,8 +211,8 @@ class Offloader:
         *,
         tool_name: str,
         tool_args: Mapping[str, object] | None = None,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         is_error: bool = False,
         measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None,
         confirm: Callable[[int], MaybeAwaitable[bool]] | None = None,
@@ -257,8 +258,8 @@ class Offloader:
         self,
         results: Sequence[ToolResult],
         *,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         policies: Sequence[Policy | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> tuple[Outcome, ...]:
@@ -292,8 +293,8 @@ class Offloader:
         self,
         results: Sequence[ToolResult],
         *,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         policies: Sequence[Policy | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> tuple[Outcome, ...]:
@@ -307,8 +308,8 @@ class Offloader:
         blocks: Sequence[Block],
         *,
         tool_name: str,
-        scope: str | Callable[[], str | None] | None = None,
-        identity: str | Callable[[], str | None] | None = None,
+        scope: Scope | Callable[[], Scope | None] | None = None,
+        identity: Scope | Callable[[], Scope | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Offloaded | Truncated | None:
         """Hold a hard limit where an adapter failed to offload a result: store it as it is, or cut it. Never raises.
@@ -333,7 +334,7 @@ class Offloader:
         """
         if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
             return None
-        chosen = ""
+        chosen: Scope = ""
         try:
             chosen = self._scope(_found(scope), _found(identity))
             stored: Reference | Exception = run(self._last_resort.store(blocks, scope=chosen, tool_name=tool_name))
@@ -348,14 +349,14 @@ class Offloader:
         blocks: Sequence[Block],
         *,
         tool_name: str,
-        scope: str | Callable[[], str | None] | None = None,
-        identity: str | Callable[[], str | None] | None = None,
+        scope: Scope | Callable[[], Scope | None] | None = None,
+        identity: Scope | Callable[[], Scope | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Offloaded | Truncated | None:
         """Do what ``last_resort`` does, without blocking the event loop."""
         if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
             return None
-        chosen = ""
+        chosen: Scope = ""
         try:
             chosen = self._scope(_found(scope), _found(identity))
             stored: Reference | Exception = await arun(
@@ -373,8 +374,8 @@ class Offloader:
         self,
         reference: str | Reference,
         *,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         pattern: object = None,
         line_range: object = None,
         context_lines: object = DEFAULT_CONTEXT_LINES,
@@ -425,8 +426,8 @@ class Offloader:
         self,
         reference: str | Reference,
         *,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         pattern: object = None,
         line_range: object = None,
         context_lines: object = DEFAULT_CONTEXT_LINES,
@@ -451,7 +452,7 @@ class Offloader:
             short=True,
         )
 
-    def load(self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None) -> Content:
+    def load(self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None) -> Content:
         """Return a stored content whole, for the host: unbounded, and checked against its digest.
 
         Raises:
@@ -465,12 +466,12 @@ class Offloader:
         return run(self._engine.load(_id(reference), self._scope(scope, identity)))
 
     async def aload(
-        self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None
+        self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None
     ) -> Content:
         """Do what ``load`` does, without blocking the event loop."""
         return await arun(self._engine.load(_id(reference), self._scope(scope, identity)))
 
-    def expand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
+    def expand(self, text: str, *, scope: Scope | None = None, identity: Scope | None = None) -> str:
         """Return ``text`` with every reference of the scope replaced by the stored text: for a final answer.
 
         References of other scopes, expired ones and those of media stay as they are. The result is unbounded.
@@ -482,13 +483,13 @@ class Offloader:
         """
         return run(self._engine.expand(_text(text), self._scope(scope, identity)))
 
-    async def aexpand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
+    async def aexpand(self, text: str, *, scope: Scope | None = None, identity: Scope | None = None) -> str:
         """Do what ``expand`` does, without blocking the event loop."""
         return await arun(self._engine.expand(_text(text), self._scope(scope, identity)))
 
     # Clean-up and counts.
 
-    def delete_scope(self, scope: str) -> int:
+    def delete_scope(self, scope: Scope) -> int:
         """Delete everything that was stored in ``scope``; return how many entries that were.
 
         It lists the scope again until nothing is left that was saved before the call, at most 5 times. What is saved
@@ -506,9 +507,28 @@ class Offloader:
         """
         return run(self._engine.delete_scope(choose_scope(scope, None, required=True)))
 
-    async def adelete_scope(self, scope: str) -> int:
+    async def adelete_scope(self, scope: Scope) -> int:
         """Do what ``delete_scope`` does, without blocking the event loop."""
         return await arun(self._engine.delete_scope(choose_scope(scope, None, required=True)))
+
+    def delete_scopes(self, *, under: tuple[str, ...]) -> int:
+        """Delete everything that was stored in the tuple scopes that begin with the parts ``under``.
+
+        ``under=("tenant-7",)`` deletes the scopes ``("tenant-7",)``, ``("tenant-7", "thread-3")`` and so on, but not
+        the ``str`` scope ``"tenant-7"``. Otherwise it does what ``delete_scope`` does, and raises what that raises.
+
+        Returns:
+            The number of entries deleted.
+
+        Raises:
+            InvalidRequest: ``under`` is not a tuple of 1 to 8 ``str``.
+
+        """
+        return run(self._engine.delete_scopes(require_scope_parts("under", under)))
+
+    async def adelete_scopes(self, *, under: tuple[str, ...]) -> int:
+        """Do what ``delete_scopes`` does, without blocking the event loop."""
+        return await arun(self._engine.delete_scopes(require_scope_parts("under", under)))
 
     def sweep(
         self,
@@ -558,15 +578,15 @@ class Offloader:
         require_policy(tool_name, override)
         return override
 
-    def _scope(self, argument: str | None, identity: str | None) -> str:
+    def _scope(self, argument: Scope | None, identity: Scope | None) -> Scope:
         return choose_scope(argument, identity, required=self._configuration.require_scope)
 
     def _step(
         self,
         results: Sequence[ToolResult],
-        scope: str | None,
+        scope: Scope | None,
         *,
-        identity: str | None,
+        identity: Scope | None,
         policies: Sequence[Policy | None] | None,
         retrieval_tool: str | None,
     ) -> list[Call]:
@@ -588,7 +608,7 @@ class Offloader:
         tool_name: str,
         *,
         tool_args: Mapping[str, object] | None,
-        scope: str,
+        scope: Scope,
         is_error: bool,
         measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None,
         confirm: Callable[[int], MaybeAwaitable[bool]] | None,
@@ -675,7 +695,7 @@ def _id(reference: str | Reference) -> str:
     return reference.id if isinstance(reference, Reference) else reference
 
 
-def _found(scope: str | Callable[[], str | None] | None) -> str | None:
+def _found(scope: Scope | Callable[[], Scope | None] | None) -> Scope | None:
     return scope() if callable(scope) else scope
 
 

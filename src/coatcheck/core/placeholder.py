@@ -23,9 +23,9 @@ from coatcheck.core.preview import Previewed, preview
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.plan import Leave
-    from coatcheck.core.references import Reference
-    from coatcheck.core.tokens import Estimate, TokenCounter
+    from coatcheck.core.tokens import TokenCounter
 
 __all__ = ("FIRST_SHOWN", "LAST_SHOWN", "MOST_LISTED", "Item", "Placeholder", "build_placeholder", "cut_to")
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ("Configuration", "configure")
 
+NETWORK_THREADS = 16
+"""For each offloader: one whose storage hangs takes no thread from another's. Threads that wait for a network hold no
+lock; sixteen keep a storage busy without flooding it."""
+
 DEFAULT_PREVIEW_TOKENS = 1_000
 """Tokens: enough for the shape of most results; the same as Strands' own offloader."""
 

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, cast
 import orjson
 
 from coatcheck.core.errors import CoatcheckError, CorruptContent, ReferenceExpired, ReferenceNotFound, StorageError
+from coatcheck.core.facts import Reference
 from coatcheck.core.items import split_items
 from coatcheck.core.notice import miss
 from coatcheck.core.reading import Encoded, LineIndex, Part, Source
 from coatcheck.core.reading.index import INDEX_THRESHOLD
 from coatcheck.core.references import (
     DIGEST_LENGTH,
-    INDEX_SUFFIX,
     MAX_STORAGE_REFERENCE_LENGTH,
-    Reference,
+    Key,
+    Scope,
     canonical_reference,
     content_digest,
     find_references,
@@ -32,8 +33,7 @@ from coatcheck.core.references import (
     names_scope,
     resolve_reference,
     resolve_storage_reference,
-    scope_tag,
-    storage_key,
+    scope_part,
     storage_name,
 )
 from coatcheck.engine.execution import Steps, beside
@@ -50,8 +50,6 @@ __all__ = (
     "Found",
     "Saved",
     "content_type_of",
-    "is_content",
-    "is_line_index",
     "require_digest",
     "require_stored",
 )
@@ -136,7 +134,7 @@ class Contents:
         data: bytes,
         content_type: str,
         *,
-        scope: str,
+        scope: Scope,
         tool_name: str,
         describe: Callable[[], Steps[Encoded | None]] | None,
         starts: tuple[int, ...] | None = None,
@@ -170,24 +168,24 @@ class Contents:
 
         def name() -> tuple[str, Mapping[str, str]]:
             metadata = {} if encoded is None else _metadata(encoded)
-            return storage_key(scope, digest.value), {**metadata, "sha256": digest.value}
+            return str(Key.of(scope, digest.value)), {**metadata, "sha256": digest.value}
 
         if self._storage.saves_unnamed and digest.is_running:
             answer = yield self._storage.save_unnamed(
-                data, scope_tag=scope_tag(scope), content_type=stored_type, name=name
+                data, scope_tag=scope_part(scope), content_type=stored_type, name=name
             )
         else:
             key, metadata = name()
             answer = yield self._storage.save(key, data, content_type=stored_type, metadata=metadata)
-        key = storage_key(scope, digest.value)
+        place = Key.of(scope, digest.value)
         if encoded is not None and encoded.index is not None and not isinstance(answer, CoatcheckError):
             index = encoded.index.to_bytes()
             checksum = {"sha256": content_digest(_INDEX_TYPE, index)}
-            answer = yield self._storage.save(key + INDEX_SUFFIX, index, content_type=_INDEX_TYPE, metadata=checksum)
+            answer = yield self._storage.save(str(place.line_index), index, content_type=_INDEX_TYPE, metadata=checksum)
         if isinstance(answer, CoatcheckError):
             return answer
         identifier = make_reference(tool_name, scope, digest=digest.value)
-        return Saved(reference=entry(id=identifier), path=self._storage.path_of(key, content_type=stored_type))
+        return Saved(reference=entry(id=identifier), path=self._storage.path_of(str(place), content_type=stored_type))
 
     def _save_named(
         self,
@@ -208,7 +206,7 @@ class Contents:
             )
         return Saved(reference=entry(id=cast("str", answer)), path=None)
 
-    def missing(self, references: Sequence[Reference], scope: str) -> Steps[bool]:
+    def missing(self, references: Sequence[Reference], scope: Scope) -> Steps[bool]:
         """Return whether a bounded storage pushed out one entry of a result to make room for another."""
         is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD and references[0].items is None
         if is_one_entry or not self._storage.evicts:  # to ask a storage far away would double what a save takes there
@@ -221,7 +219,7 @@ class Contents:
 
     # Finding.
 
-    def belongs(self, reference: str, scope: str) -> bool:
+    def belongs(self, reference: str, scope: Scope) -> bool:
         """Return whether a reference is one of this scope; whether its content is still there is another question."""
         try:
             self._key(reference, scope)
@@ -229,11 +227,11 @@ class Contents:
             return False
         return True
 
-    def references_in(self, text: str, scope: str) -> Iterator[re.Match[str]]:
+    def references_in(self, text: str, scope: Scope) -> Iterator[re.Match[str]]:
         """Yield what looks like a reference in ``text``; of those that a storage chose, the ones of ``scope``."""
         return find_storage_references(text, scope) if self._storage.names_references else find_references(text)
 
-    def find(self, reference: str, scope: str) -> Steps[Found]:
+    def find(self, reference: str, scope: Scope) -> Steps[Found]:
         """Return the content that a reference names, as it is known before anything of it is read.
 
         Raises:
@@ -256,23 +254,23 @@ class Contents:
         named = self._storage.names_references
         return Found(reference=key if named else canonical_reference(reference), key=key, stored=stored)
 
-    def load(self, reference: str, scope: str) -> Steps[Stored]:
+    def load(self, reference: str, scope: Scope) -> Steps[Stored]:
         """Return a content whole and checked; raises what ``find`` raises."""
         key = self._key(reference, scope)
         stored = self._entry((yield self._storage.load(key)), reference, scope)
         self._verify(stored, key)
         return stored
 
-    def items(self, stored: Stored, reference: str, scope: str) -> Steps[tuple[bytes, ...] | None]:
+    def items(self, stored: Stored, reference: str, scope: Scope) -> Steps[tuple[bytes, ...] | None]:
         """Return each text of a whole content that was many, or None where it was one, or nobody knows any more.
 
         Raises:
             StorageError: the storage failed.
 
         """
-        if _ITEMS not in stored.metadata:
+        if _ITEMS not in stored.metadata or self._storage.names_references:
             return None
-        answer = yield self._storage.load(self._key(reference, scope) + INDEX_SUFFIX)
+        answer = yield self._storage.load(str(Key.parse(self._key(reference, scope)).line_index))
         if isinstance(answer, CoatcheckError):
             raise answer
         index = LineIndex.from_bytes(answer.content, size=stored.size) if isinstance(answer, Stored) else None
@@ -280,7 +278,7 @@ class Contents:
             return None
         return split_items(stored.content, index.items)
 
-    def part(self, found: Found, wanted: Part, *, scope: str) -> Steps[bytes]:
+    def part(self, found: Found, wanted: Part, *, scope: Scope) -> Steps[bytes]:
         """Return some bytes of a content; raises what ``find`` raises."""
         if found.stored.whole is not None:
             return found.stored.whole[wanted.start : wanted.start + wanted.length]
@@ -295,18 +293,18 @@ class Contents:
 
     def index(self, found: Found) -> Steps[bytes | None]:
         """Return the stored index of the lines of a text, or None if there is none."""
-        answer = yield self._storage.load(found.key + INDEX_SUFFIX)
         try:
+            answer = yield self._storage.load(str(Key.parse(found.key).line_index))
             return require_stored(answer).content
         except CoatcheckError:  # without an index reading takes longer, and no more
             return None
 
-    def _key(self, reference: str, scope: str) -> str:
+    def _key(self, reference: str, scope: Scope) -> str:
         if self._storage.names_references:
             return resolve_storage_reference(reference, scope)
-        return resolve_reference(reference, scope)
+        return str(resolve_reference(reference, scope))
 
-    def _entry(self, answer: object, reference: str, scope: str) -> Stored:
+    def _entry(self, answer: object, reference: str, scope: Scope) -> Stored:
         """Return the entry that a storage answered with.
 
         Raises:
@@ -329,7 +327,7 @@ class Contents:
 
         """
         if not self._storage.names_references:
-            require_digest(key, content_digest(entry.content_type, entry.content), entry.metadata)
+            require_digest(Key.parse(key), content_digest(entry.content_type, entry.content), entry.metadata)
 
 
 def require_stored(answer: object) -> Stored:
@@ -364,17 +362,7 @@ def require_stored(answer: object) -> Stored:
     return answer
 
 
-def is_content(key: str) -> bool:
-    """Return whether an entry is a content: not where the lines of one lie, nor what a storage is still writing."""
-    return "-" not in key
-
-
-def is_line_index(key: str) -> bool:
-    """Return whether an entry is where the lines of a content lie."""
-    return key.endswith(INDEX_SUFFIX)
-
-
-def require_digest(key: str, digest: str, metadata: Mapping[str, str]) -> None:
+def require_digest(key: Key, digest: str, metadata: Mapping[str, str]) -> None:
     """Compare the full digest of what was loaded with the key and the metadata that it was saved under.
 
     Raises:
@@ -382,9 +370,9 @@ def require_digest(key: str, digest: str, metadata: Mapping[str, str]) -> None:
 
     """
     # The key of a line index holds the digest of the content that it belongs to.
-    fits_key = is_line_index(key) or digest.startswith(key.rpartition("/")[2])
+    fits_key = key.is_line_index or digest.startswith(key.digest)
     if not fits_key or metadata.get("sha256", digest) != digest:
-        msg = f"the content under {key!r} is not what was saved there: its SHA-256 differs"
+        msg = f"the content under {str(key)!r} is not what was saved there: its SHA-256 differs"
         raise CorruptContent(msg)
 
 

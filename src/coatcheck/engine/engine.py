@@ -44,7 +44,7 @@ from coatcheck.core.reading import (
 )
 from coatcheck.core.references import canonical_reference
 from coatcheck.engine.call import milliseconds_since
-from coatcheck.engine.cleanup import SweepLimits, delete_scope, sweep
+from coatcheck.engine.cleanup import SweepLimits, delete_scope, delete_scopes, sweep
 from coatcheck.engine.contents import Contents, Found, content_type_of
 from coatcheck.engine.events import Event, EventKind, Recorder, log_failure, logger
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES, Effect, Steps, in_pieces
@@ -52,9 +52,9 @@ from coatcheck.engine.execution import PAUSE, PIECE_BYTES, Effect, Steps, in_pie
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from coatcheck.core.references import Reference
+    from coatcheck.core.facts import Estimate, Reference
+    from coatcheck.core.references import Scope
     from coatcheck.core.settings import Configuration
-    from coatcheck.core.tokens import Estimate
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.call import Call
 
@@ -373,7 +373,7 @@ class Engine:
     # Reading back.
 
     def retrieve(
-        self, reference: str, scope: str, *, native_media: bool, retrieval_tool: str, **selectors: object
+        self, reference: str, scope: Scope, *, native_media: bool, retrieval_tool: str, **selectors: object
     ) -> Steps[Retrieved]:
         """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
         request = parse_request(**selectors)
@@ -407,7 +407,7 @@ class Engine:
             )
         return answered
 
-    def _not_retrieved(self, error: CoatcheckError, reference: str, scope: str, *, milliseconds: float) -> None:
+    def _not_retrieved(self, error: CoatcheckError, reference: str, scope: Scope, *, milliseconds: float) -> None:
         asked = (canonical_reference(str(reference)),)
         event = partial(Event, scope=scope, references=asked, milliseconds=milliseconds)
         match error:
@@ -424,7 +424,7 @@ class Engine:
                 pass  # the request itself was wrong, and the answer says so
 
     def _retrieve(
-        self, reference: str, scope: str, *, request: Request, native_media: bool, retrieval_tool: str
+        self, reference: str, scope: Scope, *, request: Request, native_media: bool, retrieval_tool: str
     ) -> Steps[Retrieved]:
         found = yield from self._contents.find(reference, scope)
         if request.pattern is not None or request.query is not None:
@@ -438,7 +438,7 @@ class Engine:
             text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
         )
 
-    def _read(self, found: Found, scope: str, *, request: Request, retrieval_tool: str) -> Steps[ReadAnswer]:
+    def _read(self, found: Found, scope: Scope, *, request: Request, retrieval_tool: str) -> Steps[ReadAnswer]:
         """Drive ``reading``: fetch the parts of the content that it asks for.
 
         Raises:
@@ -472,13 +472,13 @@ class Engine:
             return cast("ReadAnswer", stop.value)
         raise InvalidRequest(too_slow(READING_SECONDS))
 
-    def load(self, reference: str, scope: str) -> Steps[Content]:
+    def load(self, reference: str, scope: Scope) -> Steps[Content]:
         """Return a stored content, whole and verified, for the host."""
         stored = yield from self._contents.load(reference, scope)
         items = yield from self._contents.items(stored, reference, scope)
         return Content(data=stored.content, content_type=content_type_of(stored), items=items)
 
-    def expand(self, text: str, scope: str) -> Steps[str]:
+    def expand(self, text: str, scope: Scope) -> Steps[str]:
         """Replace every reference of ``scope`` in ``text`` by the text that it stands for."""
         expanded: list[str] = []
         end = 0
@@ -489,7 +489,7 @@ class Engine:
                 end = match.end()
         return "".join([*expanded, text[end:]])
 
-    def _text_of(self, reference: str, scope: str) -> Steps[str | None]:
+    def _text_of(self, reference: str, scope: Scope) -> Steps[str | None]:
         try:
             content = yield from self.load(reference, scope)
         except ReferenceNotFound:
@@ -498,9 +498,13 @@ class Engine:
 
     # Clean-up.
 
-    def delete_scope(self, scope: str) -> Steps[int]:
+    def delete_scope(self, scope: Scope) -> Steps[int]:
         """Delete whatever a scope holds; see ``cleanup.delete_scope``."""
         return (yield from delete_scope(self._storage, scope, now=time.time()))
+
+    def delete_scopes(self, under: tuple[str, ...]) -> Steps[int]:
+        """Delete whatever the scopes hold that begin with these parts; see ``cleanup.delete_scopes``."""
+        return (yield from delete_scopes(self._storage, under, now=time.time()))
 
     def sweep(self, **limits: float | None) -> Steps[int]:
         """Delete what is past a limit now; see ``cleanup.SweepLimits``."""

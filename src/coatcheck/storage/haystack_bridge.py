@@ -63,10 +63,13 @@ class ToolResultStoreBridge:
     Keys end as Haystack's own do: ``.md`` for a file called ``notes.md``, ``.csv`` for a nameless one of ``text/csv``.
     A text goes to the store as text, with lone surrogates as they are, or as UTF-8 if its own class, not one that it
     inherits from, says ``stores_text_as_utf8``: two copies of a large text are saved then. Media go there as bytes,
-    and only if it says ``supports_binary_content``. What ``write`` got is never written over by another content: its
-    key holds the digest. A content of a type whose ending is not known comes back as ``application/octet-stream``, or
-    as text if the store returns text.
+    and only if it says ``supports_binary_content``. Keys contain the digest,
+    so no other content overwrites what ``write`` got. A content of a type without a known ending comes back as
+    ``application/octet-stream``, or as text if the store returns text.
     """
+
+    takes_file_name = True
+    """See ``coatcheck.NamesReferences``."""
 
     def __init__(self, store: object) -> None:
         """Take a store.

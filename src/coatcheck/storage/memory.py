@@ -26,6 +26,9 @@ class InMemoryStorage:
     process.
     """
 
+    evicts = True
+    is_local = True
+
     def __init__(
         self, *, max_bytes: int = 256_000_000, max_entries: int = 100_000, clock: Callable[[], float] = time.time
     ) -> None:

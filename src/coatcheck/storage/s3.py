@@ -13,11 +13,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode
 
-from coatcheck.core.errors import InvalidRequest, StorageError
+from coatcheck.core.errors import ForeignCall, InvalidRequest, StorageError
 from coatcheck.core.forks import ForkSafeLock, loading
-from coatcheck.core.references import is_storage_key, require_storage_key
-from coatcheck.engine.execution import NETWORK_THREADS
-from coatcheck.storage.failing import failing_as_storage_error
+from coatcheck.core.references import Key, is_storage_key
+from coatcheck.core.settings import NETWORK_THREADS
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
@@ -149,7 +148,7 @@ class S3Storage:
             msg = f"S3 keeps metadata only under lower-case names, not under all of {sorted(metadata)}"
             raise StorageError(msg)
         described: dict[str, Any] = {"ContentType": _to_header(content_type), "Metadata": kept, **self._tagging}
-        with failing_as_storage_error(self, f"save {len(content):,} bytes", words=_named):
+        with self._calling(f"save {len(content):,} bytes"):
             if len(content) <= MULTIPART_BYTES and self._create(place, content, described):
                 return
             existing = self._head(place)
@@ -165,7 +164,7 @@ class S3Storage:
 
         """
         place = self._place(key)
-        with failing_as_storage_error(self, f"load {key!r}", words=_named):
+        with self._calling(f"load {key!r}"):
             found = self._get(place)
         if found is None:
             return None
@@ -182,7 +181,7 @@ class S3Storage:
         place = self._place(key)
         # A range of no bytes cannot be asked for; HEAD could, but takes a missing bucket for a missing object.
         last = start + max(length, 1) - 1
-        with failing_as_storage_error(self, f"load a part of {key!r}", words=_named):
+        with self._calling(f"load a part of {key!r}"):
             try:
                 found = self._get(place, Range=f"bytes={start}-{last}")
             except self._client().exceptions.ClientError as error:
@@ -207,7 +206,7 @@ class S3Storage:
 
         """
         place = self._place(key)
-        with failing_as_storage_error(self, f"delete {key!r}", words=_named):
+        with self._calling(f"delete {key!r}"):
             self._client().delete_object(**place)
 
     def entries(self, prefix: str) -> list[Listed]:
@@ -217,7 +216,7 @@ class S3Storage:
             StorageError: S3 failed.
 
         """
-        with failing_as_storage_error(self, "list its entries", words=_named):
+        with self._calling("list its entries"):
             pages = self._client().get_paginator("list_objects_v2")
             return [
                 Listed(key=key, size=found["Size"], modified=found["LastModified"].timestamp())
@@ -227,7 +226,10 @@ class S3Storage:
             ]
 
     def _place(self, key: str) -> dict[str, Any]:
-        return {"Bucket": self._bucket, "Key": self._folder + require_storage_key(key)}
+        return {"Bucket": self._bucket, "Key": f"{self._folder}{Key.parse(key)}"}
+
+    def _calling(self, doing: str) -> ForeignCall:
+        return ForeignCall(f"{self!r} could not {doing}", describe=_describe)
 
     def _create(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> bool:
         """Save what is not there yet in one request; return False where something is, or where one must look first."""
@@ -350,6 +352,6 @@ _making_clients = ForkSafeLock()
 """One for all storages: a client may be used by many threads, but two threads must not ask one session for clients."""
 
 
-def _named(error: Exception) -> str:
-    """Name an error with boto3's words, which name the request and quote no content."""
+def _describe(error: Exception) -> str:
+    """Return an error with boto3's words, which name the request and quote no content."""
     return f"{type(error).__name__}: {error}"

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from coatcheck.core.errors import CorruptContent
-from coatcheck.core.references import is_storage_key, require_storage_key
+from coatcheck.core.references import Key, is_storage_key
 from coatcheck.storage.frame import framed, unframed
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
@@ -23,7 +23,7 @@ from coatcheck.storage.protocol import Listed, Stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from coatcheck.storage.protocol import MaybeAwaitable
+    from coatcheck.core.policy import MaybeAwaitable
 
 __all__ = ("StrandsOffloaderStorageBridge", "StrandsStorageBridge")
 
@@ -147,7 +147,7 @@ class StrandsStorageBridge:
         return found
 
     def _name(self, key: str) -> str:
-        return self._prefix + require_storage_key(key)
+        return f"{self._prefix}{Key.parse(key)}"
 
 
 class StrandsOffloaderStorageBridge:

@@ -19,7 +19,7 @@ import pytest
 from coatcheck.core.blocks import TextBlock
 from coatcheck.core.errors import CoatcheckError, ReferenceExpired, ReferenceNotFound, StorageError
 from coatcheck.core.policy import Always
-from coatcheck.core.references import resolve_reference, scope_tag
+from coatcheck.core.references import Key, resolve_reference, scope_part
 from coatcheck.offloader import Offloader
 from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
@@ -150,7 +150,7 @@ class SavesUnnamedContract(Contract):
             message = "no name"
             raise LookupError(message)
 
-        scope = entry.key.partition("/")[0]
+        scope = Key.parse(entry.key).scope
         with pytest.raises(LookupError, match="no name"):
             settle(storage.save_unnamed(entry.content, scope_tag=scope, content_type=entry.content_type, name=no_name))
         if isinstance(storage, Lists):
@@ -214,7 +214,7 @@ class DeletesContract(Contract):
         """
         doomed = make_entry(b"doomed")
         others = [make_entry(b"neighbour"), make_entry(b"doomed", scope="elsewhere")]
-        others.append(Entry(f"{doomed.key}-lines", b"index", "application/json", {"sha256": "1" * 64}))
+        others.append(Entry(str(Key.parse(doomed.key).line_index), b"index", "application/json", {"sha256": "1" * 64}))
         for entry in (doomed, *others):
             save(storage, entry)
         settle(storage.delete(doomed.key))
@@ -241,7 +241,7 @@ class DeletesContract(Contract):
             [TextBlock("content that will be gone")], tool_name="contract", scope="mine"
         )
         reference = outcome.references[0].id
-        settle(storage.delete(resolve_reference(reference, "mine")))
+        settle(storage.delete(str(resolve_reference(reference, "mine"))))
         restarted = Offloader(storage)
         for ask in (restarted.load, restarted.retrieve):
             assert _miss(ask, reference, "mine") is ReferenceExpired, "what was deleted has not expired"
@@ -287,7 +287,7 @@ class ListsContract(Contract):
         yours = make_entry(b"one", scope="yours")
         for entry in (*mine, yours):
             save(storage, entry)
-        scope = mine[0].key.partition("/")[0]
+        scope = Key.parse(mine[0].key).scope
         wanted = {entry.key for entry in mine}
         assert set(listing(storage, f"{scope}/")) == wanted, "the listing does not keep to the prefix"
         assert set(listing(storage, mine[0].key)) == {mine[0].key}, (
@@ -318,8 +318,8 @@ class ListsContract(Contract):
         """
         burst = _Burst(storage, is_async=is_async)
         references = burst.save()
-        listed = listing(storage, f"{scope_tag(_Burst.scope)}/")
-        missed = [each for each in references if resolve_reference(each, _Burst.scope) not in listed]
+        listed = listing(storage, f"{scope_part(_Burst.scope)}/")
+        missed = [each for each in references if str(resolve_reference(each, _Burst.scope)) not in listed]
         assert not missed, f"{len(missed)} of {len(references)} entries that were saved at once are not listed"
         if isinstance(storage, Deletes):
             burst.delete()
@@ -463,7 +463,7 @@ def save_unnamed(storage: UnnamedStorage, entry: Entry) -> None:
     settle(
         storage.save_unnamed(
             entry.content,
-            scope_tag=entry.key.partition("/")[0],
+            scope_tag=Key.parse(entry.key).scope,
             content_type=entry.content_type,
             name=lambda: (entry.key, dict(entry.metadata)),
         )
