@@ -129,6 +129,21 @@ class IgnoresTheScope(CapableStorage):
         return next((found for held, found in self.held.items() if held.partition("/")[2] == digest), None)
 
 
+class CutsTheScope(CapableStorage):
+    """Keeps the first 32 digits of a scope, as a column of that length does."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        super().save(_cut(key), content, content_type=content_type, metadata=metadata)
+
+    def load(self, key: str) -> Stored | None:
+        return super().load(_cut(key))
+
+
+def _cut(key: str) -> str:
+    scope, slash, digest = key.partition("/")
+    return scope[:32] + slash + digest
+
+
 class KeepsAnAlias(CapableStorage):
     """Keeps the caller's own object."""
 
@@ -325,6 +340,15 @@ class ListsEverything(CapableStorage):
         return super().entries("")
 
 
+class ListsWholeScopes(CapableStorage):
+    """Looks a scope up by its whole name."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        scope, slash, _ = prefix.partition("/")
+        listed = super().entries(prefix)
+        return listed if slash or not scope else [each for each in listed if each.key.startswith(f"{scope}/")]
+
+
 class LosesBetweenPages(CapableStorage):
     """Pages by offset through entries that share a time, and whose order changes from page to page."""
 
@@ -411,6 +435,8 @@ BROKEN: dict[type, tuple[str, str]] = {
     RaisesOnASecondDelete: ("test_deleting_twice_is_no_error", "KeyError"),
     MarksWhatIsGone: ("test_what_was_deleted_has_expired_and_what_never_was_is_unknown", "has not expired"),
     ListsEverything: ("test_lists_only_what_has_the_prefix", "does not keep to the prefix"),
+    ListsWholeScopes: ("test_lists_what_is_below_the_first_parts_of_a_scope", "below the first part of a tuple"),
+    CutsTheScope: ("test_keeps_the_scopes_of_tuples_apart", "of another scope"),
     LosesBetweenPages: (
         "test_a_burst_is_listed_whole_and_goes_with_its_scope",
         "of 150 entries that were saved at once are not listed",

@@ -295,6 +295,29 @@ class ListsContract(Contract):
         )
         assert listing(storage, "0" * 16 + "/") == {}, "the listing of an unknown scope is not empty"
 
+    def test_lists_what_is_below_the_first_parts_of_a_scope(self, storage: ListingStorage) -> None:
+        """A prefix may also be the first digits of scopes: ``delete_scopes`` deletes all below the parts of a tuple.
+
+        If this fails, check that a prefix without a slash is matched with the beginning of scopes, not with whole ones.
+        """
+        above = ("tenant-7",)
+        below = [make_entry(b"one", scope=scope) for scope in (above, (*above, "a"), (*above, "b"), (*above, "a", "c"))]
+        others = [make_entry(b"one", scope=scope) for scope in ("tenant-7", ("tenant-70",), ("tenant", "7"), ("a",))]
+        for entry in (*below, *others):
+            save(storage, entry)
+        assert set(listing(storage, scope_part(above))) == {entry.key for entry in below}, (
+            "the listing below the first part of a tuple is wrong"
+        )
+        assert set(listing(storage, f"{scope_part(above)}/")) == {below[0].key}, (
+            "the listing of a tuple scope holds more or less than that scope"
+        )
+        if isinstance(storage, Deletes):
+            assert Offloader(storage).delete_scopes(under=above) == len(below), "delete_scopes counted wrong"
+            for entry in below:
+                assert settle(storage.load(entry.key)) is None, "an entry is still there after delete_scopes"
+        for entry in others:
+            check_holds(storage, entry, "after other scopes were deleted")
+
     def test_saving_again_refreshes_the_time(self, storage: ListingStorage) -> None:
         """The time is that of the last save: ``sweep`` spares what a conversation has just got again.
 
