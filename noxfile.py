@@ -104,7 +104,12 @@ def core(session: nox.Session) -> None:
     """Test the core with no extra installed, and measure its branch coverage."""
     session.install("-e.", *groups("test"))
     # What needs an extra, or the framework that a bridge leads to, is tested where that is installed.
-    with_extras = ["*/coatcheck/cli/*", "*/coatcheck/storage/langgraph_bridge.py", *map(module_of, STORAGES)]
+    with_extras = [
+        "*/coatcheck/cli/*",
+        "*/coatcheck/replay/*",
+        "*/coatcheck/storage/langgraph_bridge.py",
+        *map(module_of, STORAGES),
+    ]
     test_with_coverage(session, *CORE_TESTS, "tests/meta", "tests/docs", only=f"--omit={','.join(with_extras)}")
 
 
@@ -112,7 +117,8 @@ def core(session: nox.Session) -> None:
 def cli(session: nox.Session) -> None:
     """Test the command line and the demo, and measure its branch coverage."""
     session.install(*DEMO, *groups("test"))
-    test_with_coverage(session, "tests/cli", "tests/docs/test_commands.py", only="--include=*/coatcheck/cli/*")
+    parts = "--include=*/coatcheck/cli/*,*/coatcheck/replay/*"
+    test_with_coverage(session, "tests/cli", "tests/replay", "tests/docs/test_commands.py", only=parts)
 
 
 @nox.session

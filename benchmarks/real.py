@@ -26,20 +26,21 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from coatcheck import (
     Always,
     InMemoryStorage,
+    InvalidRequest,
     JsonBlock,
     MediaBlock,
     Offloaded,
     Offloader,
     TextBlock,
     TiktokenCounter,
+    scope,
 )
-from coatcheck.cli.failure import CannotRun
-from coatcheck.cli.replay_conversation import Result
-from coatcheck.cli.replay_files import SUFFIXES, read_conversations
 from coatcheck.core.blocks import json_text
 from coatcheck.core.plan import MINIMUM_BUDGET
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.engine.engine import PLACEHOLDER_ROOM
+from coatcheck.replay.conversation import Result
+from coatcheck.replay.files import SUFFIXES, read_conversations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +132,8 @@ def tried(folder: Path) -> Report:
             for budget in BUDGETS:
                 log.about = f"{given.name} at {budget:,} tokens"
                 try:
-                    _try(given, budget, report, log.about)
+                    with scope("real"):
+                        _try(given, budget, report, log.about)
                 except Exception as error:  # noqa: BLE001 - to find them is what this is for
                     report.check(False, "exception", f"{log.about}: {type(error).__name__}: {error}"[:500])  # noqa: FBT003
     finally:
@@ -167,7 +169,7 @@ def _blocks(path: Path) -> Iterator[Block]:
     if path.suffix in SUFFIXES:
         try:
             conversations = read_conversations(path)
-        except CannotRun:
+        except InvalidRequest:
             pass  # JSON that is no transcript is what a tool returned
         else:
             parts = (part for conversation in conversations for part in conversation.parts)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from haystack.core.serialization import default_from_dict, default_to_dict
+from haystack.hooks import tool_result_offloading as upstream
 
 from coatcheck import RETRIEVAL_TOOL, Offloader, asks_to_keep, is_called_by_code, log_failure
 from coatcheck_haystack.agents import final_tools, is_name_taken, retrieval_tools, tools_of
@@ -52,6 +53,8 @@ ABSENT = (
 )
 PREVIEW_CHARS = 200
 """As Haystack's own hook."""
+
+_THEIRS = f"{upstream.ToolResultOffloadHook.__module__}.ToolResultOffloadHook"
 
 SETTLING = ("max_inline_tokens", "max_step_tokens", "offload_errors", "on_event", "token_counter")
 """Knobs that make the core look also at what a strategy keeps."""
@@ -108,19 +111,34 @@ class ToolResultOffloadHook:
         """
         if offload_strategies is not None:
             require_strategies(offload_strategies)
-        self.store = store
+        self._store = store
         self.offload_strategies = offload_strategies
         default = None if offload_strategies is None or isinstance(store, Offloader) else PREVIEW_CHARS
-        self.preview_chars, self.preview_tokens = chosen_preview(
+        self._preview_chars, self._preview_tokens = chosen_preview(
             store, preview_chars, tokens=preview_tokens, default=default
         )
         self.keep_meta = keep_meta
         self._knobs = knobs
-        settings = settings_of(knobs, chars=self.preview_chars, tokens=preview_tokens)
+        settings = settings_of(knobs, chars=self._preview_chars, tokens=preview_tokens)
         self.source = source_of(store, knobs if isinstance(store, Offloader) else settings, scope=scope)
         # What a strategy keeps, and neither a knob nor its size could make leave, the core need not be asked about.
         self._is_settled = not isinstance(store, Offloader) and knobs.keys().isdisjoint(SETTLING)
         self._warned = False
+
+    @property
+    def store(self) -> StoreOrOffloader:
+        """Where results go, as given. Read-only, as the previews are: make another hook to change it."""
+        return self._store
+
+    @property
+    def preview_chars(self) -> int | None:
+        """Size of the preview in characters; None if it is given in tokens, or is that of the ``Offloader``."""
+        return self._preview_chars
+
+    @property
+    def preview_tokens(self) -> int | None:
+        """Size of the preview in tokens; None if it is given in characters, or is that of the ``Offloader``."""
+        return self._preview_tokens
 
     @property
     def offloader(self) -> Offloader:
@@ -166,7 +184,9 @@ class ToolResultOffloadHook:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ToolResultOffloadHook:
-        """Make the hook that ``to_dict`` described."""
+        """Make the hook that ``to_dict``, or that of Haystack's own hook, described."""
+        if data.get("type") == _THEIRS:
+            data = {**data, "type": f"{cls.__module__}.{cls.__name__}"}
         arguments = source_from_dict(data.get("init_parameters", {}))
         if arguments.get("offload_strategies") is not None:
             arguments["offload_strategies"] = strategies_from_dict(arguments["offload_strategies"])

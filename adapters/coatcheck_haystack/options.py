@@ -69,12 +69,13 @@ class Source:
         """Return the offloader of a run.
 
         Raises:
-            InvalidRequest: the run brings a store, and nobody knows the knobs to use with it.
+            InvalidRequest: the run brings something that is no store, or nobody knows the knobs to use with it.
 
         """
-        store = context_of(state).get(RESULT_STORE_CONTEXT_KEY)
-        if store is None:
+        context = context_of(state)
+        if RESULT_STORE_CONTEXT_KEY not in context:
             return self.offloader
+        store = context[RESULT_STORE_CONTEXT_KEY]  # refused if it is None: this run was to have a store of its own
         if isinstance(store, Offloader):
             return store
         if isinstance(self.given, Offloader):

@@ -80,7 +80,7 @@ def strategies_from_dict(data: Mapping[str, Any]) -> dict[str | tuple[str, ...],
 
 
 def _store_to_dict(store: object, owner: str) -> dict[str, Any]:
-    if isinstance(store, FileStorage):
+    if type(store) is FileStorage:  # a subclass would come back without what it overrides
         parameters = {"root": str(store.root), "fsync": store.fsync, "refresh_on_read": store.refresh_on_read}
         return {"type": _FILES, "init_parameters": parameters}
     if isinstance(store, Offloader):

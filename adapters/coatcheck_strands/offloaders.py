@@ -6,6 +6,7 @@ each agent's own.
 
 from __future__ import annotations
 
+import copy
 import threading
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -102,7 +103,7 @@ class Offloaders:
             storage = agent.storage
         if storage is None:
             return self._sharing(self._fallback)
-        bound = storage.for_sandbox(agent.sandbox) if hasattr(storage, "for_sandbox") else storage
+        bound = _bound(storage, agent) if hasattr(storage, "for_sandbox") else storage
         return self._sharing(bound) if bound is self._storage else self._serving(bound)
 
     def _sharing(self, storage: object) -> Served:
@@ -114,6 +115,9 @@ class Offloaders:
     def _serving(self, storage: Any) -> Served:  # noqa: ANN401 - known by its methods
         if isinstance(storage, Offloader):
             return Served(offloader=storage)
+        if isinstance(storage, type):  # it has the methods too, and each call of one would fail
+            msg = f"storage must be an object, not the class {storage.__name__}: pass {storage.__name__}(...)"
+            raise InvalidRequest(msg)
         if isinstance(storage, StoresAndRetrieves):
             served = self._serving_ours(storage)
             if isinstance(storage, InMemoryStorage):
@@ -147,3 +151,18 @@ class Offloaders:
 
     def _naming(self, storage: Any) -> Offloader:  # noqa: ANN401 - known by its methods
         return Offloader(StrandsOffloaderStorageBridge(storage), **self._knobs)
+
+
+def _bound(storage: Any, agent: Agent) -> object:  # noqa: ANN401 - known by its methods
+    """Return the storage for the agent's sandbox, with the methods that a subclass overrides.
+
+    ``LocalFileStorage.for_sandbox`` makes a plain ``LocalFileStorage``, for agents without a sandbox too. What a
+    subclass overrides, to encrypt for example, would be lost without a word.
+    """
+    bound = storage.for_sandbox(agent.sandbox)
+    is_cut_down = type(bound) is not type(storage) and isinstance(storage, type(bound))
+    if not is_cut_down or type(storage).for_sandbox is not type(bound).for_sandbox:
+        return bound
+    whole = copy.copy(storage)  # with whatever the subclass keeps, such as a key
+    vars(whole).update(vars(bound))
+    return whole

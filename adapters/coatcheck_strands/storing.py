@@ -85,9 +85,13 @@ class StoresAndRetrieves:
         """Store content; return its reference, the same for the same arguments.
 
         Raises:
+            TypeError: ``content`` is not bytes.
             StorageError: the storage failed.
 
         """
+        if not isinstance(content, bytes | bytearray | memoryview):
+            msg = f"content must be bytes, not {type(content).__name__}: encode it, as in 'text'.encode()"
+            raise TypeError(msg)
 
         def save() -> tuple[str, object]:
             digest = hashlib.sha256(f"{key}\0{content_type}\0".encode("utf-8", "surrogatepass"))

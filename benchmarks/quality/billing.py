@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.quality.methods import COUNTER
-from coatcheck.cli.replay_billing import BilledResult, bill
-from coatcheck.cli.replay_formats import read_messages
-from coatcheck.cli.replay_measure import definition_tokens, offloaded_parts, plain_parts
+from coatcheck.replay.billing import BilledResult, bill
+from coatcheck.replay.formats import read_messages
+from coatcheck.replay.measure import definition_tokens, offloaded_parts, plain_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

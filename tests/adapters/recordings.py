@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.cli.replay_billing import BilledResult
-from coatcheck.cli.replay_files import read_conversations
-from coatcheck.cli.replay_measure import conversation_report, offloaded_parts, plain_parts
-from coatcheck.cli.replay_report import Assumptions
 from coatcheck.core.tokens import TiktokenCounter
+from coatcheck.replay.billing import BilledResult
+from coatcheck.replay.files import read_conversations
+from coatcheck.replay.measure import conversation_report, offloaded_parts, plain_parts
+from coatcheck.replay.report import Assumptions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from coatcheck.cli.replay_conversation import Conversation
+    from coatcheck.replay.conversation import Conversation
 
 SCOPE = "replay"
 THRESHOLD = 2_500

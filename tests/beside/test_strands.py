@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LINE = long_line(300_000)
 
 
-def asked(package: ModuleType, *blocks: str, **selectors: Any) -> str:  # noqa: ANN401
+def asked(package: ModuleType, *blocks: dict[str, Any] | str, **selectors: Any) -> str:  # noqa: ANN401
     """Return what an agent that reads back is answered."""
     plugin = package.ContextOffloader(package.InMemoryStorage())
     subject = agent(plugin, turns=(call(), reading(**selectors)), tools=[returning(*blocks)])
@@ -69,6 +69,34 @@ def first_of_two_with_one_call_id(package: ModuleType) -> str:
     asking = agent(package.ContextOffloader(storage), turns=(ask,))
     asking("go")
     return text_of(results(asking)[-1])
+
+
+ROWS = {"json": {"rows": [{"id": number, "note": "x" * 40} for number in range(1_000)]}}
+TABLE = {"document": {"format": "csv", "name": "table", "source": {"bytes": b"id,note\n7,seven\n"}}}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "selectors", "in_theirs", "in_ours"),
+    [
+        ([ROWS], {"pattern": '"id": 77,'}, '"id": 77,\n', "No matches found"),
+        ([ROWS], {"pattern": '"id":77,'}, "No matches found", '"id":77,"note"'),
+        ([BIG], {"pattern": "^line 7(?= of)"}, ">  7| line 7 of", "look-ahead"),
+        (
+            ["\n".join(["line"] * 9_000 + ["end"])],
+            {"pattern": "end", "context_lines": 150},
+            " 8851| line",
+            "\n\n  8901| line",
+        ),
+        (["\r\n".join(["one", "two"] * 9_000)], {"pattern": "two$"}, "[1 match for", "[9,000 matches for"),
+        ([BIG, TABLE], {"position": 1, "pattern": "seven"}, "cannot search binary content", "> 2| 7,seven"),
+    ],
+    ids=["indented JSON", "compact JSON", "look-ahead", "context", "CRLF", "CSV"],
+)
+def test_the_same_reading_differs_where_the_page_on_switching_says_so(
+    blocks: list[Any], selectors: dict[str, Any], in_theirs: str, in_ours: str
+) -> None:
+    assert in_theirs in asked(theirs, *blocks, **selectors)
+    assert in_ours in asked(ours, *blocks, **selectors)
 
 
 def test_theirs_keeps_one_content_for_one_call_id_in_a_storage_of_strands() -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.replay_samples import BIG, openai, saved
 from tests.cli.running import run
+from tests.replay.samples import BIG, openai, saved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import Offloader, TextBlock
-from coatcheck.cli import replay_measure
-from coatcheck.cli.failure import CannotRun
-from coatcheck.cli.replay_measure import conversation_report
-from tests.cli.replay_samples import BIG, RECORDERS, openai, saved, session, strands
+from coatcheck import InvalidRequest, Offloader, TextBlock
+from coatcheck.replay import measure
+from coatcheck.replay.billing import DEFINITION
+from coatcheck.replay.measure import conversation_report
 from tests.cli.running import answered, at_terminal, run
+from tests.replay.samples import BIG, RECORDERS, openai, saved, session, strands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from coatcheck.cli.replay_conversation import Conversation
-    from coatcheck.cli.replay_report import ConversationReport
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Outcome
+    from coatcheck.replay.conversation import Conversation
+    from coatcheck.replay.report import ConversationReport
 
 
 def facts(*arguments: str | Path) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_where_offloading_does_not_pay_it_says_so(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.json", openai("short"))
 
     assert facts(path)["total"]["best_threshold"] is None
-    assert "Offloading does not pay on these conversations" in run("replay", path).output
+    assert "once, offloading does not pay on these conversations" in run("replay", path).output
 
 
 def test_thresholds_are_those_given_sorted_and_once(big: Path) -> None:
@@ -124,6 +124,37 @@ def test_with_a_cache_the_best_threshold_is_that_of_the_cost(tmp_path: Path) -> 
 
     assert best("--price", "3", "--retrieval-tokens", "100") == 2_500
     assert best("--price", "3", "--cached-price", "0") is None
+
+
+@pytest.mark.parametrize(
+    ("retrievals", "said"),
+    [
+        ("0", "If the model never reads a result back,"),
+        ("3", "If the model reads each offloaded result back 3 times,"),
+    ],
+)
+def test_the_headline_begins_with_the_assumption_that_decides_it(retrievals: str, said: str, big: Path) -> None:
+    assert said in " ".join(run("replay", big, "--retrievals", retrievals).output.split())
+
+
+def test_the_definition_of_the_retrieval_tool_has_a_row_of_its_own(big: Path) -> None:
+    report = facts(big)
+    row = next(tool for tool in report["tools"] if tool["name"] == DEFINITION)
+
+    assert row["without"]["tokens"] == 0
+    assert {one["tokens"] for one in row["thresholds"]} == {
+        report["turns"] * report["assumptions"]["definition_tokens"]
+    }
+
+
+def test_a_page_for_a_folder_that_is_not_there_is_refused_before_anything_is_replayed(
+    big: Path, tmp_path: Path
+) -> None:
+    ran = run("replay", big, "--html", big.parent / "nowhere/page.html")
+
+    assert ran.exit_code == 2
+    assert "is no folder" in ran.output
+    assert "Threshold" not in ran.output
 
 
 @pytest.mark.parametrize(
@@ -306,11 +337,11 @@ def test_a_conversation_that_cannot_be_replayed_is_named_and_left_out(
     def report(conversation: Conversation, *details: Any, **more: Any) -> ConversationReport:  # noqa: ANN401 - passed on
         if conversation.name == "odd.json":
             msg = "odd.json: nested too deeply"
-            raise CannotRun(msg)
+            raise InvalidRequest(msg)
         return conversation_report(conversation, *details, **more)
 
     odd, expected = saved(tmp_path / "odd.json", openai(f"odd\n{BIG}")), facts(big)
-    monkeypatch.setattr(replay_measure, "conversation_report", report)
+    monkeypatch.setattr(measure, "conversation_report", report)
     alone, ran = run("replay", odd), run("replay", odd, big, "--json")
 
     assert alone.exit_code == 2

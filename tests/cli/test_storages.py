@@ -34,6 +34,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "artifacts"
 
 
+HINT = " 1 content in 1 other scope: --scope, or ls --all-scopes."
+"""What is added where the scope is empty and another one is not."""
+
+
 def store(folder: Path, *texts: str, scope: str = "default", days: float = 0) -> list[str]:
     """Store texts that were last used so many days ago; return their references."""
     storage = FileStorage(folder)
@@ -95,8 +99,14 @@ def test_an_empty_scope_is_said_beside_the_answer(folder: Path) -> None:
     ran = run("ls", "--scope", "other")
 
     assert (ran.exit_code, ran.stdout) == (0, "")
-    assert ran.stderr == f"Nothing is stored in scope 'other' of FileStorage('{folder}').\n"
+    assert ran.stderr == f"Nothing is stored in scope 'other' of FileStorage('{folder}').{HINT}\n"
     assert answered("ls", "--scope", "other") == []
+
+
+def test_an_empty_storage_hints_at_no_other_scope(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+
+    assert run("ls").stderr == f"Nothing is stored in scope 'default' of FileStorage('{folder}').\n"
 
 
 def test_stats_count_contents_and_bytes_by_scope(folder: Path) -> None:
@@ -347,6 +357,16 @@ def test_rm_deletes_one_scope_whole_and_no_other(folder: Path) -> None:
     assert (facts["contents"], facts["deleted"]) == (2, 3)
     assert len(keys(folder)) == 1
     assert run("cat", kept, "--scope", "yours").stdout == "words"
+
+
+def test_rm_of_a_scope_that_holds_nothing_is_no_success(folder: Path) -> None:
+    store(folder, "words")
+
+    ran = run("rm", "--scope", "tpyo", "--yes")
+
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert ran.stderr == f"Nothing is stored in scope 'tpyo' of FileStorage('{folder}').{HINT}\n"
+    assert len(keys(folder)) == 1
 
 
 def test_rm_takes_no_scope_from_the_environment(folder: Path) -> None:

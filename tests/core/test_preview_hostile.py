@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+import time
 import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import InMemoryStorage, Offloader, TextBlock, TiktokenCounter, TokenCounter
+from coatcheck import ByteCounter, InMemoryStorage, Offloader, TextBlock, TiktokenCounter, TokenCounter
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.preview.html import looks_like_html
 from coatcheck.core.preview.json import fit_outline
+from coatcheck.core.preview.json_ends import _is_one_list, _read
 from coatcheck.core.preview.matches import preview_matches
 from coatcheck.core.preview.noise import looks_like_noise
 from coatcheck.core.preview.notation import named
@@ -122,3 +126,71 @@ def test_a_counter_never_sees_a_lone_surrogate() -> None:
 
     assert len(outcome.references) == 2
     assert "\ufffd" in offloader.retrieve(str(outcome.references[0]), scope="s", line_range="1").text
+
+
+def test_a_number_beyond_the_last_character_is_shown_as_a_replacement() -> None:
+    number = f"&#{'9' * 5_000};"
+
+    assert "one \ufffd two" in _shown(f"<html><body>{'<p>a line</p>' * 900}<p>one {number} two</p></body></html>")
+    assert "one \ufffd two" in _shown(f"<r><a>one {number} two</a>{'<b>a text</b>' * 900}</r>")
+
+
+def _cpu_seconds(text: str) -> float:
+    started = time.process_time()
+    preview(_content(text), ByteCounter(), budget=500)
+    return time.process_time() - started
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["error " + "a$" * 200, "error " + "a." * 200, "error " + "1" * 400, "make " + "*" * 400],
+    ids=["dollars", "dots", "digits", "stars"],
+)
+def test_trouble_is_looked_for_in_linear_time(line: str) -> None:
+    # Ten times what it takes, for machines that are slow or busy; what read a name from each of its parts took more.
+    assert _cpu_seconds("2026-01-01 10:00:00 a line\n" * 20 + f"{line}\n" * 600) < 0.4
+
+
+def test_ends_of_lists_in_a_text_do_not_hold_up_a_preview() -> None:
+    text = '{"a": [{"x": 1}, {"x": 2}, "' + "]" * 25_000_000 + '", {"x": 1}, {"x": 2}]}'
+
+    assert "object with 25,0" in _shown(text)
+    assert not _is_one_list(text, _read(text, 16_384))
+    mostly = '{"a": [{"x": 1}, {"x": 2}, "' + "] x" * 1_000_000 + '", {"x": 1}, {"x": 2}]}'
+    assert _is_one_list(mostly, _read(mostly, 16_384))
+
+
+@pytest.mark.parametrize("blanks", [0, 999_990, 1_000_005, 3_000_000])
+def test_a_second_list_is_found_wherever_the_search_is_cut(blanks: int) -> None:
+    one = '{"a": [{"x": 1}, {"x": 2}, ' + "0, " * 400_000 + '{"x": 3}'
+    other = ' , "b": [{"x": 1}, {"x": 2}, {"x": 3}]}'
+    text = one + "]" + " " * blanks + other
+
+    assert not _is_one_list(text, _read(text, 16_384))
+
+
+MEMORY = """
+from pathlib import Path
+from coatcheck import ByteCounter
+from coatcheck.core.preview import Previewed, preview
+texts = [
+    "['" + "a" * 990_000 + "', 1]",
+    "['" + "\\\\n" * 490_000 + "', 1]",
+    "<a " + " ".join(f"a{n}='1'" for n in range(80_000)) + "><b/><c/></a>",
+]
+def held(name):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name))
+preview(Previewed(text="{}", content_type="text/plain", lines=1), ByteCounter(), budget=1)
+for text in texts:
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = held("VmRSS")
+    preview(Previewed(text=text, content_type="text/plain", lines=1), ByteCounter(), budget=1_000)
+    assert held("VmHWM") - before < 40 * 1024, (text[:30], held("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
+def test_a_text_of_many_parts_is_matched_in_bounded_memory() -> None:
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr[-2_000:]

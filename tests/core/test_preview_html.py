@@ -108,6 +108,7 @@ HOSTILE = {
     "drawings": "<html><body>" + "<svg><p>" * 100_000,
     "entities": "<html><body>" + "&amp;&#x41;" * 90_000,
     "open entities": "<html><body>" + ("&" + "a" * 34) * 28_000,
+    "numbers without end": "<html><body>" + f"<p>&#{'9' * 5_000};" * 180,
     "one name": "<html><body>" + "<b" * 30_000,
     "less than": "<html><body>" + "<" * 999_000,
 }

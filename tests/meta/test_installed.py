@@ -47,8 +47,8 @@ def test_the_licences_of_what_ships_with_us_came_along() -> None:
 
     assert sorted(declared) == [
         "LICENSE",
-        "src/coatcheck/cli/page/LICENSE-chart.js",
         "src/coatcheck/core/vocabulary/LICENSE-o200k_base",
+        "src/coatcheck/replay/assets/LICENSE-chart.js",
     ]
 
 

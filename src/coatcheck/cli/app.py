@@ -58,6 +58,6 @@ app.command("ls", epilog="Exit codes: 0 listed, 2 could not run.")(list_contents
 app.command("stats", epilog="Exit codes: 0 counted, 2 could not run.")(stats)
 app.command("verify", epilog="Exit codes: 0 all well, 1 something is damaged or unreadable, 2 could not run.")(verify)
 app.command("sweep", epilog="Exit codes: 0 done, 2 could not run.")(sweep)
-app.command("rm", epilog="Exit codes: 0 deleted, 1 not confirmed, 2 could not run.")(remove)
+app.command("rm", epilog="Exit codes: 0 deleted, 1 not confirmed or nothing there, 2 could not run.")(remove)
 app.command("replay", epilog="Exit codes: 0 replayed, 2 could not run.")(replay)
 app.command("demo", epilog="Exit codes: 0 answered from the data, 1 answered wrong, 2 could not run.")(demo)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, ToolMessage
 
 from coatcheck.core.notice import RETRIEVAL_TOOL
+from coatcheck.replay.measure import definition_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +77,7 @@ class PartReport:
     model_calls: int
 
     tokens_sent: int
-    """Tokens of the conversation, summed over all model calls: each call sends the whole of it again."""
+    """Tokens of all model calls: each sends the whole conversation again, and the retrieval tool's definition."""
 
     tokens_sent_without: int
     """The same without offloading, at the least: one call that asks for the tool, one that answers from all of it."""
@@ -147,7 +148,7 @@ def part_report(
     tokens = counter.count(case.result)
     shown = next((_text(message) for message in messages if _is_result_of(message, case.tool_name)), "")
     costs = [_cost(message, counter) for message in messages]
-    sent = _sent(messages, costs)
+    sent = _sent(messages, costs, definition=definition_tokens(counter))
     asked = sum(costs[:2])
     raw = case.result.encode()
     return PartReport(
@@ -165,7 +166,7 @@ def part_report(
         retrievals=_retrievals(messages, counter),
         model_calls=len(sent),
         tokens_sent=sum(sent),
-        tokens_sent_without=sum(sent) if offloaded is None else costs[0] + asked + tokens,
+        tokens_sent_without=costs[0] + asked + tokens,
         offload_seconds=_seconds(events, "offloaded"),
         retrieval_seconds=_seconds(events, "retrieved"),
         seconds=seconds,
@@ -187,10 +188,12 @@ def _cost(message: BaseMessage, counter: TokenCounter) -> int:
     return counter.count(_text(message)) + sum(counter.count(json.dumps(call["args"])) for call in calls)
 
 
-def _sent(messages: Sequence[BaseMessage], costs: Sequence[int]) -> list[int]:
-    """Return what each model call was sent: all the messages before its own."""
+def _sent(messages: Sequence[BaseMessage], costs: Sequence[int], *, definition: int) -> list[int]:
+    """Return what each model call was sent: the retrieval tool's definition, and all the messages before its own."""
     before = accumulate(costs, initial=0)
-    return [cost for message, cost in zip(messages, before, strict=False) if isinstance(message, AIMessage)]
+    return [
+        definition + cost for message, cost in zip(messages, before, strict=False) if isinstance(message, AIMessage)
+    ]
 
 
 def _retrievals(messages: Sequence[BaseMessage], counter: TokenCounter) -> tuple[Retrieval, ...]:

@@ -1,7 +1,7 @@
 """``coatcheck replay``: its arguments, what it prints and writes, its exit codes.
 
-Only the command belongs here. Reading is in ``replay_files`` and ``replay_formats``, measuring in ``replay_measure``,
-looks are in ``replay_screen`` and ``replay_page``; all are loaded when it runs, so that ``--help`` is quick.
+Only the command belongs here. ``coatcheck.replay`` reads, measures and draws the page; ``replay_screen`` prints
+the tables. All are loaded when the command runs, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import typer
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
 from coatcheck.cli.printing import complain, open_console, printable, progress, show_json
+from coatcheck.core.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from coatcheck.cli.replay_conversation import Conversation
-    from coatcheck.cli.replay_report import Assumptions, ReplayReport
+    from coatcheck.replay.conversation import Conversation
+    from coatcheck.replay.report import Assumptions, ReplayReport
 
 __all__ = ("replay",)
 
@@ -75,11 +76,11 @@ def replay(
     Also on folders of such files, and of Strands sessions. No recording tells what a
     model would have read back: one long answer for each offloaded result is assumed.
     """
-    from coatcheck.cli.replay_measure import definition_tokens  # noqa: PLC0415 - not for --help
-    from coatcheck.cli.replay_page import page  # noqa: PLC0415
-    from coatcheck.cli.replay_report import Assumptions  # noqa: PLC0415
     from coatcheck.cli.replay_screen import show_replay  # noqa: PLC0415
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
+    from coatcheck.replay.measure import definition_tokens  # noqa: PLC0415 - not for --help
+    from coatcheck.replay.page import page  # noqa: PLC0415
+    from coatcheck.replay.report import Assumptions  # noqa: PLC0415
 
     console = open_console(quiet=as_json)
     if math.inf in {price, cached_price}:
@@ -90,6 +91,9 @@ def replay(
         raise typer.BadParameter(msg, param_hint="--cached-price")
     if html is not None and _would_replace(html.resolve(), transcripts):
         msg = f"{html} is a transcript: the page would take its place"
+        raise typer.BadParameter(msg, param_hint="--html")
+    if html is not None and not html.absolute().parent.is_dir():
+        msg = f"{html.parent} is no folder: make it first, since replaying may take minutes"
         raise typer.BadParameter(msg, param_hint="--html")
     given = Assumptions(
         thresholds=tuple(sorted(set(threshold or _THRESHOLDS))),
@@ -109,7 +113,7 @@ def replay(
 
 def _would_replace(page: Path, transcripts: list[Path]) -> bool:
     """Return whether the page, as an absolute path, would take the place of something that is replayed."""
-    from coatcheck.cli.replay_files import SUFFIXES  # noqa: PLC0415 - not for --help
+    from coatcheck.replay.files import SUFFIXES  # noqa: PLC0415 - not for --help
 
     given = {path.resolve() for path in transcripts}
     return page in given or (page.suffix in SUFFIXES and not given.isdisjoint(page.parents))
@@ -119,14 +123,14 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     """Read and replay everything, showing how far it is where somebody looks.
 
     Raises:
-        CannotRun: a transcript cannot be read, or no conversation can be replayed. Where others can, one that cannot is
-            left out and named on standard error.
+        InvalidRequest: a transcript cannot be read, or no conversation can be replayed. Where others can, one that
+            cannot is left out and named on standard error.
 
     """
-    from coatcheck.cli.replay_files import read_conversations, without_beginnings  # noqa: PLC0415 - not for --help
-    from coatcheck.cli.replay_measure import conversation_report  # noqa: PLC0415
-    from coatcheck.cli.replay_report import ReplayReport  # noqa: PLC0415
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
+    from coatcheck.replay.files import read_conversations, without_beginnings  # noqa: PLC0415 - not for --help
+    from coatcheck.replay.measure import conversation_report  # noqa: PLC0415
+    from coatcheck.replay.report import ReplayReport  # noqa: PLC0415
 
     counter = TiktokenCounter()
     found: list[Conversation] = []
@@ -138,12 +142,12 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
         known.update(sources.values())
     conversations = without_beginnings(found)
     reports = []
-    odd: list[CannotRun] = []
+    odd: list[InvalidRequest] = []
     with progress("Replaying", len(conversations)) as advance:
         for conversation in conversations:
             try:
                 reports.append(conversation_report(conversation, given, counter=counter))
-            except CannotRun as error:
+            except InvalidRequest as error:
                 odd.append(error)
             advance(1)
     if odd and not reports:

@@ -12,17 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from coatcheck.cli.printing import one_line
+from coatcheck.replay.wording import NOT_A_TOOL, counted, result_in_words, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
-    from coatcheck.cli.replay_report import Assumptions, ReplayReport, Row
+    from coatcheck.replay.report import Amount, Assumptions, ReplayReport, Row
 
-__all__ = ("NOT_A_TOOL", "counted", "result_in_words", "share_text", "show_replay")
-
-NOT_A_TOOL = "(everything else)"
+__all__ = ("show_replay",)
 
 _MOST_ROWS = 15
 """Of tools and of conversations; ``--json`` and ``--html`` have them all."""
@@ -46,32 +45,6 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     console.print("What a recording cannot tell, and what stands in for it:")
     for sentence in given.sentences():
         console.print(Text(f"- {sentence}"))
-
-
-def counted(report: ReplayReport) -> str:
-    """Return how much was replayed, in words."""
-    already = f", {report.already_offloaded:,} of them offloaded already" if report.already_offloaded else ""
-    beginnings = f" ({_number(report.beginnings, 'beginning')} of them left out)" if report.beginnings else ""
-    return (
-        f"{_number(len(report.conversations), 'conversation')}{beginnings}, {_number(report.turns, 'turn')},"
-        f" {_number(report.total.results, 'tool result')}{already}"
-    )
-
-
-def result_in_words(report: ReplayReport) -> str:
-    """Return what to do, in one sentence."""
-    best = report.total.best(report.assumptions)
-    if best is None:
-        return "Offloading does not pay on these conversations at any of these thresholds."
-    saved = share_text(report.total.saved(best, report.assumptions))
-    return (
-        f"max_result_tokens={best.threshold} saves most: {saved}, with {_number(best.offloaded, 'result')} offloaded."
-    )
-
-
-def share_text(share: float) -> str:
-    """Return a share in percent, such as ``12.3%``; what is lost has a minus, and from 100% on no decimals."""
-    return f"{share:.1%}" if share > -1 else f"{share:,.0%}"
 
 
 def _by_threshold(report: ReplayReport) -> Table:
@@ -110,12 +83,19 @@ def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: 
             Text(_cut(one_line(row.name) or NOT_A_TOOL, longest)),
             f"{row.at(report.shown).offloaded}/{row.results}" if row.results else "",
             f"{row.without.tokens:,}",
-            *(share_text(row.saved(amount, given)) + ("*" if amount is best else " ") for amount in row.amounts),
+            *(_share(row, amount, given, best=best) for amount in row.amounts),
         )
     hidden = len(rows) - _MOST_ROWS
     if hidden > 0:
         table.caption = f"and {hidden:,} more: --json and --html have them all"
     return table
+
+
+def _share(row: Row, amount: Amount, given: Assumptions, *, best: Amount | None) -> str:
+    """Return the share that is saved; of a row that only offloading bills, what that is."""
+    if not row.without.tokens:
+        return f"+{amount.billed.tokens:,} "
+    return share_text(row.saved(amount, given)) + ("*" if amount is best else " ")
 
 
 def _cut(name: str, longest: int) -> str:
@@ -130,7 +110,3 @@ def _table(first: str, *others: str) -> Table:
     for heading in others:
         table.add_column(heading, justify="right", no_wrap=True)
     return table
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

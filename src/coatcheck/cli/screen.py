@@ -85,7 +85,8 @@ def _rows(*rows: tuple[str, str | Text]) -> Table:
 
 
 def _returned(part: PartReport) -> str:
-    return f"{part.bytes:,} bytes, {part.tokens:,} tokens ({part.tool})"
+    estimated = "; the placeholder shows an estimate" if part.outcome == "offloaded" else ""
+    return f"{part.bytes:,} bytes, {part.tokens:,} tokens, counted{estimated} ({part.tool})"
 
 
 def _shown(part: PartReport) -> str:
@@ -126,12 +127,15 @@ def _checked(part: PartReport) -> Text:
 
 
 def _costs(part: PartReport) -> tuple[tuple[str, str], ...]:
-    sent = f"{part.tokens_sent:,} in {part.model_calls} model calls"
+    sent = f"{part.tokens_sent:,} in {part.model_calls} model calls, with the retrieval tool's definition"
     if part.path is None:
         return ("Tokens sent", sent), ("Saved", "nothing: the result was not offloaded")
     share = part.tokens_saved / part.tokens_sent_without
     return (
-        ("Tokens sent", f"{sent}, instead of at least {part.tokens_sent_without:,} ({share:.1%} less)"),
+        (
+            "Tokens sent",
+            f"{sent}, instead of at least {part.tokens_sent_without:,} ({share:.1%} less)",
+        ),
         ("Saved", f"{part.tokens - part.shown_tokens:,} tokens in each call that carries the result"),
     )
 

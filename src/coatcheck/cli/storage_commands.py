@@ -75,7 +75,7 @@ def list_contents(
         for entry, row in zip(found, rows, strict=True):
             show(f"{row['reference'] or entry.key:<{_NAME_COLUMNS}} {entry.size:>15,}  {local_time(entry.modified)}")
     else:
-        complain(f"Nothing is stored in {'' if all_scopes else f'scope {scope!r} of '}{access.storage!r}.")
+        complain(_nothing(access, None if all_scopes else scope))
 
 
 @reported
@@ -201,7 +201,12 @@ def remove(
 
     access = _open(storage)
     found = _entries(access, f"{scope_part(choose_scope(scope, None, required=True))}/")
-    if found and not yes:
+    if not found:
+        if as_json:
+            show_json({"scope": scope, **_counts(found), "deleted": 0})
+        complain(_nothing(access, scope))
+        raise typer.Exit(NOT_AS_EXPECTED)
+    if not yes:
         complain(f"This deletes {_amount(found)}, of scope {scope!r} in {access.storage!r}.")
         _require_yes()
     deleted = Offloader(access.storage).delete_scope(scope)
@@ -209,6 +214,22 @@ def remove(
         show_json({"scope": scope, **_counts(found), "deleted": deleted})
     else:
         show(f"Deleted {_amount(found)}.")
+
+
+def _nothing(access: StorageAccess, scope: str | None) -> str:
+    """Say that nothing is stored, and what is stored in other scopes."""
+    if scope is None:
+        return f"Nothing is stored in {access.storage!r}."
+    others = _contents(_entries(access, ""))
+    scopes = len({entry.key.partition("/")[0] for entry in others})
+    hint = ""
+    if others:
+        hint = f" {_number(len(others), 'content')} in {_number(scopes, 'other scope')}: --scope, or ls --all-scopes."
+    return f"Nothing is stored in scope {scope!r} of {access.storage!r}.{hint}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _require_yes() -> None:

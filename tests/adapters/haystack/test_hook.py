@@ -380,3 +380,11 @@ def test_a_hook_may_be_shared_with_a_retrieval_tool_of_another_name() -> None:
     hook.run(state)
 
     assert "read_back(reference, " in text_of(last(state))
+
+
+@pytest.mark.parametrize("name", ["store", "preview_chars", "preview_tokens"])
+def test_what_a_hook_was_made_with_is_not_changed_without_effect(name: str) -> None:
+    hook = ToolResultOffloadHook(InMemoryStorage())
+
+    with pytest.raises(AttributeError):
+        setattr(hook, name, None)

@@ -12,7 +12,7 @@ from tests.adapters.recordings import SCOPE, already_offloaded, in_view, recorde
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from coatcheck.cli.replay_conversation import Conversation
+    from coatcheck.replay.conversation import Conversation
 
 
 def run(path: Path, hook: ToolResultOffloadHook | None) -> Conversation:

@@ -160,6 +160,21 @@ async def test_a_runs_store_without_knobs_to_use_with_it_is_named_and_the_result
     assert "put an Offloader into hook_context['tool_result_store']" in caplog.text
 
 
+@RUNS
+@pytest.mark.parametrize("store", [None, "./results"])
+async def test_a_run_that_brings_no_store_where_one_was_meant_stores_nothing_in_that_of_the_hook(
+    mode: str, store: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared = InMemoryStorage()
+    agent, _ = agent_of([SEARCH], call(("search", {})), say(), hook=ToolResultOffloadHook(shared))
+
+    messages = (await run(agent, mode, hook_context={"tool_result_store": store}))["messages"]
+
+    assert results(messages)[0].result == LONG
+    assert f"read(reference), as FileSystemToolResultStore('./tool_results') has, not {store!r}" in caplog.text
+    assert list(shared.entries("")) == []
+
+
 # Sub-agents. Haystack gives them an empty ``hook_context``.
 
 

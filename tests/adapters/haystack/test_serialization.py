@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OURS = "haystack_integrations.hooks.coatcheck."
+THEIRS = "haystack.hooks.tool_result_offloading.hooks."
+
+
+class EncryptedFiles(FileStorage):
+    """Does something with what it saves, which a plain ``FileStorage`` would not."""
 
 
 class Custom(OffloadPolicy):
@@ -111,15 +116,18 @@ def test_a_loaded_hook_offloads_the_same(tmp_path: Path) -> None:
     assert text_of(last(here)).startswith(OPENING)
 
 
-def test_what_haystacks_own_hook_wrote_down_loads_with_the_type_changed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("package", [THEIRS, OURS], ids=["as it is", "with the type changed"])
+def test_what_haystacks_own_hook_wrote_down_loads(package: str, tmp_path: Path) -> None:
     theirs = upstream.ToolResultOffloadHook(
         upstream.FileSystemToolResultStore(tmp_path), {("a", "search"): upstream.AlwaysOffload()}, preview_chars=40
     )
     state = state_of(LONG)
 
-    ToolResultOffloadHook.from_dict({**theirs.to_dict(), "type": OURS + "ToolResultOffloadHook"}).run(state)
+    loaded = ToolResultOffloadHook.from_dict({**theirs.to_dict(), "type": package + "ToolResultOffloadHook"})
+    loaded.run(state)
 
     assert text_of(last(state)).startswith(OPENING)
+    assert loaded.to_dict()["type"] == OURS + "ToolResultOffloadHook"
 
 
 def test_a_hook_over_files_of_our_own_is_written_down(tmp_path: Path) -> None:
@@ -154,6 +162,7 @@ def test_a_retrieval_tool_is_written_down_with_its_hooks_store_and_scope(tmp_pat
     [
         (lambda: ToolResultOffloadHook(Offloader()), "it has a ready Offloader. Pass the storage and the knobs"),
         (lambda: ToolResultOffloadHook(InMemoryStorage()), "InMemoryStorage has no to_dict. Use FileStorage"),
+        (lambda: ToolResultOffloadHook(EncryptedFiles("x")), "EncryptedFiles has no to_dict. Use FileStorage"),
         (lambda: ToolResultOffloadHook(FileStorage("x"), scope=str), "scope is <class 'str'>. Leave it out"),
         (lambda: ToolResultOffloadHook(FileStorage("x"), token_counter=ByteCounter()), "token_counter is"),
         (lambda: ToolResultOffloadHook(FileStorage("x"), on_event=print), "on_event is <built-in"),
@@ -161,7 +170,17 @@ def test_a_retrieval_tool_is_written_down_with_its_hooks_store_and_scope(tmp_pat
         (lambda: RetrievalTool(ToolResultOffloadHook(Offloader())), "RetrievalTool cannot be serialized"),
         (lambda: RetrievalTool(InMemoryStorage()), "RetrievalTool cannot be serialized: InMemoryStorage"),
     ],
-    ids=["offloader", "memory", "callable scope", "counter", "on_event", "rule", "tool of an offloader", "tool"],
+    ids=[
+        "offloader",
+        "memory",
+        "subclass",
+        "callable scope",
+        "counter",
+        "on_event",
+        "rule",
+        "tool of an offloader",
+        "tool",
+    ],
 )
 def test_what_cannot_be_written_down_is_named_with_what_to_do(make: Any, message: str) -> None:
     with pytest.raises(SerializationError) as raised:

@@ -11,8 +11,8 @@ from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from coatcheck import Offloader
-from coatcheck.cli.replay_measure import definition_tokens
 from coatcheck.core.blocks import json_text
+from coatcheck.replay.measure import definition_tokens
 from coatcheck_langchain import retrieval_tool
 from tests.adapters.langgraph.agents import agent_of, call, question, say, thread
 from tests.adapters.recordings import COUNTER, SCOPE, already_offloaded, in_view, recorded, said_to_stay

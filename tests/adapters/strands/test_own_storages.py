@@ -9,10 +9,11 @@ from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
+from strands.storage import LocalFileStorage
 from strands.vended_plugins import context_offloader as theirs
 
 import coatcheck_strands
-from coatcheck import Offloader
+from coatcheck import InvalidRequest, Offloader
 from coatcheck_strands import ContextOffloader, FileStorage, InMemoryStorage, S3Storage
 from tests.adapters.strands.agents import (
     BIG,
@@ -208,6 +209,53 @@ def test_a_folder_may_be_named_for_a_sandbox(tmp_path: Path) -> None:
     assert (tmp_path / "kept").is_dir()
 
 
+class EncryptedLocalFiles(LocalFileStorage):
+    """Overrides the two methods of a storage of ``strands.storage``, and keeps something of its own."""
+
+    def __init__(self, folder: Path, key: int) -> None:
+        super().__init__(str(folder))
+        self.key = key
+
+    async def write(self, key: str, data: bytes) -> None:
+        await super().write(key, bytes(byte ^ self.key for byte in data))
+
+    async def read(self, key: str) -> bytes | None:
+        data = await super().read(key)
+        return None if data is None else bytes(byte ^ self.key for byte in data)
+
+
+@pytest.mark.parametrize("whose", ["plugin", "agent"])
+@pytest.mark.parametrize("is_inside", [False, True], ids=["this machine", "sandbox"])
+def test_an_override_of_strands_own_files_is_honoured(whose: str, tmp_path: Path, *, is_inside: bool) -> None:
+    storage = EncryptedLocalFiles(Path("kept") if is_inside else tmp_path, 0x5A)
+    more: dict[str, Any] = {"sandbox": FolderSandbox(tmp_path)} if is_inside else {}
+    if whose == "agent":
+        more["storage"] = storage
+    plugin = ContextOffloader(None if whose == "agent" else storage)
+    subject = agent(plugin, turns=READ, **more)
+
+    subject("go")
+
+    assert FOUND in text_of(results(subject)[1])
+    assert flipped(MIDDLE.encode()) in all_bytes(tmp_path)
+    assert MIDDLE.encode() not in all_bytes(tmp_path)
+    assert not Path("kept").exists()
+
+
+def test_a_subclass_that_binds_itself_to_a_sandbox_decides_what_serves(tmp_path: Path) -> None:
+    class Chooses(EncryptedLocalFiles):
+        def for_sandbox(self, sandbox: object) -> LocalFileStorage:
+            del sandbox
+            return LocalFileStorage(str(tmp_path / "chosen"))
+
+    subject = agent(ContextOffloader(Chooses(tmp_path, 0x5A)), turns=READ)
+
+    subject("go")
+
+    assert FOUND in text_of(results(subject)[1])
+    assert MIDDLE.encode() in all_bytes(tmp_path / "chosen")
+
+
 # Classes of Strands' shape.
 
 
@@ -270,7 +318,19 @@ def test_a_mock_that_fails_keeps_the_result(module: Any, caplog: pytest.LogCaptu
     assert "failed to offload" in caplog.text
 
 
+@pytest.mark.parametrize("storage", [FileStorage, InMemoryStorage, LocalFileStorage])
+def test_a_class_in_the_place_of_a_storage_is_refused(storage: type) -> None:
+    with pytest.raises(InvalidRequest, match=rf"pass {storage.__name__}\(\.\.\.\)"):
+        ContextOffloader(storage)
+
+
 # What the host stores itself.
+
+
+@pytest.mark.parametrize("storage", [InMemoryStorage(), FileStorage("never")], ids=["memory", "files"])
+def test_a_str_that_the_host_stores_is_refused_with_what_to_do(storage: Any) -> None:  # noqa: ANN401
+    with pytest.raises(TypeError, match="content must be bytes, not str: encode it"):
+        asyncio.run(storage.store("manual", "by the host"))
 
 
 @pytest.mark.parametrize("module", [theirs, coatcheck_strands], ids=["theirs", "ours"])

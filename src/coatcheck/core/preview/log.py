@@ -23,7 +23,7 @@ __all__ = ("LOG_TYPES", "looks_like_a_log", "preview_log")
 
 LOG_TYPES = frozenset({"text/log", "text/x-log"})
 
-_TROUBLE = re.compile(
+_TROUBLE = re2.compile(
     r"Traceback \(most recent call last\)"
     r"|^(?:E  |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b:|error(?:\[\w+\])?:|fatal:|panic:|npm ERR!"
     r"|make.*\*\*\*|FAILED? )"
@@ -31,6 +31,8 @@ _TROUBLE = re.compile(
     r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|SEVERE|FAILURE|FAILED|WARN(?:ING)?)\b"
     r"|: (?:fatal )?error:|\b\d+ (?:failed|errors?|failures?)\b|[Ss]egmentation fault|Killed$"
 )
+"""RE2: a dotted name may begin at each of its dots and at each ``$``, and ``re`` would read it from all of them."""
+
 _SIGN = re2.compile(
     r"(?i)(?:traceback|e  |error|exception|warn|fatal|panic|err!|\*\*\*|fail|critical|severe"
     r"|segmentation fault|killed|caused by)"
@@ -129,7 +131,7 @@ def _trouble(text_of: Callable[[int], str], numbers: list[int]) -> list[int]:
     alike: dict[str, int] = {}
     for number in numbers:
         line = text_of(number)[:400]
-        if _TROUBLE.search(line):
+        if _TROUBLE.search(line.encode("utf-8", "surrogatepass")):
             sort = _DIGITS.sub("0", line)
             alike[sort] = alike.get(sort, 0) + 1
             if alike[sort] <= _ALIKE:

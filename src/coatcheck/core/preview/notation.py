@@ -10,10 +10,13 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.work import spend
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from coatcheck.core.blocks import JsonValue
+    from coatcheck.core.tokens import TokenCounter
 
 __all__ = ("Verbatim", "brief", "count_of", "key_of", "named", "scalar", "size_of")
 
@@ -99,20 +102,28 @@ def _parts(value: JsonValue, depth: int) -> Iterator[str]:
 
 
 _WIDEST = 100_000
+_UNITS_OF_A_STEP = 4
+_SHORT = frozenset({int, float, bool, type(None)})
 
 
-def size_of(value: JsonValue, most: int) -> int:
+def size_of(value: JsonValue, most: int, counter: TokenCounter) -> int:
     """Return about how many characters a value takes; counting stops beyond ``most``."""
-    total, left = 0, [value]
+    total, left, steps = 0, [value], 0
     while left and total <= most:
         one = left.pop()
+        steps += 1
+        if type(one) in _SHORT:
+            total += 4
+            continue
         total += len(one) if isinstance(one, str) else 4
         if isinstance(one, dict):
             for key, child in one.items():
                 total += len(key) + 2
                 left.append(child)
+                steps += 1
                 if total > most:
                     break
         elif isinstance(one, list):
-            left += one[:most]
+            left += one[: most - total]
+    spend(counter, _UNITS_OF_A_STEP * steps)
     return total

@@ -118,7 +118,7 @@ def _members(value: dict[str, JsonValue], budget: int, counter: TokenCounter, *,
     """Return an object key by key, in its order."""
     keys = list(value)[: max(1, budget // _TOKENS_OF_A_MEMBER)]
     left = budget - counter.count(what_is(value)) - 2
-    sizes = {key: size_of(value[key], budget * 8) for key in keys}
+    sizes = {key: size_of(value[key], budget * 8, counter) for key in keys}
     largest = sorted(keys, key=sizes.__getitem__)[-_REVISED:] if depth < _DEEPEST_REVISED else []
     lines: dict[str, str] = {}
     costs = dict.fromkeys(keys, 0)

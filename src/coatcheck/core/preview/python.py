@@ -24,11 +24,17 @@ MAX_PARSED_CHARACTERS = 1_000_000
 """A longer literal is shown as text."""
 
 _UNITS_OF_A_PIECE = 30
+_UNITS_OF_AN_ESCAPE = 30
 
 _DEEPEST = 50
 _PIECE = re.compile(
-    r"\s*(?:(?P<text>[bBuU]?(?:'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"))|(?P<mark>[\[\](){},:])|(?P<word>[^\s\[\](){},:'\"]+))"
+    r"\s*(?=\S)(?:(?P<text>[bBuU]?"
+    r"(?:'[^'\\\n]*(?:\\.[^'\\\n]*){0,50000}'|\"[^\"\\\n]*(?:\\.[^\"\\\n]*){0,50000}\"))"
+    r"|(?P<mark>[\[\](){},:])|(?P<word>[^\s\[\](){},:'\"]+))"
 )
+"""A text of more escapes is shown as it is: ``re`` takes some 130 bytes for each, and so it would for each character
+without the inner repeats."""
+
 _EDGES = {"[": "]", "(": ")", "{": "}"}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
@@ -94,6 +100,7 @@ class _Parser:
             raise ValueError
         self._advance()
         if kind == "text":
+            spend(self._counter, _UNITS_OF_AN_ESCAPE * token.count("\\"))
             return _unescaped(token) if token[0] in "'\"" else Verbatim(token)
         if self._piece == "(":
             self._container(")", depth + 1)
@@ -135,5 +142,6 @@ def _unescaped(token: str) -> str:
 def _character(found: re.Match[str]) -> str:
     code = found[1] or found[2] or found[3]
     if code:
-        return chr(int(code, 16)) if int(code, 16) <= 0x10FFFF else found[0]  # noqa: PLR2004 - the last character
+        number = int(code, 16)
+        return chr(number) if number <= 0x10FFFF else found[0]  # noqa: PLR2004 - the last character
     return _CONTROL.get(found[4], found[4] if found[4] in "\\'\"" else found[0])

@@ -43,6 +43,9 @@ _LEAST_FILLED = 0.4
 _UNITS_OF_A_CELL = 24
 """To take it from its record, and again to write it."""
 
+_UNITS_OF_A_RECORD = 12
+"""To see of what kind it is."""
+
 _LONGEST_NAME = 40
 _CHARACTERS_OF_A_TOKEN = 8
 """At most, of names, so that most of what cannot fit is not counted."""
@@ -152,6 +155,7 @@ class _Rows:
         positions = [position for position in ends(records.total) if position in records.items]
         if not positions:
             return None
+        spend(counter, _UNITS_OF_A_RECORD * len(positions))
         objects = {position: _objects(records.items[position]) for position in positions}
         if not all(objects.values()):
             return None

@@ -6,10 +6,10 @@ would let a few hundred bytes grow to gigabytes.
 
 from __future__ import annotations
 
-import html
 import re
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.characters import UNITS_OF_A_REFERENCE, unescaped
 from coatcheck.core.preview.json import fit_outline
 from coatcheck.core.preview.notation import Verbatim
 from coatcheck.core.preview.work import spend
@@ -32,10 +32,12 @@ _NAME = r"[^\W\d][\w.:-]*"
 _BEGINNING = re.compile(rf"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])({_NAME})[\s>])", re.IGNORECASE)
 _PIECE = re.compile(
     rf"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\]\s*)?>|<!\[CDATA\[(?P<verbatim>.*?)\]\]>"
-    rf"|</(?P<closed>{_NAME})\s*>|<(?P<opened>{_NAME})(?P<attributes>(?:\s+{_NAME}\s*=\s*(?:\"[^\"<]*\"|'[^'<]*'))*)"
+    rf"|</(?P<closed>{_NAME})\s*>|<(?P<opened>{_NAME})(?P<attributes>(?:\s+{_NAME}\s*=\s*(?:\"[^\"<]*\"|'[^'<]*')){{0,20000}})"
     rf"\s*(?P<empty>/?)>|(?P<text>[^<]+)",
     re.DOTALL | re.IGNORECASE,
 )
+"""An element of more attributes is shown as text: ``re`` takes some 700 bytes for each."""
+
 _ATTRIBUTE = re.compile(rf"({_NAME})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _WORD = re.compile(r"[\w.+-]+")
 _WHAT = "XML, its elements as fields (@ for attributes); search it with pattern:"
@@ -73,7 +75,8 @@ def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
         found = _PIECE.match(text, at)
         if found is None:
             raise ValueError
-        spend(counter, _UNITS_OF_A_PIECE + (found.end() - at) // 8)
+        references = text.count("&", at, found.end())
+        spend(counter, _UNITS_OF_A_PIECE + (found.end() - at) // 8 + UNITS_OF_A_REFERENCE * references)
         at = found.end()
         if found["opened"]:
             spend(counter, _UNITS_OF_A_PIECE * found["attributes"].count("="))
@@ -91,7 +94,7 @@ def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
                 raise ValueError
             left[-1].add(element.name, element.value())
         elif found["verbatim"] or found["text"]:
-            left[-1].text.append(found["verbatim"] or html.unescape(found["text"]))
+            left[-1].text.append(found["verbatim"] or unescaped(found["text"]))
     roots = [(name, value) for name, values in top.fields.items() for value in values]
     if len(left) > 1 or elements < _LEAST_ELEMENTS or len(roots) != 1 or "".join(top.text).strip():
         raise ValueError
@@ -111,7 +114,7 @@ class _Element:
         self.name = name
         self.fields: dict[str, list[JsonValue]] = {}
         for attribute, double, single in _ATTRIBUTE.findall(attributes):
-            self.add(Verbatim(f"@{attribute}"), _text(html.unescape(double or single)))
+            self.add(Verbatim(f"@{attribute}"), _text(unescaped(double or single)))
         self.text: list[str] = []
 
     def add(self, name: str, value: JsonValue) -> None:

@@ -1,7 +1,7 @@
 """From the paths that a user names to conversations: JSON, JSON Lines, folders of such files, and of Strands' sessions.
 
 Only finding the lists of messages belongs here, and saying where one cannot be found. What a message means is in
-``replay_formats``.
+``formats``.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.cli.failure import CannotRun
-from coatcheck.cli.replay_conversation import Conversation, Words, blocks_of
-from coatcheck.cli.replay_formats import FORMATS, Misfit, read_messages
 from coatcheck.core.blocks import JsonBlock
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.replay.conversation import Conversation, Words, blocks_of
+from coatcheck.replay.formats import FORMATS, Misfit, read_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from coatcheck.cli.replay_conversation import Part
+    from coatcheck.replay.conversation import Part
 
 __all__ = ("ACCEPTED", "SUFFIXES", "read_conversations", "without_beginnings")
 
@@ -41,7 +41,7 @@ def read_conversations(path: Path) -> list[Conversation]:
     """Return the conversations that a file or a folder holds, at least one.
 
     Raises:
-        CannotRun: it cannot be read, or is not what ``ACCEPTED`` names; the message says where it stops to fit.
+        InvalidRequest: it cannot be read, or is not what ``ACCEPTED`` names; the message says where it stops to fit.
 
     """
     try:
@@ -52,7 +52,7 @@ def read_conversations(path: Path) -> list[Conversation]:
         msg = f"{path} is not text in UTF-8: see its byte {error.start:,}. Accepted: {ACCEPTED}"
     except RecursionError:
         msg = f"{path} is nested too deeply to be a transcript. Accepted: {ACCEPTED}"
-    raise CannotRun(msg)
+    raise InvalidRequest(msg)
 
 
 def without_beginnings(conversations: Sequence[Conversation]) -> list[Conversation]:
@@ -92,7 +92,7 @@ def _of_transcripts(folder: Path) -> list[Conversation]:
             f"{folder} holds no Strands session (agents/agent_ID/messages/message_0.json) and no file that ends in"
             f" {' or '.join(sorted(SUFFIXES))}: name another folder, or the files. Accepted: {ACCEPTED}"
         )
-        raise CannotRun(msg)
+        raise InvalidRequest(msg)
     return [conversation for path in transcripts for conversation in read_conversations(path)]
 
 
@@ -107,7 +107,7 @@ def _session_message(path: Path) -> object:
         recorded = json.loads(path.read_bytes())
     except ValueError as error:
         msg = f"{path} is not JSON: {error}"
-        raise CannotRun(msg) from None
+        raise InvalidRequest(msg) from None
     recorded = recorded if isinstance(recorded, Mapping) else {}
     return recorded.get("redact_message") or recorded.get("message")
 
@@ -115,7 +115,7 @@ def _session_message(path: Path) -> object:
 def _of_text(path: Path, text: str) -> list[Conversation]:
     if not text.strip():
         msg = f"{path} is empty. Accepted: {ACCEPTED}"
-        raise CannotRun(msg)
+        raise InvalidRequest(msg)
     try:
         whole = json.loads(text)
     except ValueError as error:
@@ -134,14 +134,14 @@ def _of_lines(path: Path, text: str, *, whole_failed: ValueError) -> list[Conver
             except ValueError as error:
                 reason = f"as JSON: {whole_failed}; as JSON Lines: line {number:,}: {error}"
                 msg = f"{path} is neither JSON nor JSON Lines. {reason}. Accepted: {ACCEPTED}"
-                raise CannotRun(msg) from None
+                raise InvalidRequest(msg) from None
     whole = [where for where, value in values.items() if _is_conversation(value)]
     if not whole:
         return [_conversation(list(values.values()), path, places=list(values))]
     if len(whole) < len(values):
         other = next(where for where in values if where not in whole)
         msg = f"{path}: {whole[0]} holds a conversation, and {other} does not. Accepted: {ACCEPTED}"
-        raise CannotRun(msg)
+        raise InvalidRequest(msg)
     return [_conversation(value, path, where=where) for where, value in values.items()]
 
 
@@ -171,7 +171,7 @@ def _conversation(
     place = f"{path}: {where}: " if where else f"{path}: "
     if not messages:
         msg = f"{place}there is no message. Accepted: {ACCEPTED}"
-        raise CannotRun(msg)
+        raise InvalidRequest(msg)
     try:
         recorded_as, parts = read_messages(messages)
     except Misfit as error:
@@ -181,7 +181,7 @@ def _conversation(
         else:
             found = f"these are no messages: {message} {error}"
         msg = f"{place}{found}. Accepted: {ACCEPTED}"
-        raise CannotRun(msg) from None
+        raise InvalidRequest(msg) from None
     own = None if isinstance(value, list) else value.get("id") or value.get("session_id")
     found = name or (str(own) if isinstance(own, str | int) else ", ".join(filter(None, (path.name, where))))
     return Conversation(name=found, source=str(path), recorded_as=recorded_as, parts=(*opening, *parts))

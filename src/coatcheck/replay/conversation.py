@@ -1,7 +1,7 @@
 """What a recorded conversation is made of, whatever framework recorded it: frozen values in the order of the recording.
 
 Only these values belong here, and how the content of a message becomes content blocks. Which message becomes which
-value is decided in ``replay_formats``. Recordings are plain JSON, so this needs no framework and knows the shapes that
+value is decided in ``formats``. Recordings are plain JSON, so this needs no framework and knows the shapes that
 all of them write.
 """
 

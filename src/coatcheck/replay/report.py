@@ -1,7 +1,7 @@
 """What a replay comes to: frozen values that add up, what was assumed, and all of it as JSON.
 
 Only facts belong here, named so that a program can use them: ``coatcheck replay --json`` prints them. How they are
-measured is in ``replay_measure``, how they look in ``replay_screen`` and ``replay_page``.
+measured is in ``measure``, how they look in ``cli/replay_screen.py`` and ``page``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.cli.replay_billing import CALL_TOKENS, Share
+from coatcheck.replay.billing import CALL_TOKENS, Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -143,7 +143,8 @@ class ConversationReport:
     """Results that the recording shows as offloaded; they are left alone."""
 
     tools: tuple[Row, ...]
-    """One for each tool that gave a result, and one for everything else; they add up to ``row``."""
+    """One for each tool that gave a result, one for the retrieval tool's definition, and one for everything else; they
+    add up to ``row``."""
 
     leaving: tuple[Leaving, ...]
     sizes: tuple[int, ...]

@@ -1,7 +1,7 @@
 """A recorded conversation becomes a report: its tokens are counted, and each tool result goes through an ``Offloader``.
 
 The real one, with an ``InMemoryStorage``, so that a replay offloads what an agent would have offloaded and counts the
-very placeholder. What a part costs in the end is the arithmetic of ``replay_billing``.
+very placeholder. What a part costs in the end is the arithmetic of ``billing``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from coatcheck.cli.failure import CannotRun
-from coatcheck.cli.replay_billing import (
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, is_placeholder
+from coatcheck.core.outcomes import Offloaded
+from coatcheck.core.plan import media_tokens
+from coatcheck.core.references import find_references
+from coatcheck.engine.events import log_failure, logger
+from coatcheck.offloader import Offloader
+from coatcheck.replay.billing import (
+    DEFINITION,
     OTHER,
     Bill,
     BilledPart,
@@ -21,25 +29,17 @@ from coatcheck.cli.replay_billing import (
     Share,
     bill,
 )
-from coatcheck.cli.replay_conversation import Conversation, Result, Turn, Words
-from coatcheck.cli.replay_report import Amount, Assumptions, ConversationReport, Leaving, Row
-from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
-from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, is_placeholder
-from coatcheck.core.outcomes import Offloaded
-from coatcheck.core.plan import media_tokens
-from coatcheck.core.references import find_references
-from coatcheck.engine.events import log_failure, logger
-from coatcheck.offloader import Offloader
+from coatcheck.replay.conversation import Conversation, Result, Turn, Words
+from coatcheck.replay.report import Amount, Assumptions, ConversationReport, Leaving, Row
 from coatcheck.retrieval import retrieval_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coatcheck.cli.replay_conversation import Part
     from coatcheck.core.blocks import JsonValue, ToolResult
     from coatcheck.core.outcomes import Outcome
     from coatcheck.core.tokens import TokenCounter
+    from coatcheck.replay.conversation import Part
 
 __all__ = ("conversation_report", "definition_tokens", "offloaded_parts", "plain_parts")
 
@@ -65,7 +65,7 @@ def conversation_report(
     """Return what a conversation was billed, and what it would have been billed with offloading.
 
     Raises:
-        CannotRun: it holds a JSON value that no tool can have returned, such as one nested a thousand levels deep.
+        InvalidRequest: it holds a JSON value that no tool can have returned, such as one nested a thousand levels deep.
 
     """
     parts = conversation.parts
@@ -79,7 +79,7 @@ def conversation_report(
         }
     except InvalidRequest as error:
         msg = f"{conversation.source}: {conversation.name}: {error}"
-        raise CannotRun(msg) from None
+        raise InvalidRequest(msg) from None
     without = bill(plain)
     billed = [
         _Billed(
@@ -98,7 +98,7 @@ def conversation_report(
         already_offloaded=sum(isinstance(part, Result) and _is_offloaded(part) for part in parts),
         tools=tuple(
             _row(tool, results[tool], without.shares.get(tool, Share()), billed=billed, tool=tool)
-            for tool in (*results, OTHER)
+            for tool in (*results, DEFINITION, OTHER)
         ),
         leaving=tuple(_leaving(plain, offloaded)),
         sizes=tuple(part.tokens for part in plain if isinstance(part, BilledResult)),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.replay_samples import BIG, openai, saved
 from tests.cli.running import run
+from tests.replay.samples import BIG, openai, saved
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def page(tmp_path: Path) -> str:
 
 
 def test_chart_js_is_what_its_publisher_gives_out() -> None:
-    packed = (files("coatcheck.cli") / "page/chart.umd.min.js.gz").read_bytes()
+    packed = (files("coatcheck.replay") / "assets/chart.umd.min.js.gz").read_bytes()
 
     assert hashlib.sha256(gzip.decompress(packed)).hexdigest() == CHART_JS_SHA256
 
@@ -80,7 +80,11 @@ def test_tables_and_charts_have_the_numbers_of_the_report(page: str, tmp_path: P
     assert charts["conversations"]["labels"] == ["a.json"]
     for number in (*billed, *(tool["without"]["tokens"] for tool in report["tools"])):
         assert f">{number:,}" in page
-    assert f"max_result_tokens={total['best_threshold']} saves most" in page
+    assert (
+        f"If the model reads each offloaded result back once, max_result_tokens={total['best_threshold']} saves most"
+        in page
+    )
+    assert "in the unit of --price (" in page
     assert f">{total['without']['cost']:,.2f}<" in page
     for sentence in report["assumptions"]["not_known"]:
         assert sentence in page

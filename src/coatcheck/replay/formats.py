@@ -2,7 +2,7 @@
 
 A reader takes one message, as JSON has it, and yields its parts; it raises ``Misfit`` at the first thing that its
 format does not know, so that no format is taken for another. To accept a further format, add its reader to
-``_READERS``. How files and folders become lists of messages is in ``replay_files``.
+``_READERS``. How files and folders become lists of messages is in ``files``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from coatcheck.cli.replay_conversation import Part, Result, Turn, Words, blocks_of
 from coatcheck.core.blocks import TextBlock, ToolResult
+from coatcheck.replay.conversation import Part, Result, Turn, Words, blocks_of
 
 __all__ = ("FORMATS", "Misfit", "read_messages")
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.cli.replay_conversation import Result, Turn, Words, blocks_of
-from coatcheck.cli.replay_formats import FORMATS, Misfit, read_messages
 from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
-from tests.cli.replay_samples import (
+from coatcheck.replay.conversation import Result, Turn, Words, blocks_of
+from coatcheck.replay.formats import FORMATS, Misfit, read_messages
+from tests.replay.samples import (
     ANSWER,
     ARGUMENTS,
     QUESTION,

@@ -1,6 +1,6 @@
 """How a replay looks as a page: one file with its charts, its tables and all that it needs, for any browser.
 
-Only looks belong here. The page's own style and script stand in the folder ``page``, beside Chart.js 4.6.1, byte for
+Only looks belong here. The page's own style and script are in the folder ``assets``, next to Chart.js 4.6.1, byte for
 byte as its publisher has it on npm (MIT, see ``LICENSE-chart.js``). Chart.js, because it draws what is needed here in
 210 KB: ECharts takes 715, Bokeh 1,390, Plotly 4,830, and uPlot, with 51, draws no bars by name. The tables say what the
 charts show, also where scripts are off.
@@ -15,19 +15,22 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.cli.replay_billing import OTHER
-from coatcheck.cli.replay_screen import NOT_A_TOOL, counted, result_in_words, share_text
 from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.replay.billing import DEFINITION, OTHER
+from coatcheck.replay.wording import COST, NOT_A_TOOL, counted, result_in_words, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from coatcheck.cli.replay_report import Amount, ReplayReport, Row
+    from coatcheck.replay.report import Amount, ReplayReport, Row
 
 __all__ = ("page",)
 
 _MOST_BARS = 12
 """Names beside each other that a phone can show; the tables have all."""
+
+_NAME_END = 12
+"""Characters of a name that a narrow table always shows."""
 
 _MOST_LEAVING = 50
 """Of the results that leave, the largest."""
@@ -54,7 +57,7 @@ def page(report: ReplayReport) -> str:
         _section("Every conversation, at each threshold", _conversations(report), about=billed),
         _section("What leaves the conversation", _leaving(report), about=leaving),
     )
-    held = files("coatcheck.cli") / "page"
+    held = files("coatcheck.replay") / "assets"
     filled = {
         "style": (held / "page.css").read_text("utf-8"),
         "outcome": "result" if report.total.best(report.assumptions) else "result none",
@@ -145,7 +148,7 @@ def _tools_chart(report: ReplayReport) -> dict[str, Any]:
     return {
         "id": "tools",
         "about": f"Tokens billed for their results, and for reading them back; the {_MOST_BARS} that are billed most.",
-        **_pairs([row for row in report.tools if row.name != OTHER][:_MOST_BARS], report),
+        **_pairs([row for row in report.tools if row.name not in {DEFINITION, OTHER}][:_MOST_BARS], report),
     }
 
 
@@ -182,7 +185,7 @@ def _percent(counts: Sequence[int]) -> list[float]:
 
 def _by_threshold(report: ReplayReport) -> str:
     given, total = report.assumptions, report.total
-    costs = [] if given.price is None else ["Cost"]
+    costs = [] if given.price is None else [COST]
     rows = [["without", "0", f"{total.without.tokens:,}", "", *(f"{given.weight(total.without):,.2f}" for _ in costs)]]
     rows += [
         [
@@ -213,10 +216,10 @@ def _saved(heading: str, rows: Iterable[Row], report: ReplayReport) -> str:
         ],
         [
             [
-                escape(row.name) or NOT_A_TOOL,
+                row.name or NOT_A_TOOL,
                 f"{row.at(report.shown).offloaded:,} of {row.results:,}" if row.results else "",
                 f"{row.without.tokens:,}",
-                *(f"{amount.billed.tokens:,} ({_marked(row, amount, report)})" for amount in row.amounts),
+                *(_billed(row, amount, report) for amount in row.amounts),
             ]
             for row in rows
         ],
@@ -240,7 +243,7 @@ def _leaving(report: ReplayReport) -> str:
         ],
         [
             [
-                escape(one.tool),
+                one.tool,
                 f"{one.tokens:,}",
                 *(
                     f"{one.placeholder_tokens[threshold]:,}" if threshold in one.placeholder_tokens else "stays"
@@ -254,6 +257,12 @@ def _leaving(report: ReplayReport) -> str:
     )
 
 
+def _billed(row: Row, amount: Amount, report: ReplayReport) -> str:
+    """Return what is billed, and which share of the row that saves; a row that only offloading bills saves none."""
+    share = f" ({_marked(row, amount, report)})" if row.without.tokens else ""
+    return f"{amount.billed.tokens:,}{share}"
+
+
 def _marked(row: Row, amount: Amount, report: ReplayReport) -> str:
     """Return the share that is saved, marked where it is the most of its row, or a loss."""
     saved = row.saved(amount, report.assumptions)
@@ -261,11 +270,18 @@ def _marked(row: Row, amount: Amount, report: ReplayReport) -> str:
     return f'<span class="{kind}">{share_text(saved)}</span>' if kind else share_text(saved)
 
 
+def _name(name: str) -> str:
+    """Return a name in two parts: of one that is too long, the middle is hidden, since names differ at their ends."""
+    head, tail = name[:-_NAME_END], name[-_NAME_END:]
+    return f'<div class="name"><span>{escape(head)}</span><span>{escape(tail)}</span></div>'
+
+
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells that are HTML already; the first of each row is its name."""
+    """Return a table. The first cell of each row is its name, as plain text; the others are HTML already."""
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
     body = "".join(
-        f'<tr><th scope="row" title="{name}">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n'
+        f'<tr><th scope="row" title="{escape(name)}">{_name(name)}</th>'
+        f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>\n"
         for name, *cells in rows
     )
     # A part that scrolls must be within reach of the keyboard.

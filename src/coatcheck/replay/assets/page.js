@@ -1,4 +1,4 @@
-// Draws the charts of the page; what they show comes ready from `replay_page.py`, and so do the tables.
+// Draws the charts of the page; what they show comes ready from `page.py`, and so do the tables.
 "use strict";
 const described = JSON.parse(document.getElementById("charts").textContent);
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -37,6 +37,7 @@ function configuration(chart) {
       indexAxis: chart.sideways ? "y" : "x",
       responsive: true,
       maintainAspectRatio: false,
+      interaction: { mode: "nearest", axis: names, intersect: false }, // a bar may be too short to point at
       scales: {
         [values]: { beginAtZero: true, ticks: { callback: axis, maxTicksLimit: 6 }, title: { display: true, text: chart.unit } },
         [names]: {

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck.cli.failure import CannotRun
-from coatcheck.cli.replay_conversation import Words
-from coatcheck.cli.replay_files import ACCEPTED, read_conversations
-from coatcheck.cli.replay_formats import FORMATS
+from coatcheck import InvalidRequest
 from coatcheck.core.blocks import JsonBlock, TextBlock
-from tests.cli.replay_samples import anthropic, openai, saved, session, strands
+from coatcheck.replay.conversation import Words
+from coatcheck.replay.files import ACCEPTED, read_conversations
+from coatcheck.replay.formats import FORMATS
+from tests.replay.samples import anthropic, openai, saved, session, strands
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +126,7 @@ def test_what_cannot_be_read_is_said_with_its_place_and_what_is_accepted(
     path = tmp_path / "recording"
     path.write_bytes(content)
 
-    with pytest.raises(CannotRun) as raised:
+    with pytest.raises(InvalidRequest) as raised:
         read_conversations(path)
 
     assert str(raised.value).startswith(str(path))
@@ -152,7 +152,7 @@ def test_a_transcript_in_a_folder_that_cannot_be_read_is_said_with_its_own_name(
     saved(tmp_path / "a.json", ONE)
     (tmp_path / "b.json").write_text("{")
 
-    with pytest.raises(CannotRun, match=r"b\.json is neither JSON nor JSON Lines"):
+    with pytest.raises(InvalidRequest, match=r"b\.json is neither JSON nor JSON Lines"):
         read_conversations(tmp_path)
 
 
@@ -173,12 +173,12 @@ def test_a_folder_that_is_no_session_is_said(files: dict[str, str], said: str, t
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(text)
 
-    with pytest.raises(CannotRun, match=said):
+    with pytest.raises(InvalidRequest, match=said):
         read_conversations(tmp_path)
 
 
 def test_a_file_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
-    with pytest.raises(CannotRun, match="cannot be read: No such file"):
+    with pytest.raises(InvalidRequest, match="cannot be read: No such file"):
         read_conversations(tmp_path / "missing")
 
 

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coatcheck.cli.failure import CannotRun
-from coatcheck.cli.replay_billing import CALL_TOKENS, OTHER, BilledResult
-from coatcheck.cli.replay_conversation import Conversation, Part, Result, Turn, Words
-from coatcheck.cli.replay_formats import read_messages
-from coatcheck.cli.replay_measure import conversation_report, offloaded_parts, plain_parts
-from coatcheck.cli.replay_report import Assumptions, ConversationReport
+from coatcheck import InvalidRequest
 from coatcheck.core.blocks import OpaqueBlock, TextBlock, ToolResult
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.plan import media_tokens
 from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.offloader import Offloader
-from tests.cli.replay_samples import ANSWER, BIG, QUESTION, anthropic, openai, strands
+from coatcheck.replay.billing import CALL_TOKENS, OTHER, BilledResult
+from coatcheck.replay.conversation import Conversation, Part, Result, Turn, Words
+from coatcheck.replay.formats import read_messages
+from coatcheck.replay.measure import conversation_report, offloaded_parts, plain_parts
+from coatcheck.replay.report import Assumptions, ConversationReport
+from tests.replay.samples import ANSWER, BIG, QUESTION, anthropic, openai, strands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,7 +153,7 @@ def test_json_that_no_tool_returns_is_said_with_its_place() -> None:
     for _ in range(100_000):
         nested = [nested]
 
-    with pytest.raises(CannotRun, match="file: c: "):
+    with pytest.raises(InvalidRequest, match="file: c: "):
         replayed_parts([Turn(()), Result(ToolResult(blocks=(OpaqueBlock({"a": nested}),), tool_name="t"))])
 
 

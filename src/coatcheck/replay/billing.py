@@ -13,13 +13,27 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ("CALL_TOKENS", "OTHER", "Bill", "BilledPart", "BilledResult", "BilledTurn", "BilledWords", "Share", "bill")
+__all__ = (
+    "CALL_TOKENS",
+    "DEFINITION",
+    "OTHER",
+    "Bill",
+    "BilledPart",
+    "BilledResult",
+    "BilledTurn",
+    "BilledWords",
+    "Share",
+    "bill",
+)
 
 CALL_TOKENS = 60
 """A retrieval call with its reference and a pattern, as a model writes it: the reference alone has some 30."""
 
 OTHER = ""
-"""The name under which everything is billed that is no tool's; no tool is called so."""
+"""The name under which everything is billed that belongs to no tool. No tool has it."""
+
+DEFINITION = "(the retrieval tool's definition)"
+"""The name under which the definition is billed that offloading adds to every turn. APIs allow no such tool name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +112,11 @@ def bill(parts: Iterable[BilledPart], *, opening_tokens: int = 0, retrievals: in
 
     Args:
         parts: in the order of the conversation.
-        opening_tokens: sent with every turn from the first on, beside the parts, such as the definition of a tool.
+        opening_tokens: of the retrieval tool's definition, which every turn sends as well.
         retrievals: turns that read back, for each offloaded result.
 
     """
-    sent, unsent = Counter[str](), Counter({OTHER: opening_tokens})
+    sent, unsent = Counter[str](), Counter({DEFINITION: opening_tokens})
     shares: dict[str, Share] = {}
     to_read: list[BilledResult] = []
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.cli.replay_billing import (
+from coatcheck.replay.billing import (
     CALL_TOKENS,
+    DEFINITION,
     OTHER,
     BilledPart,
     BilledResult,
@@ -47,6 +48,7 @@ def test_what_opens_a_conversation_is_sent_with_every_turn() -> None:
     billed = bill(CONVERSATION, opening_tokens=200)
 
     assert billed.total.tokens == bill(CONVERSATION).total.tokens + 3 * 200
+    assert billed.shares[DEFINITION] == Share(3 * 200, 200)
     assert billed.total.new_tokens == bill(CONVERSATION).total.new_tokens + 200
 
 
