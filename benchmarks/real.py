@@ -38,7 +38,7 @@ from coatcheck import (
 from coatcheck.core.blocks import json_text
 from coatcheck.core.plan import MINIMUM_BUDGET
 from coatcheck.core.preview import Previewed, preview
-from coatcheck.engine.engine import PLACEHOLDER_ROOM
+from coatcheck.engine.offloading import PLACEHOLDER_ROOM
 from coatcheck.replay.conversation import Result
 from coatcheck.replay.files import SUFFIXES, read_conversations
 

@@ -18,9 +18,9 @@ from coatcheck.core.policy import Never, OverShare, OverTokens, require_policy
 from coatcheck.core.settings import NETWORK_THREADS, configure
 from coatcheck.core.tokens import utf8_length
 from coatcheck.engine.access import StorageAccess
-from coatcheck.engine.call import Call
 from coatcheck.engine.events import Recorder, Stats
 from coatcheck.engine.execution import QUEUE_SECONDS, SHORT_BYTES, arun, run
+from coatcheck.engine.request import OffloadRequest
 from coatcheck.scopes import choose_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
@@ -123,7 +123,7 @@ class Offloader:
         )
         with loading:
             from coatcheck.engine.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
-            from coatcheck.engine.last_resort import LastResort  # noqa: PLC0415 - it imports the engine
+            from coatcheck.engine.last_resort import LastResort  # noqa: PLC0415 - see above
 
         self._engine = Engine(self._storage, self._configuration, self._recorder)
         self._last_resort = LastResort(self._storage, self._configuration, self._recorder)
@@ -334,10 +334,9 @@ class Offloader:
         """
         if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
             return None
-        chosen: Scope = ""
+        chosen = self._scope_or_error(scope, identity)
         try:
-            chosen = self._scope(_found(scope), _found(identity))
-            stored: Reference | Exception = run(self._last_resort.store(blocks, scope=chosen, tool_name=tool_name))
+            stored: Reference | Exception = run(self._last_resort.store(blocks, chosen, tool_name=tool_name))
         except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
             stored = error
         return self._last_resort.outcome(
@@ -356,12 +355,9 @@ class Offloader:
         """Do what ``last_resort`` does, without blocking the event loop."""
         if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
             return None
-        chosen: Scope = ""
+        chosen = self._scope_or_error(scope, identity)
         try:
-            chosen = self._scope(_found(scope), _found(identity))
-            stored: Reference | Exception = await arun(
-                self._last_resort.store(blocks, scope=chosen, tool_name=tool_name)
-            )
+            stored: Reference | Exception = await arun(self._last_resort.store(blocks, chosen, tool_name=tool_name))
         except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
             stored = error
         return self._last_resort.outcome(
@@ -581,6 +577,17 @@ class Offloader:
     def _scope(self, argument: Scope | None, identity: Scope | None) -> Scope:
         return choose_scope(argument, identity, required=self._configuration.require_scope)
 
+    def _scope_or_error(
+        self,
+        scope: Scope | Callable[[], Scope | None] | None,
+        identity: Scope | Callable[[], Scope | None] | None,
+    ) -> Scope | Exception:
+        """Return the scope of a last resort, or whatever a callable of the adapter, or the choice, raised."""
+        try:
+            return self._scope(scope() if callable(scope) else scope, identity() if callable(identity) else identity)
+        except Exception as error:  # noqa: BLE001 - the result is cut then, and the notice says why
+            return error
+
     def _step(
         self,
         results: Sequence[ToolResult],
@@ -589,7 +596,7 @@ class Offloader:
         identity: Scope | None,
         policies: Sequence[Policy | None] | None,
         retrieval_tool: str | None,
-    ) -> list[Call]:
+    ) -> list[OffloadRequest]:
         chosen = self._scope(scope, identity)
         overrides = [None] * len(results) if policies is None else policies
         if len(overrides) != len(results):
@@ -599,7 +606,7 @@ class Offloader:
         for result, override in zip(results, overrides, strict=True):
             _checked(result.blocks, result.tool_name)
             policy = self._policy(result.tool_name, override)
-            calls.append(Call(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
+            calls.append(OffloadRequest(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
         return calls
 
     def _arrived(
@@ -614,7 +621,7 @@ class Offloader:
         confirm: Callable[[int], MaybeAwaitable[bool]] | None,
         policy: Policy | None,
         retrieval_tool: str | None,
-    ) -> Call | Kept:
+    ) -> OffloadRequest | Kept:
         """Return the outcome of a result that certainly stays, without counting a token; else what the engine needs."""
         content = _checked(blocks, tool_name)
         governing = self._policy(tool_name, policy)
@@ -627,7 +634,7 @@ class Offloader:
         if stays and not self._recorder.listening:
             self._recorder.count_kept()
             return Kept(blocks=content, reason=keep.reason)
-        return Call(
+        return OffloadRequest(
             result=ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
             scope=scope,
             policy=governing,
@@ -693,10 +700,6 @@ def _check_medium(block: MediaBlock) -> None:
 
 def _id(reference: str | Reference) -> str:
     return reference.id if isinstance(reference, Reference) else reference
-
-
-def _found(scope: Scope | Callable[[], Scope | None] | None) -> Scope | None:
-    return scope() if callable(scope) else scope
 
 
 def _text(value: object) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.cleanup import SweepLimits
-    from coatcheck.engine.execution import Steps
+    from coatcheck.engine.execution import Effects
 
 DAY = 86_400
 LARGE = "words of a large result\n" * 50_000
@@ -291,7 +291,7 @@ def test_a_limit_that_is_none_is_refused(options: tuple[str, ...], said: str, fo
 def test_what_was_used_while_sweeping_stays_and_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used, _ = store(folder, "used meanwhile", "old words", days=40)
 
-    def then_used(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[Sequence[Listed]]:
+    def then_used(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects[Sequence[Listed]]:
         past = yield from overdue(storage, limits, now=now)
         Offloader(FileStorage(folder)).load(used)
         return past

@@ -18,7 +18,7 @@ PATIENCE = 20
 """Seconds until a child that hangs is ended. None waits for so long where the code is right."""
 
 FIRST_NEEDED = (
-    "coatcheck.engine.engine",
+    "coatcheck.engine.offloading",
     "coatcheck.core.preview.delimited",
     "coatcheck.core.reading.search",
     "hashlib",

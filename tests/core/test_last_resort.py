@@ -24,7 +24,7 @@ from coatcheck import (
     TextBlock,
     Truncated,
 )
-from coatcheck import last_resort as module
+from coatcheck.engine import last_resort as module
 from tests.core.storages import AsyncDictStorage
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def test_it_needs_no_preview_no_tokenizer_and_no_policy(monkeypatch: pytest.Monk
     def broken(*_: object, **__: object) -> object:
         raise AssertionError
 
-    monkeypatch.setattr("coatcheck.engine.engine.preview", broken)
+    monkeypatch.setattr("coatcheck.engine.offloading.preview", broken)
     monkeypatch.setattr("coatcheck.core.placeholder.preview", broken)
     monkeypatch.setattr("coatcheck.core.tokens.load_vocabulary", broken)
 

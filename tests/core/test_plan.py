@@ -27,9 +27,9 @@ from coatcheck.core.plan import (
     NOTICE_TOKENS,
     Decision,
     Keep,
-    Leave,
     Limits,
     Measure,
+    Offload,
     certainly_within,
     decide,
     fit_step,
@@ -60,21 +60,21 @@ def _decide(
 
 @pytest.mark.parametrize(("size", "leaves"), [(2_499, False), (2_500, False), (2_501, True)])
 def test_a_result_at_the_threshold_stays_and_one_above_leaves(size: int, leaves: bool) -> None:
-    assert isinstance(_decide(_tokens(size), rule=OverTokens(2_500)), Leave) == leaves
-    assert isinstance(_decide(_tokens(size), rule=OverShare(0.025, context_window=100_000)), Leave) == leaves
-    assert isinstance(_decide(_tokens(size), rule=OverChars(10_000)), Leave) == leaves
+    assert isinstance(_decide(_tokens(size), rule=OverTokens(2_500)), Offload) == leaves
+    assert isinstance(_decide(_tokens(size), rule=OverShare(0.025, context_window=100_000)), Offload) == leaves
+    assert isinstance(_decide(_tokens(size), rule=OverChars(10_000)), Offload) == leaves
 
 
 def test_blocks_count_together() -> None:
-    assert isinstance(_decide(_tokens(1_500), JsonBlock(["abcd" * 1_500]), rule=OverTokens(2_500)), Leave)
+    assert isinstance(_decide(_tokens(1_500), JsonBlock(["abcd" * 1_500]), rule=OverTokens(2_500)), Offload)
 
 
 def test_media_count_by_their_type_and_never_by_their_bytes() -> None:
     image = MediaBlock(b"x" * 5_000_000, "image/png")
 
     assert _decide(image, rule=OverTokens(2_500)) == Keep(reason="within the threshold")
-    assert isinstance(_decide(image, image, rule=OverTokens(2_500)), Leave)
-    assert isinstance(_decide(MediaBlock(b"x", "application/pdf"), rule=OverTokens(2_500)), Leave)
+    assert isinstance(_decide(image, image, rule=OverTokens(2_500)), Offload)
+    assert isinstance(_decide(MediaBlock(b"x", "application/pdf"), rule=OverTokens(2_500)), Offload)
     assert media_tokens("video/mp4") > media_tokens("audio/mpeg") > media_tokens("image/png")
 
 
@@ -91,18 +91,18 @@ def test_what_would_be_kept_leaves_above_max_inline_tokens(rule: Rule, is_error:
     left = _decide(_tokens(50_001), rule=rule, is_error=is_error)
 
     assert kept == Keep(reason=reason)  # type: ignore[arg-type]
-    assert isinstance(left, Leave)
+    assert isinstance(left, Offload)
     assert left.threshold == 50_000
 
 
 def test_no_threshold_of_a_policy_goes_beyond_max_inline_tokens() -> None:
-    assert isinstance(_decide(_tokens(50_001), rule=OverTokens(1_000_000)), Leave)
+    assert isinstance(_decide(_tokens(50_001), rule=OverTokens(1_000_000)), Offload)
 
 
 def test_errors_leave_where_the_host_says_so() -> None:
     limits = Limits(preview_tokens=1_000, max_inline_tokens=50_000, offload_errors=True)
 
-    assert isinstance(_decide(_tokens(2_501), rule=OverTokens(2_500), is_error=True, limits=limits), Leave)
+    assert isinstance(_decide(_tokens(2_501), rule=OverTokens(2_500), is_error=True, limits=limits), Offload)
 
 
 @pytest.mark.parametrize("content", [(), (TextBlock(""),), (OpaqueBlock(object()),), (MediaBlock(b"", "image/png"),)])
@@ -111,7 +111,7 @@ def test_a_result_without_content_stays_under_every_policy(content: tuple[Block,
 
 
 def test_the_frameworks_own_count_decides_where_it_gives_one() -> None:
-    assert isinstance(_decide(_tokens(10), rule=OverTokens(2_500), measured_tokens=2_501), Leave)
+    assert isinstance(_decide(_tokens(10), rule=OverTokens(2_500), measured_tokens=2_501), Offload)
     assert isinstance(_decide(_tokens(9_000), rule=OverTokens(2_500), measured_tokens=2_500), Keep)
 
 
@@ -122,7 +122,7 @@ def test_the_frameworks_own_count_decides_where_it_gives_one() -> None:
 def test_a_preview_takes_at_most_two_fifths_of_the_threshold_that_fired(rule: Rule, preview: int) -> None:
     decision = _decide(_tokens(5_000), rule=rule)
 
-    assert isinstance(decision, Leave)
+    assert isinstance(decision, Offload)
     assert decision.preview_tokens == preview
 
 
@@ -130,7 +130,7 @@ def test_a_preview_takes_at_most_two_fifths_of_the_threshold_that_fired(rule: Ru
 def test_a_small_threshold_is_taken_at_its_word(threshold: int, limit: int | None) -> None:
     decision = _decide(_tokens(5_000), rule=OverTokens(threshold))
 
-    assert isinstance(decision, Leave)
+    assert isinstance(decision, Offload)
     assert decision.limit == limit
 
 
@@ -178,10 +178,10 @@ def test_a_step_loses_its_largest_results_and_no_more_than_it_must(
         for index, (size, after) in enumerate(zip(sizes, together, strict=True))
         if isinstance(after, Keep) and index not in exempt and size > 512
     ]
-    previews = [decision.preview_tokens for decision in together if isinstance(decision, Leave)]
+    previews = [decision.preview_tokens for decision in together if isinstance(decision, Offload)]
     kept = sum(size for size, decision in zip(sizes, together, strict=True) if isinstance(decision, Keep))
 
-    assert not any(isinstance(together[index], Leave) for index in exempt if index < len(sizes))
+    assert not any(isinstance(together[index], Offload) for index in exempt if index < len(sizes))
     assert max(movable, default=0) <= min(moved, default=math.inf)
     if movable:
         assert kept + sum(previews) <= budget, "something could still leave"

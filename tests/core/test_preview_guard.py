@@ -33,20 +33,19 @@ KINDS = {
 """A text of each kind, by the function that shows it."""
 
 
-def _content(text: str, failures: list[str] | None = None) -> Previewed:
-    noted: list[str] = [] if failures is None else failures
+def _content(text: str, failures: dict[str, Exception] | None = None) -> Previewed:
     return Previewed(
         text=text,
         content_type="text/plain",
         lines=text.count("\n") + (not text.endswith("\n")),
-        on_failure=lambda kind, error: noted.append(f"{kind}: {type(error).__name__}"),
+        failures={} if failures is None else failures,
     )
 
 
 @pytest.mark.parametrize("rest", ["nothing else", 7, [], {}, [[]], [{}]])
 def test_json_with_empty_containers_is_shown(rest: object) -> None:
     value = {f"field_{number}": "word " * 60 if number % 3 else [] for number in range(60)}
-    failures: list[str] = []
+    failures: dict[str, Exception] = {}
     shown = preview(_content(json.dumps({**value, "rest": rest}), failures), COUNTER, budget=600)
 
     assert shown.startswith("object with 61 keys\nfield_0: []\n")
@@ -58,7 +57,7 @@ def test_json_with_empty_containers_is_shown(rest: object) -> None:
 )
 @pytest.mark.parametrize("filling", ["", " " * 9_000, "\n" * 9_000])
 def test_what_is_empty_is_shown(text: str, filling: str) -> None:
-    failures: list[str] = []
+    failures: dict[str, Exception] = {}
     for budget in range(1, 60):
         assert COUNTER.count(preview(_content(f"{text}{filling}", failures), COUNTER, budget=budget)) <= budget
     assert not failures
@@ -67,7 +66,7 @@ def test_what_is_empty_is_shown(text: str, filling: str) -> None:
 @settings(max_examples=200)
 @given(wide_objects(), st.integers(1, 2_000))
 def test_an_object_is_shown_also_where_members_have_no_room(value: JsonValue, budget: int) -> None:
-    failures: list[str] = []
+    failures: dict[str, Exception] = {}
 
     assert COUNTER.count(preview(_content(json.dumps(value), failures), COUNTER, budget=budget)) <= budget
     assert not failures
@@ -76,7 +75,7 @@ def test_an_object_is_shown_also_where_members_have_no_room(value: JsonValue, bu
 @settings(max_examples=300)
 @given(results_of_every_kind(), st.integers(1, 2_000))
 def test_whatever_a_tool_returns_is_shown_within_the_budget(text: str, budget: int) -> None:
-    failures: list[str] = []
+    failures: dict[str, Exception] = {}
     shown = preview(_content(text, failures), COUNTER, budget=budget)
 
     assert not failures

@@ -86,12 +86,12 @@ HOSTILE = {
 """Made to take much work in each kind of preview; the first word is the kind that they look like."""
 
 
-def _content(text: str, failures: list[str]) -> Previewed:
+def _content(text: str, failures: dict[str, Exception]) -> Previewed:
     return Previewed(
         text=text,
         content_type="text/plain",
         lines=text.count("\n") + (not text.endswith("\n")),
-        on_failure=lambda kind, error: failures.append(f"{kind}: {error!r}"),
+        failures=failures,
     )
 
 
@@ -114,7 +114,7 @@ def _calls(content: Previewed, counter: TokenCounter) -> tuple[int, str]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
-    counter, failures = Noting(), list[str]()
+    counter, failures = Noting(), dict[str, Exception]()
     calls, shown = _calls(_content(HOSTILE[name], failures), counter)
 
     assert calls <= MOST_CALLS
@@ -125,7 +125,7 @@ def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["json: tables in members", "python: calls", "xml: names", "xml: attributes"])
 def test_what_takes_too_much_work_is_shown_as_text(name: str) -> None:
-    text, failures = HOSTILE[name], list[str]()
+    text, failures = HOSTILE[name], dict[str, Exception]()
     shown = preview(_content(text, failures), ByteCounter(), budget=BUDGET)
 
     assert shown.startswith(text[:1_000])

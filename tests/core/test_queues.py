@@ -27,8 +27,8 @@ from coatcheck import (
 from coatcheck.core.policy import Always
 from coatcheck.core.reading import index
 from coatcheck.engine import execution
-from coatcheck.engine.call import Call
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES, SHORT_BYTES
+from coatcheck.engine.request import OffloadRequest
 from coatcheck.engine.threads import UnawaitedThreads
 from tests.core.storages import AsyncDictStorage, DictStorage
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from coatcheck import Outcome
-    from coatcheck.engine.execution import Steps
+    from coatcheck.engine.execution import Effects
 
 SMALL = TextBlock("row of a small result\n" * 1_000)
 BIG = TextBlock("".join(f"row {number}\n" for number in range(16_500)))
@@ -179,12 +179,12 @@ async def test_two_slow_previews_do_not_hold_up_a_small_result(
     assert [type(outcome) for outcome in await asyncio.gather(*slow)] == [Offloaded] * 2
 
 
-def _pauses(steps: Steps[Any]) -> int:
+def _pauses(operation: Effects[Any]) -> int:
     """Run the engine here; return how often it paused."""
     pauses, answer = 0, None
     try:
         while True:
-            effect = steps.send(answer)
+            effect = operation.send(answer)
             pauses += effect is PAUSE
             answer = effect.call()
     except StopIteration:
@@ -198,8 +198,8 @@ def test_the_engine_pauses_after_each_megabyte(character: str, monkeypatch: pyte
     text = "".join(f"{character} row {number}\n" for number in range(500_000))
     megabytes = len(text) // PIECE_BYTES
     result = ToolResult(blocks=(TextBlock(text),), tool_name="t")
-    call = Call(result=result, scope="s", policy=Always(), retrieval_tool=None)
-    pauses = _pauses(offloader._engine.offload(call))
+    request = OffloadRequest(result=result, scope="s", policy=Always(), retrieval_tool=None)
+    pauses = _pauses(offloader._engine.offload(request))
     [reference] = offloader.offload([TextBlock(text)], tool_name="t", scope="s").references
     arguments: dict[str, Any] = {"native_media": False, "retrieval_tool": "read"}
     searching = _pauses(offloader._engine.retrieve(str(reference), "s", pattern="no such row", **arguments))
@@ -217,7 +217,7 @@ async def test_long_work_that_pauses_makes_way_for_long_work_that_waits(monkeypa
     monkeypatch.setattr(execution, "_executors", executors)
     both, done = threading.Event(), list[str]()
 
-    def work(name: str) -> Steps[str]:
+    def work(name: str) -> Effects[str]:
         for _ in range(3):
             assert both.wait(PATIENCE)
             done.append(name)
@@ -236,7 +236,7 @@ async def test_long_work_that_pauses_makes_way_for_long_work_that_waits(monkeypa
 async def test_work_that_began_as_short_goes_on_as_long() -> None:
     threads = list[str]()
 
-    def work() -> Steps[None]:
+    def work() -> Effects[None]:
         for _ in range(3):
             threads.append(threading.current_thread().name.partition("_")[0])
             yield PAUSE

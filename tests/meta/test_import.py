@@ -18,8 +18,8 @@ HEAVY = frozenset(_HEAVY.split())
 """What only those pay for who use it."""
 
 _LATER = """
-    asyncio coatcheck.core.preview coatcheck.core.reading coatcheck.engine.cleanup coatcheck.engine.engine gzip hashlib
-    importlib.resources json orjson ssl subprocess tempfile uuid
+    asyncio coatcheck.core.preview coatcheck.core.reading coatcheck.engine.cleanup coatcheck.engine.offloading
+    gzip hashlib importlib.resources json orjson ssl subprocess tempfile uuid
 """
 LATER = frozenset(_LATER.split())
 """What is loaded with the first offloader, or the first result that leaves."""
@@ -54,7 +54,7 @@ def test_an_offloader_loads_no_way_to_preview_or_read_before_it_is_needed() -> N
         "assert isinstance(offloader.offload([TextBlock('small')], tool_name='t'), Kept)"
     )
 
-    assert "coatcheck.engine.engine" in loaded
+    assert "coatcheck.engine.offloading" in loaded
     assert loaded.isdisjoint(
         HEAVY | {f"coatcheck.core.{lazy}" for lazy in ("preview.text", "reading.search", "reading.query")}
     )

@@ -28,7 +28,6 @@ from coatcheck.testing import (
     ListsContract,
     LocalPathContract,
     ReadsRangesContract,
-    SavesUnnamedContract,
     StorageContract,
     SweepsContract,
 )
@@ -45,7 +44,6 @@ NOBODY = 65534
 class TestFileStorage(
     StorageContract,
     ReadsRangesContract,
-    SavesUnnamedContract,
     DeletesContract,
     ListsContract,
     SweepsContract,

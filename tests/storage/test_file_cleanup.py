@@ -331,17 +331,21 @@ def test_a_deletion_beside_a_save_leaves_the_whole_entry_or_none(storage: FileSt
             assert both in {(True, True), (False, False)}, "half an entry stayed"
 
 
-def test_of_two_contents_that_meet_under_one_name_the_first_stays(root: Path, storage: FileStorage) -> None:
+def test_of_two_contents_that_meet_under_one_name_the_first_stays(
+    root: Path, storage: FileStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     entry = make_entry(b"named first")
+    write = Folder.write
 
-    def save_another_first() -> tuple[str, dict[str, str]]:
+    def save_another_next(folder: Folder, content: bytes, *, fsync: bool) -> str:
+        monkeypatch.setattr(Folder, "write", write)
+        written = folder.write(content, fsync=fsync)
         save(storage, entry)
-        return entry.key, {"sha256": "2" * 64}
+        return written
 
+    monkeypatch.setattr(Folder, "write", save_another_next)
     with pytest.raises(StorageError, match="another content"):
-        storage.save_unnamed(
-            b"named second", scope_tag=entry.key.partition("/")[0], content_type="image/png", name=save_another_first
-        )
+        save(storage, Entry(entry.key, b"named second", "image/png", {"sha256": "2" * 64}))
 
     check_holds(storage, entry, "after another content got the same name")
     assert files(root) == {content_path(storage, entry).name, entry_path(storage, entry).name}

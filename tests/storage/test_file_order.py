@@ -24,20 +24,11 @@ def _save(storage: FileStorage) -> None:
     save(storage, ENTRY)
 
 
-def _save_unnamed(storage: FileStorage) -> None:
-    storage.save_unnamed(
-        ENTRY.content,
-        scope_tag=ENTRY.key.partition("/")[0],
-        content_type=ENTRY.content_type,
-        name=lambda: (ENTRY.key, ENTRY.metadata),
-    )
-
-
 def _delete(storage: FileStorage) -> None:
     storage.delete(ENTRY.key)
 
 
-CHANGES = [_save, _save_unnamed, _delete]
+CHANGES = [_save, _delete]
 
 
 def _prepared(folder: Path, change: Callable[[FileStorage], None]) -> FileStorage:

@@ -19,7 +19,6 @@ from tests.testing.dict_storages import CapableStorage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tests.testing.dict_storages import Name
 
 __all__ = ("BROKEN",)
 
@@ -260,21 +259,6 @@ class RaisesBeyondTheEnd(CapableStorage):
         return found
 
 
-class NamesFirst(CapableStorage):
-    """Saves under a name of its own, and leaves it there if there is no other."""
-
-    def save_unnamed(self, content: bytes, *, scope_tag: str, content_type: str, name: Name) -> None:
-        self.save(f"{scope_tag}/{'0' * 16}", content, content_type=content_type, metadata={"sha256": ""})
-        super().save_unnamed(content, scope_tag=scope_tag, content_type=content_type, name=name)
-
-
-class ForgetsTheTypeOfTheUnnamed(CapableStorage):
-    """Saves what has no name as bytes."""
-
-    def save_unnamed(self, content: bytes, *, scope_tag: str, content_type: str, name: Name) -> None:
-        super().save_unnamed(content, scope_tag=scope_tag, content_type="application/octet-stream", name=name)
-
-
 class DeletesNothing(CapableStorage):
     """Says that it did."""
 
@@ -428,8 +412,6 @@ BROKEN: dict[type, tuple[str, str]] = {
     SaysTheSizeOfThePart: ("test_a_range_is_those_bytes", "size must be that of the whole entry"),
     TakesAPartForTheWhole: ("test_a_range_is_those_bytes", "whole must be all the bytes, or None"),
     RaisesBeyondTheEnd: ("test_a_range_beyond_the_end_gives_less", "416"),
-    NamesFirst: ("test_what_has_no_name_is_not_kept", "something stayed"),
-    ForgetsTheTypeOfTheUnnamed: ("test_saves_under_the_name_that_it_is_given", "the content type was not kept"),
     DeletesNothing: ("test_what_was_deleted_is_gone", "still there after delete"),
     DeletesByPrefix: ("test_deleting_leaves_the_others", "the entry is not there"),
     RaisesOnASecondDelete: ("test_deleting_twice_is_no_error", "KeyError"),

@@ -70,10 +70,6 @@ class CapableStorage(DictStorage):
         found = self.load(key)
         return found if found is None else replace(found, content=found.content[start : start + length])
 
-    def save_unnamed(self, content: bytes, *, scope_tag: str, content_type: str, name: Name) -> None:
-        key, metadata = name()
-        self.save(key, content, content_type=content_type, metadata=metadata)
-
     def delete(self, key: str) -> None:
         self.held.pop(key, None)
 

@@ -10,7 +10,6 @@ from coatcheck.testing import (
     ListsContract,
     LocalPathContract,
     ReadsRangesContract,
-    SavesUnnamedContract,
     StorageContract,
     SweepsContract,
 )
@@ -19,7 +18,7 @@ from tests.testing.dict_storages import CapableStorage
 from tests.testing.running import contract_tests, failures
 
 
-class Suite(StorageContract, ReadsRangesContract, SavesUnnamedContract, DeletesContract, ListsContract, SweepsContract):
+class Suite(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, SweepsContract):
     """Run by hand, so it is not named like a test."""
 
     def make_older(self, storage: Storage, key: str) -> bool:

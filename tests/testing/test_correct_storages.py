@@ -10,7 +10,6 @@ from coatcheck.testing import (
     DeletesContract,
     ListsContract,
     ReadsRangesContract,
-    SavesUnnamedContract,
     StorageContract,
     SweepsContract,
 )
@@ -38,9 +37,7 @@ class TestAsyncCapableStorage(StorageContract, DeletesContract, ListsContract):
         return AsyncCapableStorage()
 
 
-class TestCapableStorage(
-    StorageContract, ReadsRangesContract, SavesUnnamedContract, DeletesContract, ListsContract, SweepsContract
-):
+class TestCapableStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, SweepsContract):
     @pytest.fixture
     def storage(self) -> CapableStorage:
         return CapableStorage()

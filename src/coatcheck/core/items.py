@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from coatcheck.core.blocks import Block, TextBlock
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.core.tokens import utf8_length
 
 if TYPE_CHECKING:
@@ -36,6 +36,17 @@ class Part:
 
     starts: tuple[int, ...] | None = None
     """The byte at which each of many texts begins; None for what is one block."""
+
+    @property
+    def content_type(self) -> str:
+        """The MIME type that it is stored with."""
+        match self.block:
+            case JsonBlock():
+                return "application/json"
+            case MediaBlock():
+                return self.block.media_type
+            case TextBlock() | OpaqueBlock():
+                return "text/plain"
 
 
 def are_joined(texts: Iterable[str | None]) -> bool:

@@ -7,7 +7,7 @@ among several blocks, and what is left out when it does not fit.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.notice import (
@@ -24,10 +24,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from coatcheck.core.facts import Estimate, Reference
-    from coatcheck.core.plan import Leave
+    from coatcheck.core.plan import Offload
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("FIRST_SHOWN", "LAST_SHOWN", "MOST_LISTED", "Item", "Placeholder", "build_placeholder", "cut_to")
+__all__ = (
+    "FIRST_SHOWN",
+    "LAST_SHOWN",
+    "MOST_LISTED",
+    "Item",
+    "Placeholder",
+    "ReadyPreview",
+    "build_placeholder",
+    "cut_to",
+)
 
 MOST_LISTED = 8
 """References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
@@ -39,9 +48,18 @@ _ROUNDS = 3
 """How often the previews are made smaller before the placeholder does without them."""
 
 
+class ReadyPreview(NamedTuple):
+    """A preview that was made before the placeholder was put together."""
+
+    budget: int
+    """In tokens: it is the right one for this budget only."""
+
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One content block of a result that leaves, with what is known of it."""
+    """One content block of a result that is offloaded, with what is known about it."""
 
     block: Block
     """The block as it came."""
@@ -53,10 +71,10 @@ class Item:
     """Where it was stored; None for blocks that are not."""
 
     path: str | None = None
-    """The local file that holds it, where the notice shall name it."""
+    """The local file that holds it, if the notice is to name it."""
 
-    prepared: tuple[int, str] | None = None
-    """A budget in tokens, and the preview of ``content`` for exactly that, where it was made ahead."""
+    preview: ReadyPreview | None = None
+    """The preview of ``content``, if it was made before the content was saved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +90,7 @@ class Placeholder:
 
 def build_placeholder(
     items: Sequence[Item],
-    leave: Leave,
+    decision: Offload,
     *,
     counter: TokenCounter,
     tokens: Estimate,
@@ -83,7 +101,7 @@ def build_placeholder(
 
     Args:
         items: every block of the result; a stored one with its reference.
-        leave: the decision, with the budget of the previews and the limit of the whole.
+        decision: has the budget of the previews and the limit of the whole.
         counter: measures both.
         tokens: what the result would have cost.
         retrieval_tool: the name under which the agent has the retrieval tool, or None.
@@ -105,7 +123,7 @@ def build_placeholder(
             retrieval_tool=retrieval_tool,
             searchable=any(item.content is not None for item in stored),
         )
-        fitted = _fit(head, listed, _rest(items, marks=marks), leave, counter)
+        fitted = _fit(head, listed, _rest(items, marks=marks), decision, counter)
         if fitted is not None:
             return fitted
     return None
@@ -114,7 +132,7 @@ def build_placeholder(
 def cut_to(
     items: Sequence[Item], limit: int, *, counter: TokenCounter, tool_name: str, tokens: Estimate, reason: str
 ) -> tuple[Block, ...]:
-    """Return a result that could not be stored, cut to ``limit`` tokens, saying that the rest is lost and why."""
+    """Return a result that could not be stored, cut to ``limit`` tokens, with a notice that says why."""
     head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=reason)
     lost = [replace(item, reference=None) for item in items]
     rest = _rest(lost, marks=True)
@@ -129,19 +147,19 @@ def cut_to(
 
 
 def _fit(
-    head: str, listed: Sequence[Item], rest: tuple[Block, ...], leave: Leave, counter: TokenCounter
+    head: str, listed: Sequence[Item], rest: tuple[Block, ...], decision: Offload, counter: TokenCounter
 ) -> Placeholder | None:
     """Return the placeholder with previews as large as the limit allows, or None if it is too much without any."""
-    budget = leave.preview_tokens
+    budget = decision.preview_tokens
     for _ in range(_ROUNDS):
         previews = _previews(listed, counter, budget=budget)
         made = _priced(_assemble(head, previews, rest), counter)
-        over = 0 if leave.limit is None else made.tokens - leave.limit
+        over = 0 if decision.limit is None else made.tokens - decision.limit
         if over <= 0:
             return made
         budget = max(0, min(budget, counter.count(previews)) - over)
     made = _priced(_assemble(head, "", rest), counter)
-    return made if leave.limit is None or made.tokens <= leave.limit else None
+    return made if decision.limit is None or made.tokens <= decision.limit else None
 
 
 def _priced(blocks: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
@@ -173,8 +191,8 @@ def _previews(items: Sequence[Item], counter: TokenCounter, *, budget: int) -> s
     """Return the previews of the texts among ``items``; what a short one does not need goes to the longer ones."""
     texts = [item for item in items if item.content is not None and item.content.text]
     if len(texts) == 1 and texts[0].content is not None:
-        ready = texts[0].prepared
-        return ready[1] if ready and ready[0] == budget else preview(texts[0].content, counter, budget=budget)
+        ready = texts[0].preview
+        return ready.text if ready and ready.budget == budget else preview(texts[0].content, counter, budget=budget)
     made: dict[int, str] = {}
     left = budget
     for position, (number, item) in enumerate(sorted(enumerate(texts), key=lambda pair: _length(pair[1]))):

@@ -1,6 +1,6 @@
-"""The decision whether a tool result stays in the conversation or leaves it.
+"""The decision whether a tool result stays in the conversation or is offloaded.
 
-Pure: content blocks, the rule that governs the tool, the limits and a counter go in; ``Keep`` or ``Leave`` comes out,
+Pure: content blocks, the rule that governs the tool, the limits and a counter go in; ``Keep`` or ``Offload`` comes out,
 with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
 """
 
@@ -23,14 +23,14 @@ __all__ = (
     "Decision",
     "Keep",
     "KeepReason",
-    "Leave",
     "Limits",
     "Measure",
+    "Offload",
     "certainly_within",
     "decide",
     "fit_step",
-    "leave",
     "media_tokens",
+    "offload",
 )
 
 SHRINK_FROM_TOKENS = 512
@@ -78,7 +78,7 @@ class Limits:
     """Tokens of preview at most."""
 
     max_inline_tokens: int
-    """Above this even what a policy or an error mark would keep leaves."""
+    """Above this a result is offloaded even if a policy or an error mark would keep it."""
 
     offload_errors: bool
     """Whether results marked as errors follow their tool's policy."""
@@ -93,8 +93,8 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
-    """The result leaves the conversation."""
+class Offload:
+    """The result is stored, and a placeholder replaces it in the conversation."""
 
     threshold: int | None
     """The threshold that fired, in tokens; None where the policy is ``Always``."""
@@ -103,8 +103,8 @@ class Leave:
     """Tokens of preview that the placeholder may hold."""
 
     exact_up_to: int
-    """How many tokens of the result are counted, for the notice, rather than extrapolated. The counting is left to
-    whoever words the notice: on large content there is a better moment for it than this one."""
+    """How many tokens of the result are counted for the notice; beyond that they are extrapolated. Counted later, while
+    the content is hashed."""
 
     @property
     def limit(self) -> int | None:
@@ -112,7 +112,7 @@ class Leave:
         return self.threshold if self.threshold is not None and self.threshold >= SHRINK_FROM_TOKENS else None
 
 
-Decision: TypeAlias = Keep | Leave
+Decision: TypeAlias = Keep | Offload
 
 
 class Measure:
@@ -148,18 +148,18 @@ class Measure:
 
     def local_exceeds(self, limit: int) -> bool:
         """Return whether the result has more than ``limit`` tokens by our own counter."""
-        if limit > self._exceeded and self._exceeds(limit):
-            self._exceeded = limit
-        return limit <= self._exceeded
-
-    def _exceeds(self, limit: int) -> bool:
+        if limit <= self._exceeded:
+            return True
         left = limit - self.media
         texts = [text for text in self.texts if text]
         for position, text in enumerate(texts):
             if left < 0 or self._counter.exceeds(text, left):
+                self._exceeded = limit
                 return True
             if position + 1 < len(texts):
                 left -= self._counter.count(text)
+        if left < 0:
+            self._exceeded = limit
         return left < 0
 
     def characters_exceed(self, limit: int) -> bool:
@@ -170,17 +170,16 @@ class Measure:
         """Return the tokens of the whole result, estimated once; see ``tokens.estimate_tokens``."""
         if self._measured is not None:
             return Estimate(self._measured, exact=True)
-        if exact_up_to not in self._estimates:
-            self._estimates[exact_up_to] = self._estimate(exact_up_to)
-        return self._estimates[exact_up_to]
-
-    def _estimate(self, exact_up_to: int) -> Estimate:
+        if exact_up_to in self._estimates:
+            return self._estimates[exact_up_to]
         texts = [text for text in self.texts if text]
         if are_joined(texts) and self.local_exceeds(exact_up_to):
             texts = ["\n".join(texts)]  # each of them alone is small, and would be counted to its end
         estimates = [estimate_tokens(text, self._counter, exact_up_to=exact_up_to) for text in texts]
         exact = all(estimate.exact for estimate in estimates)
-        return Estimate(self.media + sum(estimate.tokens for estimate in estimates), exact=exact)
+        tokens = self.media + sum(estimate.tokens for estimate in estimates)
+        self._estimates[exact_up_to] = Estimate(tokens, exact=exact)
+        return self._estimates[exact_up_to]
 
 
 def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
@@ -199,28 +198,28 @@ def decide(measure: Measure, rule: Rule, *, limits: Limits, is_error: bool) -> D
     if not measure.storable:
         return Keep(reason="nothing to store")
     if is_error and not limits.offload_errors:
-        return _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="error")
+        return _offload_above(limits.max_inline_tokens, measure, limits=limits, reason="error")
     match rule:
         case Always():
-            decision: Decision = leave(None, limits=limits)
+            decision: Decision = offload(None, limits=limits)
         case Never():
-            decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="policy")
+            decision = _offload_above(limits.max_inline_tokens, measure, limits=limits, reason="policy")
         case OverChars() if measure.characters_exceed(rule.threshold):
-            decision = leave(max(1, rule.threshold // CHARACTERS_PER_TOKEN), limits=limits)
+            decision = offload(max(1, rule.threshold // CHARACTERS_PER_TOKEN), limits=limits)
         case OverChars():
-            decision = _leave_above(limits.max_inline_tokens, measure, limits=limits, reason="within the threshold")
+            decision = _offload_above(limits.max_inline_tokens, measure, limits=limits, reason="within the threshold")
         case OverTokens() | OverShare():
             threshold = min(rule.threshold, limits.max_inline_tokens)
-            decision = _leave_above(threshold, measure, limits=limits, reason="within the threshold")
+            decision = _offload_above(threshold, measure, limits=limits, reason="within the threshold")
     return decision
 
 
 def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, limits: Limits) -> list[Decision]:
     """Return the decisions about all results of one step, changed so far that the step takes ``budget`` tokens.
 
-    What is within its own threshold leaves too, the largest first. If that is not enough, the previews of all that
-    leaves become smaller, the largest first again. What a policy or an error mark keeps stays, and so does what is so
-    small that a placeholder would cost as much.
+    Results within their own threshold are offloaded too, the largest first. If that is not enough, all previews become
+    smaller, the largest first again. A result that a policy or an error mark keeps stays, and so does one that is so
+    small that its placeholder would cost as much.
     """
     decisions = [decision for _, decision in decided]
     sizes = [measure.estimate(exact_up_to=budget).tokens for measure, _ in decided]
@@ -233,8 +232,8 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, limits
     while movable and over > 0:
         size, negative_index = movable.pop()
         # The threshold that fired is what the step had left for this result: less than it takes.
-        decisions[-negative_index] = leaving = leave(size - 1, limits=limits)
-        over += _placeholder_tokens(decided[-negative_index], size, leaving) - size
+        decisions[-negative_index] = offloaded = offload(size - 1, limits=limits)
+        over += _placeholder_tokens(decided[-negative_index], size, offloaded) - size
     if over > 0:
         _shrink_previews(decisions, over)
     return decisions
@@ -251,13 +250,13 @@ def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: 
 
 def _shrink_previews(decisions: list[Decision], over: int) -> None:
     """Take ``over`` tokens from the previews, so that the largest become equal before a smaller one loses any."""
-    leaving = sorted(
-        (decision.preview_tokens, index) for index, decision in enumerate(decisions) if isinstance(decision, Leave)
+    offloaded = sorted(
+        (decision.preview_tokens, index) for index, decision in enumerate(decisions) if isinstance(decision, Offload)
     )
-    left = max(0, sum(preview for preview, _ in leaving) - over)
-    for position, (preview, index) in enumerate(leaving):
-        share = min(preview, left // (len(leaving) - position))
-        decisions[index] = replace(cast("Leave", decisions[index]), preview_tokens=share)
+    left = max(0, sum(preview for preview, _ in offloaded) - over)
+    for position, (preview, index) in enumerate(offloaded):
+        share = min(preview, left // (len(offloaded) - position))
+        decisions[index] = replace(cast("Offload", decisions[index]), preview_tokens=share)
         left -= share
 
 
@@ -266,15 +265,15 @@ def media_tokens(media_type: str) -> int:
     return _MEDIA_TOKENS.get(media_type.partition("/")[0], _DOCUMENT_TOKENS)
 
 
-def _leave_above(threshold: int, measure: Measure, *, limits: Limits, reason: KeepReason) -> Decision:
-    return leave(threshold, limits=limits) if measure.exceeds(threshold) else Keep(reason=reason)
+def _offload_above(threshold: int, measure: Measure, *, limits: Limits, reason: KeepReason) -> Decision:
+    return offload(threshold, limits=limits) if measure.exceeds(threshold) else Keep(reason=reason)
 
 
-def leave(threshold: int | None, *, limits: Limits) -> Leave:
-    """Return the decision that a result leaves, because of ``threshold`` tokens or, with None, whatever its size."""
+def offload(threshold: int | None, *, limits: Limits) -> Offload:
+    """Return the decision to offload a result, because of ``threshold`` tokens or, with None, whatever its size."""
     preview = limits.preview_tokens if threshold is None else min(limits.preview_tokens, int(threshold * PREVIEW_SHARE))
     exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else limits.preview_tokens)
-    return Leave(threshold=threshold, preview_tokens=preview, exact_up_to=exact_up_to)
+    return Offload(threshold=threshold, preview_tokens=preview, exact_up_to=exact_up_to)
 
 
 def _text_of(block: Block) -> str | None:

@@ -23,11 +23,11 @@ from coatcheck.core.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import tiktoken
 
-__all__ = ("ByteCounter", "TiktokenCounter", "TokenCounter", "estimate_tokens", "for_any_text")
+__all__ = ("ByteCounter", "TiktokenCounter", "TokenCounter", "ends_of", "estimate_tokens", "for_any_text")
 
 WINDOW_CHARACTERS = 16_384
 """What a tokenizer is fed at once: at most 64 KB of UTF-8. A million blanks in one piece end tiktoken's Rust code in a
@@ -377,3 +377,27 @@ def _extrapolate(text: str, counter: TokenCounter) -> int:
 
 def _two_digits(number: int) -> int:
     return round(number, 2 - len(str(number)))
+
+
+def ends_of(texts: Sequence[str], size: int) -> tuple[str, str]:
+    """Return head and tail of the texts, joined by line ends: at most ``size`` UTF-8 bytes each, at least 1.
+
+    Needs no tokenizer and does not join the texts, so that it works where all else has failed.
+    """
+    head = _joined_up_to(size, texts)
+    tail = _joined_up_to(size, (text[: -size - 1 : -1] for text in reversed(texts)))[::-1]
+    return (
+        to_valid_unicode(head).encode()[:size].decode("utf-8", "ignore"),
+        to_valid_unicode(tail).encode()[-size:].decode("utf-8", "ignore"),
+    )
+
+
+def _joined_up_to(size: int, texts: Iterable[str]) -> str:
+    """Return the first ``size`` characters of the texts, joined by line ends."""
+    pieces: list[str] = []
+    for text in texts:
+        pieces.append(text[:size])
+        size -= len(pieces[-1]) + 1
+        if size <= 0:
+            break
+    return "\n".join(pieces)

@@ -15,13 +15,12 @@ from coatcheck.storage.protocol import (
     LocalPath,
     NamesReferences,
     ReadsRanges,
-    SavesUnnamed,
     Storage,
     Sweeps,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 __all__ = ("StorageAccess",)
 
@@ -47,7 +46,6 @@ class StorageAccess:
         self.storage: Storage | NamesReferences = storage
         self.names_references = not isinstance(storage, Storage)
         self.reads_ranges = isinstance(storage, ReadsRanges)
-        self.saves_unnamed = isinstance(storage, SavesUnnamed)
         self.sweeps = isinstance(storage, Sweeps)
         self.evicts = self._says("evicts")
         self._is_local = self._says("is_local", default=isinstance(storage, LocalPath))
@@ -58,14 +56,6 @@ class StorageAccess:
         """Save an entry. Answers with None."""
         doing = f"saving {len(content):,} bytes"
         return self._effect(Storage, "save", doing, key, content, content_type=content_type, metadata=metadata)
-
-    def save_unnamed(
-        self, content: bytes, *, scope_tag: str, content_type: str, name: Callable[[], tuple[str, Mapping[str, str]]]
-    ) -> Effect:
-        """Save an entry while its key is still being computed. Answers with None."""
-        doing = f"saving {len(content):,} bytes"
-        arguments = {"scope_tag": scope_tag, "content_type": content_type, "name": name}
-        return self._effect(SavesUnnamed, "save_unnamed", doing, content, **arguments)
 
     def save_named(self, name: str, content: bytes, *, content_type: str, file_name: str | None) -> Effect:
         """Save an entry under a reference that the storage chooses. Answers with that reference."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from coatcheck.core.references import Scope
     from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.execution import Steps
+    from coatcheck.engine.execution import Effects
 
 __all__ = ("SweepLimits", "damage", "delete_scope", "delete_scopes", "entries", "overdue", "remove_unused", "sweep")
 
@@ -68,7 +68,7 @@ class SweepLimits:
 # Looking.
 
 
-def entries(storage: StorageAccess, prefix: str) -> Steps[list[Listed]]:
+def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
     """Return the entries of ours that have a key with this ``prefix``.
 
     Raises:
@@ -100,7 +100,7 @@ def _is_well_formed(entry: object) -> bool:
     )
 
 
-def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Steps[CoatcheckError | None]:
+def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Effects[CoatcheckError | None]:
     """Read a listed entry to its end; return what is wrong with it, or None if it is intact.
 
     ``keys`` are those that were listed with it. The answer is also None for an entry that was deleted since it was
@@ -137,7 +137,7 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> St
     return None
 
 
-def _lost(storage: StorageAccess, key: str) -> Steps[CoatcheckError | None]:
+def _lost(storage: StorageAccess, key: str) -> Effects[CoatcheckError | None]:
     """Return what is wrong with an entry that did not load: nothing if it is no longer listed, or loads now."""
     try:
         listed = yield from entries(storage, key)
@@ -148,7 +148,7 @@ def _lost(storage: StorageAccess, key: str) -> Steps[CoatcheckError | None]:
     return CorruptContent(f"only a part of what was saved under {key!r} is there: its content or its description")
 
 
-def _left_behind(storage: StorageAccess, key: Key) -> Steps[CoatcheckError | None]:
+def _left_behind(storage: StorageAccess, key: Key) -> Effects[CoatcheckError | None]:
     """Return what is wrong with a line index without listed content: nothing if that changed since."""
     content = str(key.content)
     try:
@@ -163,7 +163,7 @@ def _left_behind(storage: StorageAccess, key: Key) -> Steps[CoatcheckError | Non
 # Deleting.
 
 
-def delete_scope(storage: StorageAccess, scope: Scope, *, now: float) -> Steps[int]:
+def delete_scope(storage: StorageAccess, scope: Scope, *, now: float) -> Effects[int]:
     """Delete everything stored in ``scope`` until ``now``; return the number of entries.
 
     Raises:
@@ -174,7 +174,7 @@ def delete_scope(storage: StorageAccess, scope: Scope, *, now: float) -> Steps[i
     return (yield from _delete_all(storage, f"{scope_part(scope)}/", now=now))
 
 
-def delete_scopes(storage: StorageAccess, under: tuple[str, ...], *, now: float) -> Steps[int]:
+def delete_scopes(storage: StorageAccess, under: tuple[str, ...], *, now: float) -> Effects[int]:
     """Delete everything stored until ``now`` in the tuple scopes that begin with the parts ``under``.
 
     Returns the number of entries; raises what ``delete_scope`` raises.
@@ -182,7 +182,7 @@ def delete_scopes(storage: StorageAccess, under: tuple[str, ...], *, now: float)
     return (yield from _delete_all(storage, scope_part(under), now=now))
 
 
-def _delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Steps[int]:
+def _delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[int]:
     """Delete everything under a prefix.
 
     One listing is no proof: a storage may miss entries while others change what it pages through. So it lists again
@@ -210,19 +210,19 @@ def _count_older(listed: Sequence[Listed], now: float) -> int:
     return sum(1 for entry in listed if entry.modified < now)
 
 
-def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[int]:
+def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects[int]:
     """Delete what is past a limit and older than an hour, oldest first; return the number of entries."""
     past = yield from overdue(storage, limits, now=now)
     return (yield from remove_unused(storage, past, now=now))
 
 
-def overdue(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Steps[list[Listed]]:
+def overdue(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects[list[Listed]]:
     """Return what is past a limit and older than an hour, oldest first."""
     listed = yield from entries(storage, "")
     return list(_past(listed, limits, now=now))
 
 
-def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float) -> Steps[int]:
+def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float) -> Effects[int]:
     """Delete those of the entries that nobody has used since an hour before ``now``; return their number."""
     before = now - GRACE_SECONDS
     if storage.sweeps:
@@ -271,7 +271,7 @@ def _exceeds(value: float, limit: float | None) -> bool:
     return limit is not None and value > limit
 
 
-def _delete(storage: StorageAccess, listed: Sequence[Listed]) -> Steps[int]:
+def _delete(storage: StorageAccess, listed: Sequence[Listed]) -> Effects[int]:
     for entry in listed:
         answer = yield storage.delete(entry.key)
         if isinstance(answer, CoatcheckError):

@@ -2,13 +2,15 @@
 
 Names, sizes and times only, never content. ``Recorder`` is where the engine reports; it counts, tells the host's
 listeners and writes the log, and none of the three can disturb the agent. What telemetry calls the fields of an event
-stands here too, so that spans, metrics and log records share one vocabulary; and what a log may say of an error.
+is here too, so that spans, metrics and log records share one vocabulary; and what events, logs and the model may be
+told about an error.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
+import os
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
@@ -21,7 +23,17 @@ from coatcheck.engine.execution import queued_milliseconds
 if TYPE_CHECKING:
     from coatcheck.core.references import Scope
 
-__all__ = ("Attribute", "Event", "EventKind", "Listener", "Recorder", "Stats", "log_failure")
+__all__ = (
+    "Attribute",
+    "Event",
+    "EventKind",
+    "Listener",
+    "Recorder",
+    "Stats",
+    "cause_for_model",
+    "class_of",
+    "log_failure",
+)
 
 logger = logging.getLogger("coatcheck")
 
@@ -211,6 +223,19 @@ def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
     said = str(error) if isinstance(error, CoatcheckError) else describe_error(error)
     where = "" if isinstance(error, InvalidRequest) else _raised_at(error)
     log.warning("%s", f"{message}: {said}\n{where}".rstrip())
+
+
+def class_of(error: CoatcheckError) -> str:
+    """Return the class of what went wrong: of the backend's or the policy's own error, if there is one."""
+    return type(error.__cause__ or error).__name__
+
+
+def cause_for_model(error: CoatcheckError) -> str:
+    """Name a failure for the model, without paths, addresses or other tenants' data."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.errno is not None:
+        return os.strerror(cause.errno)
+    return "the request was refused" if isinstance(error, InvalidRequest) else "the storage failed"
 
 
 def _raised_at(error: Exception) -> str:

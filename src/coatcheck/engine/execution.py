@@ -18,7 +18,6 @@ import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
@@ -36,10 +35,9 @@ __all__ = (
     "PAUSE",
     "PIECE_BYTES",
     "Effect",
+    "Effects",
     "Line",
-    "Steps",
     "arun",
-    "beside",
     "in_pieces",
     "queued_milliseconds",
     "run",
@@ -123,8 +121,9 @@ class Effect:
 PAUSE = Effect(call=lambda: None, local=True, is_async=False, what="a pause")
 """Yielded between two pieces of long work: others may have the thread. Work that began as short goes on as long."""
 
-Steps: TypeAlias = Generator[Effect, object, Result]
-"""A part of the engine. It receives what the call returned, or the ``CoatcheckError`` that it ended with."""
+Effects: TypeAlias = Generator[Effect, object, Result]
+"""An operation of the engine, or a part of one: it yields calls, and is sent what each returned, or the
+``CoatcheckError`` that it ended with. It returns a ``Result``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,36 +131,36 @@ class _Done(Generic[Result]):
     value: Result
 
 
-def run(steps: Steps[Result]) -> Result:
+def run(operation: Effects[Result]) -> Result:
     """Run the engine here, making every call on this thread.
 
     A call that is async, on a thread with a running event loop, answers with ``InvalidRequest``: the async shell is the
     way then.
     """
-    reached = _advance(steps, None, None)
+    reached = _advance(operation, None, None)
     while isinstance(reached, Effect):
-        reached = _advance(steps, _perform(reached), None)
+        reached = _advance(operation, _perform(reached), None)
     return reached.value
 
 
-async def arun(steps: Steps[Result], *, short: bool = False) -> Result:
+async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
     """Run the engine off the event loop, making async calls on it. ``short`` work does not wait for long work."""
     queued = _queued.set(_Queued())
     threads = _executors.short if short else _executors.long
     try:
-        reached = await _on(threads, partial(_advance, steps, None, threads))
+        reached = await _on(threads, partial(_advance, operation, None, threads))
         while isinstance(reached, Effect):
             if reached is PAUSE:
                 threads, answer = _executors.long, None
             else:
                 answer = await _aperform(reached)
-            reached = await _on(threads, partial(_advance, steps, answer, threads))
+            reached = await _on(threads, partial(_advance, operation, answer, threads))
         return reached.value
     finally:
         _queued.reset(queued)
 
 
-def in_pieces(work: Generator[None, None, Result]) -> Steps[Result]:
+def in_pieces(work: Generator[None, None, Result]) -> Effects[Result]:
     """Do ``work``, which yields after each of its pieces, with a pause at each."""
     try:
         while True:
@@ -252,31 +251,17 @@ async def _off_loop(effect: Effect) -> object:
         turn.end(error)
 
 
-def beside(work: Callable[[], Result]) -> Future[Result]:
-    """Run ``work``, which must not need the interpreter's lock, on another core while this thread goes on.
-
-    On a thread of its own, so as many as there are calls at once: the system starts a new one where a core is idle, but
-    wakes that of a pool on the core where it ran before, which may be the one that is busy here.
-    """
-    try:
-        return UnawaitedThreads(1, name="coatcheck-hash").submit(work)
-    except RuntimeError:  # the interpreter shuts down and starts no more threads, or the system has none left
-        done: Future[Result] = Future()
-        done.set_result(work())
-        return done
-
-
-def _advance(steps: Steps[Result], answer: object, threads: UnawaitedThreads | None) -> Effect | _Done[Result]:
+def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThreads | None) -> Effect | _Done[Result]:
     """Run the engine up to its end, its next call that must not run on this thread, or a pause that ends its turn.
 
     ``threads`` are those of which this thread is one; None in the sync shell, where the caller's own has no other work.
     """
     try:
-        effect = steps.send(answer)
+        effect = operation.send(answer)
         while effect.local and not effect.is_async:
             if effect is PAUSE and threads is not None and _ends_turn(threads):
                 return effect
-            effect = steps.send(_guarded(effect, effect.call))
+            effect = operation.send(_guarded(effect, effect.call))
     except StopIteration as stop:
         return _Done(cast("Result", stop.value))
     return effect

@@ -26,20 +26,19 @@ from coatcheck.core.notice import (
     truncation_notice,
 )
 from coatcheck.core.outcomes import Offloaded, Truncated
-from coatcheck.core.tokens import utf8_length
+from coatcheck.core.tokens import ends_of, utf8_length
 from coatcheck.engine.contents import Contents
-from coatcheck.engine.engine import cause_for_model
-from coatcheck.engine.events import Event
+from coatcheck.engine.events import Event, cause_for_model, class_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from coatcheck.core.facts import Reference
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Configuration
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.events import Recorder
-    from coatcheck.engine.execution import Steps
+    from coatcheck.engine.execution import Effects
 
 __all__ = ("BYTES_PER_TOKEN", "LastResort")
 
@@ -48,7 +47,7 @@ BYTES_PER_TOKEN = 4
 
 
 class LastResort:
-    """Stores the text of a result as it is, or cuts it. What it raises, only ``store`` raises."""
+    """Stores the text of a result as it is, or cuts it. Only ``store`` raises."""
 
     def __init__(self, storage: StorageAccess, configuration: Configuration, recorder: Recorder) -> None:
         self._contents = Contents(storage)
@@ -63,16 +62,20 @@ class LastResort:
             return True
         return any(self._is_heavy(block) for block in blocks)
 
-    def store(self, blocks: Sequence[Block], *, scope: Scope, tool_name: str) -> Steps[Reference]:
-        """Store all that leaves, joined by line ends, and return the reference.
+    def store(self, blocks: Sequence[Block], scope: Scope | Exception, *, tool_name: str) -> Effects[Reference]:
+        """Store all that is taken out, joined by line ends, and return the reference.
 
         Raises:
             CoatcheckError: the storage failed, or is too small.
+            Exception: the ``scope``, if that is the error that choosing it raised.
 
         """
-        leaving = [*_texts(blocks), *(_as_json(block) for block in blocks if self._is_heavy(block))]
-        data = "\n".join(leaving).encode("utf-8", "surrogatepass")
-        saved = yield from self._contents.save(data, "text/plain", scope=scope, tool_name=tool_name, describe=None)
+        if isinstance(scope, Exception):
+            raise scope
+        held = [*_texts(blocks), *(_as_json(block) for block in blocks if self._is_heavy(block))]
+        data = "\n".join(held).encode("utf-8", "surrogatepass")
+        digest = self._contents.start_hash(data, "text/plain").result()
+        saved = yield from self._contents.save(data, "text/plain", digest=digest, scope=scope, tool_name=tool_name)
         if isinstance(saved, CoatcheckError):
             raise saved
         if (yield from self._contents.missing((saved.reference,), scope)):
@@ -85,7 +88,7 @@ class LastResort:
         blocks: Sequence[Block],
         stored: Reference | Exception,
         *,
-        scope: Scope,
+        scope: Scope | Exception,
         tool_name: str,
         retrieval_tool: str | None,
     ) -> Offloaded | Truncated:
@@ -114,7 +117,7 @@ class LastResort:
                 )
                 text = f"{head}\n\n{ends_shown()}\n{_ends(texts, min(self._preview, self._limit))}"
                 outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)
-            self._tell(outcome, tokens, scope=scope, tool_name=tool_name)
+            self._tell(outcome, tokens, scope="" if isinstance(scope, Exception) else scope, tool_name=tool_name)
         except Exception as failed:  # noqa: BLE001 - nothing comes after this
             return Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
         return outcome
@@ -123,8 +126,7 @@ class LastResort:
         event = partial(Event, scope=scope, tool_name=tool_name, tokens=tokens.tokens)
         if isinstance(outcome, Truncated):
             self._recorder.count(results=1, truncated=1)
-            cause = outcome.error.__cause__ or outcome.error
-            self._recorder.emit(event(kind="truncated", reason=str(outcome.error), error_type=type(cause).__name__))
+            self._recorder.emit(event(kind="truncated", reason=str(outcome.error), error_type=class_of(outcome.error)))
         else:
             size = sum(reference.size for reference in outcome.references)
             self._recorder.count(results=1, offloaded=1, bytes_stored=size)
@@ -189,21 +191,8 @@ def _ends(texts: Sequence[str], room: int) -> str:
     half = (room - utf8_length(mark) - 2) // 2  # two line ends
     if half <= 0:
         return ""
-    first, last = _first(texts, half), _first((text[: -half - 1 : -1] for text in reversed(texts)), half)[::-1]
-    head = to_valid_unicode(first).encode()[:half].decode("utf-8", "ignore")
-    tail = to_valid_unicode(last).encode()[-half:].decode("utf-8", "ignore")
+    head, tail = ends_of(texts, half)
     return f"{head}\n{mark}\n{tail}"
-
-
-def _first(texts: Iterable[str], most: int) -> str:
-    """Return the first ``most`` characters of the texts, joined by line ends, without joining all of them."""
-    pieces: list[str] = []
-    for text in texts:
-        pieces.append(text[:most])
-        most -= len(pieces[-1]) + 1
-        if most <= 0:
-            break
-    return "\n".join(pieces)
 
 
 def _ours(error: Exception) -> CoatcheckError:

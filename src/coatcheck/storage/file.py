@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, TypedDict
 from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.policy import require_flag
-from coatcheck.core.references import DIGEST_LENGTH, Key, is_scope_part, is_storage_key
+from coatcheck.core.references import Key, is_scope_part, is_storage_key
 from coatcheck.storage.folder import Folder, make_folders
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ("FileStorage",)
 
@@ -135,24 +135,6 @@ class FileStorage:
                 return
             with self._written(scope, content) as (folder, temporary):
                 self._name(folder, temporary, stem, size=len(content), content_type=content_type, metadata=metadata)
-
-    def save_unnamed(
-        self, content: bytes, *, scope_tag: str, content_type: str, name: Callable[[], tuple[str, Mapping[str, str]]]
-    ) -> None:
-        """Save an entry whose key ``name()`` gives once the content is written; see ``coatcheck.SavesUnnamed``.
-
-        Raises:
-            StorageError: the key is malformed, another content has it, or the disk refused.
-
-        """
-        scope = Key.parse(f"{scope_tag}/{'0' * DIGEST_LENGTH}").scope
-        with (
-            self._calling(f"save {len(content):,} bytes"),
-            self._written(scope, content) as (folder, temporary),
-        ):
-            key, metadata = name()
-            _, stem = _parts_of(key)
-            self._name(folder, temporary, stem, size=len(content), content_type=content_type, metadata=metadata)
 
     def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None; a read refreshes its time as a save does, if it is to.

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from coatcheck.core.policy import MaybeAwaitable
@@ -34,7 +34,6 @@ __all__ = (
     "LocalPath",
     "NamesReferences",
     "ReadsRanges",
-    "SavesUnnamed",
     "Storage",
     "Stored",
     "Sweeps",
@@ -128,20 +127,6 @@ class ReadsRanges(Protocol):
         """Return the entry with ``content`` being at most ``length`` bytes from ``start``, or None if there is none.
 
         A range beyond the end gives fewer bytes or none; ``length=0`` asks only for type, metadata and size.
-        """
-        ...
-
-
-@runtime_checkable
-class SavesUnnamed(Protocol):
-    """Writes content while its digest, and with it its key, is still being computed on another thread."""
-
-    def save_unnamed(
-        self, content: bytes, *, scope_tag: str, content_type: str, name: Callable[[], tuple[str, Mapping[str, str]]]
-    ) -> MaybeAwaitable[None]:
-        """Do what ``save`` does under the key and with the metadata that ``name()`` gives once everything is written.
-
-        The key will start with ``scope_tag`` and ``/``. Where ``name`` raises, nothing stays behind.
         """
         ...
 

@@ -28,7 +28,6 @@ from coatcheck.testing.capabilities import (  # noqa: E402
     ListsContract,
     LocalPathContract,
     ReadsRangesContract,
-    SavesUnnamedContract,
     SweepsContract,
 )
 from coatcheck.testing.harness import Harness, Model, ModelCall, Received, Returned, Run, Transcript  # noqa: E402
@@ -54,7 +53,6 @@ __all__ = (
     "Received",
     "Returned",
     "Run",
-    "SavesUnnamedContract",
     "Scenario",
     "ScriptedServer",
     "StorageContract",

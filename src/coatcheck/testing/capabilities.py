@@ -21,7 +21,7 @@ from coatcheck.core.errors import CoatcheckError, ReferenceExpired, ReferenceNot
 from coatcheck.core.policy import Always
 from coatcheck.core.references import Key, resolve_reference, scope_part
 from coatcheck.offloader import Offloader
-from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, SavesUnnamed, Storage, Stored, Sweeps
+from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
 from coatcheck.testing.storage import THREADS, check_holds, save
 from coatcheck.testing.suite import Contract, require_same, settle
@@ -37,17 +37,12 @@ __all__ = (
     "ListsContract",
     "LocalPathContract",
     "ReadsRangesContract",
-    "SavesUnnamedContract",
     "SweepsContract",
 )
 
 
 class RangedStorage(Storage, ReadsRanges, Protocol):
     """A storage that reads ranges."""
-
-
-class UnnamedStorage(Storage, SavesUnnamed, Protocol):
-    """A storage that saves before the key is known."""
 
 
 class DeletingStorage(Storage, Deletes, Protocol):
@@ -122,62 +117,6 @@ class ReadsRangesContract(Contract):
         If this fails, check that the backend's "not found" becomes None, as in ``load``.
         """
         assert settle(storage.load_range(make_entry(b"never saved").key, start=0, length=0)) is None
-
-
-class SavesUnnamedContract(Contract):
-    """What ``save_unnamed`` promises: the same as ``save``, with a key that is known only at the end."""
-
-    capability: ClassVar[type] = SavesUnnamed
-
-    @pytest.mark.parametrize("content", [b"content", b"", EVERY_BYTE, noise(3_000_000)], ids=len)
-    def test_saves_under_the_name_that_it_is_given(self, storage: UnnamedStorage, content: bytes) -> None:
-        """What was saved unnamed is loaded under its key, with its type and its metadata, as after ``save``.
-
-        If this fails, check that ``name`` is called once, after the content was written, and that its answer is used.
-        """
-        entry = make_entry(content, content_type="image/png", lines="1")
-        save_unnamed(storage, entry)
-        check_holds(storage, entry, "after it was saved unnamed")
-
-    def test_what_has_no_name_is_not_kept(self, storage: UnnamedStorage) -> None:
-        """Where ``name`` raises, nothing stays, and the error passes.
-
-        If this fails, check that what was written is removed in a ``finally``.
-        """
-        entry = make_entry(b"without a name")
-
-        def no_name() -> tuple[str, dict[str, str]]:
-            message = "no name"
-            raise LookupError(message)
-
-        scope = Key.parse(entry.key).scope
-        with pytest.raises(LookupError, match="no name"):
-            settle(storage.save_unnamed(entry.content, scope_tag=scope, content_type=entry.content_type, name=no_name))
-        if isinstance(storage, Lists):
-            assert not list(settle(storage.entries(""))), "something stayed although it never got a name"
-
-    def test_saving_unnamed_again_changes_nothing(self, storage: UnnamedStorage) -> None:
-        """The same content twice, named or not, is stored once.
-
-        If this fails, check that both ways of saving do the same with a key that exists.
-        """
-        entry = make_entry(b"the same content")
-        for saving in (save_unnamed, save, save_unnamed):
-            saving(storage, entry)
-        check_holds(storage, entry, "after it was saved in both ways")
-        if isinstance(storage, Lists):
-            assert len(list(settle(storage.entries(entry.key)))) == 1, "the same content is there twice"
-
-    def test_refuses_other_content_that_gets_the_same_name(self, storage: UnnamedStorage) -> None:
-        """Two contents that meet under one key: the second is refused, the first stays, and nothing else does.
-
-        If this fails, check that ``metadata["sha256"]`` is compared here as in ``save``.
-        """
-        entry = make_entry(b"original")
-        save(storage, entry)
-        with pytest.raises(StorageError):
-            save_unnamed(storage, Entry(entry.key, b"tampered", "image/png", {"sha256": "2" * 64}))
-        check_holds(storage, entry, "after other content was refused")
 
 
 class DeletesContract(Contract):
@@ -479,18 +418,6 @@ def _miss(ask: Callable[..., object], reference: str, scope: str) -> type[Except
     except CoatcheckError as error:
         return type(error)
     return None
-
-
-def save_unnamed(storage: UnnamedStorage, entry: Entry) -> None:
-    """Save an entry by telling its key afterwards, sync or async."""
-    settle(
-        storage.save_unnamed(
-            entry.content,
-            scope_tag=Key.parse(entry.key).scope,
-            content_type=entry.content_type,
-            name=lambda: (entry.key, dict(entry.metadata)),
-        )
-    )
 
 
 def part(storage: RangedStorage, entry: Entry, *, start: int, length: int) -> Stored:

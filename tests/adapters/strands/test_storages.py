@@ -16,7 +16,6 @@ from coatcheck.testing import (
     ListsContract,
     LocalPathContract,
     ReadsRangesContract,
-    SavesUnnamedContract,
     StorageContract,
     SweepsContract,
 )
@@ -41,7 +40,6 @@ class TestInMemoryStorage(StorageContract, ReadsRangesContract, DeletesContract,
 class TestFileStorage(
     StorageContract,
     ReadsRangesContract,
-    SavesUnnamedContract,
     DeletesContract,
     ListsContract,
     SweepsContract,

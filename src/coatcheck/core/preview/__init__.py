@@ -80,7 +80,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
 
     Never raises. A text that fits is shown whole. Of any other, the kind that the content type declares is tried first.
     What does not look like it, or is declared as nothing but text, decides on its kind itself; when in doubt, it is
-    text. A kind that needs too much work is left out, and so is one that raises, after ``content.on_failure`` is told.
+    text. A kind that needs too much work is left out, and so is one that raises; ``content.failures`` has those.
     Where even text raises, as with a counter that does, head and tail are shown in as many bytes as ``budget`` has
     tokens.
     """
@@ -88,6 +88,8 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
         return ""
     metered = Metered(counter)
     for is_kind, show in ((_is_text, _whole), *kinds_of(content)):
+        if show.__name__ in content.failures:
+            continue
         unbounded = is_kind is _is_text  # text is the last resort of all kinds, and looks at little more than it shows
         # A preview is a convenience: no fault in one may cost the result that it is made of.
         try:
@@ -95,7 +97,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
         except TooMuchWork:
             continue
         except Exception as error:  # noqa: BLE001 - MemoryError and RecursionError are among them
-            content.on_failure(show.__name__, error)
+            content.failures[show.__name__] = error
             continue
         if shown is not None:
             return to_valid_unicode(shown)

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from coatcheck.core.tokens import ends_of, fits_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -58,8 +60,8 @@ class Previewed:
     exceeds: int = 0
     """Tokens that the text is known to exceed; nothing is known by default."""
 
-    on_failure: Callable[[str, Exception], None] = field(default=lambda _kind, _error: None, compare=False, repr=False)
-    """Told the kind whose preview failed, and its error, before the next kind is tried."""
+    failures: dict[str, Exception] = field(default_factory=dict, compare=False, repr=False)
+    """The kinds whose previews of this text raised, with their errors. ``preview`` adds to it, and tries none twice."""
 
     @property
     def declared(self) -> str:
@@ -113,19 +115,14 @@ def ends_within(text: str, size: int) -> str:
 
     Asks no tokenizer and looks at no structure, so that it works where every preview has failed.
     """
-    if len(text) <= size and len(text.encode("utf-8", "replace")) <= size:
+    if fits_bytes(text, size):
         return text
     gap = f"\n{_gap_of_characters(len(text), len(text), len(text))}\n"
     half = (size - len(gap.encode())) // 2
     if half <= 0:
-        return _first_bytes(text[:size], size)
-    head = _first_bytes(text[:half], half)
-    tail = text[-half:].encode("utf-8", "replace")[-half:].decode("utf-8", "ignore")
+        return ends_of([text], size)[0]
+    head, tail = ends_of([text], half)
     return f"{head}\n{_gap_of_characters(len(head), len(text) - len(tail) - 1, len(text))}\n{tail}"
-
-
-def _first_bytes(text: str, size: int) -> str:
-    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
 
 
 def _gap_of_characters(first: int, last: int, total: int) -> str:

@@ -1,4 +1,4 @@
-"""One tool result with all that its decision needs, as the public face hands it to the engine.
+"""One tool result with everything that its decision needs, as the public face hands it to the engine.
 
 Only values belong here: the engine itself is loaded with the first offloader, this with the package.
 """
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from coatcheck.core.policy import MaybeAwaitable, Policy
     from coatcheck.core.references import Scope
 
-__all__ = ("Call", "milliseconds_since")
+__all__ = ("OffloadRequest",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class OffloadRequest:
     """One tool result on its way through the engine."""
 
     result: ToolResult
@@ -31,15 +31,6 @@ class Call:
     measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None
     confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
     certain: Keep | None = None
-    """Why the result stays, where that was certain without a look."""
+    """Why the result stays, where that was certain without measuring it."""
     started: float = field(default_factory=time.perf_counter)
-
-    @property
-    def milliseconds(self) -> float:
-        """Time since the call began."""
-        return milliseconds_since(self.started)
-
-
-def milliseconds_since(started: float) -> float:
-    """Return how long ago ``time.perf_counter()`` gave ``started``."""
-    return (time.perf_counter() - started) * 1e3
+    """When the host made the call, in seconds of ``time.perf_counter``."""

@@ -1,0 +1,242 @@
+"""How many functions and files one result passes on its way, and how long our functions are.
+
+    python -m benchmarks.hops            # the table
+    python -m benchmarks.hops --names    # the table, and the functions of each way in their order
+
+Counts depend on the code alone, not on the machine. A function counts once, whichever its calls, and so does a file;
+what a function defines without a name (a lambda, a comprehension) counts to it. Only our frames count, or those of
+deepagents where that is measured: what a library does inside does not.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+import tempfile
+import threading
+import tokenize
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from benchmarks.systems.in_langchain import Deepagents
+
+ROOT = Path(__file__).parents[1]
+OURS = ("src/coatcheck/", "adapters/")
+
+LOG_BYTES = 200_000
+THRESHOLD_TOKENS = 2_500
+THREAD = "1"
+"""The `thread_id` of the benchmarks' agent, hence the scope of what it stores."""
+
+MOST_LINES = 60
+"""Of one function, its docstring and comments among them."""
+
+GOALS = {"offload": (90, 20), "read lines": (60, None), "read pattern": (90, None)}
+"""The most functions, and files where there is a limit, of each way."""
+
+HOOKS = {
+    "coatcheck_haystack": ("convert", "hook", "step"),
+    "coatcheck_langchain": ("convert", "middleware", "results", "rewriting", "wrapping"),
+    "coatcheck_strands": ("convert", "calling", "plugin"),
+}
+"""The modules of each adapter that convert results or hang into the framework."""
+
+_UNNAMED = re.compile(r"(\.<locals>)?\.<(lambda|listcomp|setcomp|dictcomp|genexpr)>")
+
+
+@dataclass(slots=True)
+class Way:
+    """What one call passed."""
+
+    functions: dict[tuple[str, str], None] = field(default_factory=dict)
+    """File and qualified name of each, in the order of their first calls."""
+
+    calls: int = 0
+    depth: int = 0
+    """The most of our frames at once."""
+
+    @property
+    def files(self) -> int:
+        """How many files the functions are in."""
+        return len({file for file, _ in self.functions})
+
+
+def walk(work: Callable[[], object], is_ours: Callable[[str], str | None]) -> Way:
+    """Do ``work`` and return what it passed, on this thread and those it starts.
+
+    Args:
+        work: called once; it has loaded before what it imports.
+        is_ours: returns the name of a counted file, given its path; None for any other.
+
+    """
+    way, files, seen = Way(), dict[str, str | None](), set[int]()
+
+    def name_of(frame: FrameType) -> str | None:
+        path = frame.f_code.co_filename
+        if path not in files:
+            files[path] = is_ours(path)
+        return files[path]
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        file = name_of(frame) if event == "call" else None
+        if file is None:
+            return
+        function = _UNNAMED.sub("", getattr(frame.f_code, "co_qualname", frame.f_code.co_name))
+        if "<" in function.replace("<locals>", ""):
+            return  # a class body, or a module that is loaded meanwhile
+        way.functions.setdefault((file, function))
+        if id(frame) not in seen:  # a generator that goes on is called once
+            seen.add(id(frame))
+            held.append(frame)
+            way.calls += 1
+        way.depth = max(way.depth, sum(name_of(each) is not None for each in _stack(frame)))
+
+    held: list[FrameType] = []  # as long as a frame is held, no other has its id
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]  # None is what takes it away
+    return way
+
+
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _our_file(path: str) -> str | None:
+    try:
+        inside = Path(path).relative_to(ROOT).as_posix()
+    except ValueError:
+        return None
+    return inside if inside.startswith(OURS) else None
+
+
+def _deepagents_file(path: str) -> str | None:
+    return path.rpartition("/deepagents/")[2] if "/deepagents/" in path else None
+
+
+def log(number: int = 0) -> str:
+    """Return a log of ``LOG_BYTES`` with one line of trouble; another ``number``, another log."""
+    lines = [f"2026-03-01 12:00:{second % 60:02} INFO worker {number} took job {second}\n" for second in range(6_000)]
+    lines[3_000] = "2026-03-01 12:50:00 ERROR worker failed: ConnectionError: no route to host\n"
+    return "".join(lines)[:LOG_BYTES]
+
+
+def our_ways(folder: Path) -> dict[str, Way]:
+    """Return the ways through coatcheck: LangChain's middleware over files."""
+    from benchmarks.systems.in_langchain import CoatcheckInLangChain  # noqa: PLC0415 - it needs LangChain
+    from coatcheck import FileStorage, Offloader  # noqa: PLC0415 - what is measured is loaded late
+
+    system = CoatcheckInLangChain(folder)
+    system.offloading(log(1))()  # everything is loaded now
+    ways = {
+        "small result": walk(system.passing("a small result"), _our_file),
+        "offload": walk(system.offloading(log()), _our_file),
+    }
+    offloader = Offloader(FileStorage(folder))
+    reference = re.findall(r"[a-z]+-[0-9a-f]{16}-[0-9a-f]{4}", system.offloading(log())())[0]
+    for name, selectors in {"read lines": {"line_range": "100-120"}, "read pattern": {"pattern": "ERROR"}}.items():
+
+        def read(selectors: dict[str, str] = selectors) -> object:
+            return offloader.retrieve(reference, identity=THREAD, **selectors)  # type: ignore[arg-type]  # selectors are strings
+
+        read()
+        ways[name] = walk(read, _our_file)
+    return ways
+
+
+def deepagents_ways(folder: Path) -> dict[str, Way]:
+    """Return the same ways through deepagents' own offload; none where it is not installed."""
+    if importlib.util.find_spec("deepagents") is None:
+        return {}
+    from benchmarks.systems.in_langchain import Deepagents  # noqa: PLC0415 - it may be missing
+
+    system: Deepagents = Deepagents(folder)
+    system.offloading(log(1))()
+    ways = {
+        "small result": walk(system.passing("a small result"), _deepagents_file),
+        "offload": walk(system.offloading(log()), _deepagents_file),
+    }
+    for name, read in {
+        "read lines": lambda: system.read(100, 120),
+        "read pattern": lambda: system.find("ERROR"),
+    }.items():
+        read()
+        ways[name] = walk(read, _deepagents_file)
+    return ways
+
+
+def longest_functions(folder: Path, most: int = 5) -> list[tuple[int, str]]:
+    """Return the longest functions below ``folder``: their lines, from ``def`` to end, and where they are."""
+    found: list[tuple[int, str]] = []
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                found.append((lines, f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"))
+    return sorted(found, reverse=True)[:most]
+
+
+def code_lines(path: Path) -> int:
+    """Return how many lines of a module hold code: no blank ones, comments or docstrings."""
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
+    with path.open("rb") as file:
+        tokens = [token for token in tokenize.tokenize(file.readline) if token.type not in skipped]
+    lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1) if token.string}
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(lines)
+
+
+def hook_lines() -> dict[str, int]:
+    """Return the code lines of each adapter's conversions and hook."""
+    return {
+        adapter: sum(code_lines(ROOT / "adapters" / adapter / f"{module}.py") for module in modules)
+        for adapter, modules in HOOKS.items()
+    }
+
+
+def _print_ways(title: str, ways: dict[str, Way], *, names: bool) -> None:
+    print(f"{title:<16}{'functions':>10}{'files':>7}{'calls':>7}{'depth':>7}")
+    for name, way in ways.items():
+        print(f"  {name:<14}{len(way.functions):>10}{way.files:>7}{way.calls:>7}{way.depth:>7}")
+        if names:
+            for file, function in way.functions:
+                print(f"      {file}  {function}")
+    print()
+
+
+def main() -> None:
+    """Print all figures."""
+    names = "--names" in sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        _print_ways("coatcheck", our_ways(Path(folder, "ours")), names=names)
+        theirs = deepagents_ways(Path(folder, "theirs"))
+    if theirs:
+        _print_ways("deepagents", theirs, names=names)
+    else:
+        print("deepagents       is not installed here\n")
+    print("goals            " + ", ".join(f"{name}: {most} functions" for name, (most, _) in GOALS.items()) + "\n")
+    print(f"longest functions, at most {MOST_LINES} lines each")
+    for lines, place in longest_functions(ROOT / "src" / "coatcheck"):
+        print(f"  {lines:>4}  {place}")
+    print("\ncode lines of conversions and hook, at most 250 for each adapter")
+    for adapter, lines in hook_lines().items():
+        print(f"  {lines:>4}  {adapter}")
+
+
+if __name__ == "__main__":
+    main()

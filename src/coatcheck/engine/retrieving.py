@@ -1,0 +1,177 @@
+"""Reading stored content back: for the model, within its budget; for the host, whole.
+
+``Retrieving.retrieve`` is the way of a model's request: parse, find, read, record. Generators of effects, which
+``execution`` drives, sync or async. How content is searched and cut belongs to ``reading``, which asks for the bytes it
+needs; what lies where in a storage belongs to ``contents``.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from coatcheck.core.blocks import MediaBlock, TextBlock
+from coatcheck.core.errors import (
+    CoatcheckError,
+    InvalidRequest,
+    ReferenceExpired,
+    ReferenceNotFound,
+    StorageError,
+)
+from coatcheck.core.notice import too_slow
+from coatcheck.core.outcomes import Content, Retrieved
+from coatcheck.core.reading import Answer, IndexNeeded, Part, Request, is_text, parse_request, read
+from coatcheck.core.references import canonical_reference
+from coatcheck.engine.contents import Contents, Found, content_type_of
+from coatcheck.engine.events import Event, Recorder, class_of
+from coatcheck.engine.execution import PAUSE, PIECE_BYTES, Effects
+
+if TYPE_CHECKING:
+    from coatcheck.core.references import Scope
+    from coatcheck.core.settings import Configuration
+
+__all__ = ("READING_SECONDS", "Retrieving")
+
+READING_SECONDS = 10.0
+"""Time of computing after which a read-back is given up; waiting for the storage does not count. It is checked between
+the parts of 2 MiB that ``reading`` asks for, so the last part may take as long again. A clock, since the time is linear
+but nothing in a pattern tells the factor: RE2 takes 0.1 to 0.3 seconds for 100 MB, and a thousand times as long if its
+automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a text of a and b."""
+
+
+class Retrieving:
+    """Reads stored content back."""
+
+    def __init__(self, contents: Contents, configuration: Configuration, recorder: Recorder) -> None:
+        self._contents = contents
+        self._configuration = configuration
+        self._recorder = recorder
+        self._counter = configuration.counter
+
+    def retrieve(
+        self, reference: str, scope: Scope, *, native_media: bool, retrieval_tool: str, **selectors: object
+    ) -> Effects[Retrieved]:
+        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
+        request = parse_request(**selectors)
+        budget = self._configuration.retrieval_tokens
+        started = time.perf_counter()
+        try:
+            answered = yield from self._retrieve(
+                reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+            )
+        except CoatcheckError as error:
+            self._not_retrieved(error, reference, scope, milliseconds=_milliseconds_since(started))
+            if isinstance(error, InvalidRequest) and self._counter.exceeds(str(error), budget):
+                raise InvalidRequest(self._counter.head(str(error), budget)) from error
+            raise
+        if self._counter.exceeds(answered.text, budget):
+            # A header that quotes something foreign and long: the promise is kept at the cost of the end.
+            text = self._counter.head(answered.text, budget)
+            answered = replace(answered, text=text, blocks=(TextBlock(text),))
+        self._recorder.count(retrieved=1)
+        if self._recorder.listening:
+            self._recorder.emit(
+                Event(
+                    kind="retrieved",
+                    scope=scope,
+                    references=(canonical_reference(reference),),
+                    tokens=self._counter.count(answered.text),
+                    milliseconds=_milliseconds_since(started),
+                )
+            )
+        return answered
+
+    def _not_retrieved(self, error: CoatcheckError, reference: str, scope: Scope, *, milliseconds: float) -> None:
+        asked = (canonical_reference(str(reference)),)
+        event = partial(Event, scope=scope, references=asked, milliseconds=milliseconds)
+        match error:
+            case ReferenceExpired():
+                self._recorder.count(expired=1)
+                self._recorder.emit(event(kind="expired", reason="the content is gone"))
+            case ReferenceNotFound():
+                self._recorder.count(missed=1)
+                # The message is for the model, and quotes what it wrote.
+                self._recorder.emit(event(kind="missed", reason="the scope never had such a reference"))
+            case StorageError():
+                self._recorder.failure(event(kind="failed", reason=str(error), error_type=class_of(error)), error)
+            case _:
+                pass  # the request itself was wrong, and the answer says so
+
+    def _retrieve(
+        self, reference: str, scope: Scope, *, request: Request, native_media: bool, retrieval_tool: str
+    ) -> Effects[Retrieved]:
+        found = yield from self._contents.find(reference, scope)
+        if request.pattern is not None or request.query is not None:
+            yield PAUSE  # a query of a second, or a pattern that is as slow, may meet the smallest content
+        if native_media and request.selects_nothing and not is_text(found.stored.content_type):
+            whole = yield from self._contents.load(reference, scope)
+            medium = MediaBlock(whole.content, whole.content_type)
+            return Retrieved(text=f"[{whole.content_type}, {whole.size:,} bytes]", blocks=(medium,))
+        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool)
+        return Retrieved(
+            text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
+        )
+
+    def _read(self, found: Found, scope: Scope, *, request: Request, retrieval_tool: str) -> Effects[Answer]:
+        """Drive ``reading``: fetch the parts of the content that it asks for.
+
+        Raises:
+            InvalidRequest: the request does not fit the content, or takes too long on it.
+
+        """
+        reading = read(
+            found.source,
+            request,
+            counter=self._counter,
+            budget=self._configuration.retrieval_tokens,
+            tool_name=retrieval_tool,
+            max_query_bytes=self._configuration.max_query_bytes,
+        )
+        try:
+            wanted, seconds, fetched = next(reading), 0.0, 0
+            while seconds <= READING_SECONDS:
+                match wanted:
+                    case Part():
+                        if fetched >= PIECE_BYTES:
+                            yield PAUSE
+                            fetched = 0
+                        fetched += wanted.length
+                        data: bytes | None = yield from self._contents.part(found, wanted, scope=scope)
+                    case IndexNeeded():
+                        data = yield from self._contents.index(found)
+                started = time.perf_counter()
+                wanted = reading.send(data)
+                seconds += time.perf_counter() - started
+        except StopIteration as stop:
+            return cast("Answer", stop.value)
+        raise InvalidRequest(too_slow(READING_SECONDS))
+
+    def load(self, reference: str, scope: Scope) -> Effects[Content]:
+        """Return a stored content, whole and verified, for the host."""
+        stored = yield from self._contents.load(reference, scope)
+        items = yield from self._contents.items(stored, reference, scope)
+        return Content(data=stored.content, content_type=content_type_of(stored), items=items)
+
+    def expand(self, text: str, scope: Scope) -> Effects[str]:
+        """Replace every reference of ``scope`` in ``text`` by the text that it stands for."""
+        expanded: list[str] = []
+        end = 0
+        for match in self._contents.references_in(text, scope):
+            replacement = yield from self._text_of(match.group(), scope)
+            if replacement is not None:
+                expanded += [text[end : match.start()], replacement]
+                end = match.end()
+        return "".join([*expanded, text[end:]])
+
+    def _text_of(self, reference: str, scope: Scope) -> Effects[str | None]:
+        try:
+            content = yield from self.load(reference, scope)
+        except ReferenceNotFound:
+            return None
+        return content.text if is_text(content.content_type) else None
+
+
+def _milliseconds_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1e3
