@@ -12,6 +12,7 @@ from coatcheck.engine.execution import QUEUE_SECONDS, Effect, Line
 from coatcheck.storage.protocol import (
     Deletes,
     Lists,
+    ListsPages,
     LocalPath,
     NamesReferences,
     ReadsRanges,
@@ -47,6 +48,7 @@ class StorageAccess:
         self.names_references = not isinstance(storage, Storage)
         self.reads_ranges = isinstance(storage, ReadsRanges)
         self.sweeps = isinstance(storage, Sweeps)
+        self.lists_pages = isinstance(storage, ListsPages)
         self.evicts = self._says("evicts")
         self._is_local = self._says("is_local", default=isinstance(storage, LocalPath))
         self._takes_file_name = self._says("takes_file_name")
@@ -78,6 +80,10 @@ class StorageAccess:
     def entries(self, prefix: str) -> Effect:
         """List entries. Answers with an iterable of ``Listed``."""
         return self._effect(Lists, "entries", "listing", prefix)
+
+    def page(self, prefix: str, *, limit: int, after: str | None) -> Effect:
+        """List a few entries, newest first. Answers with a ``Page``."""
+        return self._effect(ListsPages, "page", "listing", prefix, limit=limit, after=after)
 
     def sweep(self, keys: list[str], *, before: float) -> Effect:
         """Remove each entry, atomically, unless it was used after ``before``. Answers with how many it removed."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from coatcheck.core.errors import CoatcheckError, CorruptContent, ForeignCall, InvalidRequest, StorageError
 from coatcheck.core.references import Key, begin_digest, is_storage_key, scope_part
 from coatcheck.engine.contents import require_digest, require_stored
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.execution import Effects
 
-__all__ = ("SweepLimits", "damage", "delete_scope", "delete_scopes", "entries", "overdue", "remove_unused", "sweep")
+__all__ = (
+    "SweepLimits",
+    "damage",
+    "delete_scope",
+    "delete_scopes",
+    "entries",
+    "newest",
+    "overdue",
+    "remove_unused",
+    "sweep",
+)
 
 GRACE_SECONDS = 3_600.0
 """``sweep`` keeps what was saved within the last hour: a conversation may be about to use it."""
@@ -81,6 +91,17 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
         raise answer
     with ForeignCall(f"{storage.storage!r} could not list its entries"):  # an iterable may ask its backend only now
         listed = list(cast("Iterable[Listed]", answer))
+    return _require_listed(storage, listed)
+
+
+def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Listed]:
+    """Return those of the listed entries that are ours.
+
+    Raises:
+        StorageError: something else than entries was listed.
+
+    """
+    ours = []
     for entry in listed:
         if not _is_well_formed(entry):
             msg = (
@@ -88,7 +109,9 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
                 " size: int and modified: float was due: whoever wrote the storage must convert it"
             )
             raise StorageError(msg)
-    return [entry for entry in listed if is_storage_key(entry.key)]
+        if is_storage_key(entry.key):
+            ours.append(entry)
+    return ours
 
 
 def _is_well_formed(entry: object) -> bool:
@@ -98,6 +121,35 @@ def _is_well_formed(entry: object) -> bool:
         and isinstance(entry.size, int)
         and isinstance(entry.modified, int | float)
     )
+
+
+def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | None = None) -> Effects[Page]:
+    """Return at most ``limit`` contents of a scope, newest first as ``coatcheck.ListsPages`` says.
+
+    ``after`` is that of the page before. Line indexes count, so a page may have fewer contents and not be the last one.
+    A storage that cannot list pages is listed whole for each one.
+
+    Raises:
+        InvalidRequest: the storage cannot list.
+        StorageError: the storage failed, or answered with something else.
+
+    """
+    prefix = f"{scope_part(scope)}/"
+    if not storage.lists_pages:
+        page = newest_first((yield from entries(storage, prefix)), limit=limit, after=after)
+    else:
+        answer = yield storage.page(prefix, limit=limit, after=after)
+        if isinstance(answer, CoatcheckError):
+            raise answer
+        if not isinstance(answer, Page):
+            msg = (
+                f"{type(storage.storage).__name__}.page answered with {type(answer).__name__}, where a coatcheck.Page"
+                " was due: whoever wrote the storage must return it"
+            )
+            raise StorageError(msg)
+        page = answer
+    contents = _require_listed(storage, page.entries)
+    return Page(entries=tuple(entry for entry in contents if Key.parse(entry.key).is_content), after=page.after)
 
 
 def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Effects[CoatcheckError | None]:

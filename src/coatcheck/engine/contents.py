@@ -13,9 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
 import orjson
 
+from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import CoatcheckError, CorruptContent, ReferenceExpired, ReferenceNotFound, StorageError
 from coatcheck.core.facts import Reference
 from coatcheck.core.items import split_items
@@ -54,6 +56,7 @@ __all__ = (
     "content_type_of",
     "require_digest",
     "require_stored",
+    "tool_name_in",
 )
 
 HASHED_ON_THREAD_BYTES = 2_000_000
@@ -72,6 +75,13 @@ _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 
 _ITEMS = "items"
 """In the metadata: how many texts were joined; as a parameter of the type: a digest of where each begins."""
+
+
+_TOOL = "tool"
+"""In the metadata: the name of the tool, its first characters, in percent-encoding."""
+
+_LONGEST_TOOL_NAME = 64
+"""Characters: as many as model providers allow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +182,8 @@ class Contents:
         if encoded is not None and starts is not None:
             encoded = encoded.with_items(starts)
         key, stored_type = Key.of(scope, digest), self._stored_type(content_type, starts)
-        metadata = {**({} if encoded is None else _metadata(encoded)), "sha256": digest}
+        known = {} if encoded is None else _metadata(encoded)
+        metadata = {**known, "sha256": digest, **_tool_metadata(tool_name)}
         answer = yield self._storage.save(str(key), data, content_type=stored_type, metadata=metadata)
         if encoded is not None and encoded.index is not None and not isinstance(answer, CoatcheckError):
             index = encoded.index.to_bytes()
@@ -367,6 +378,21 @@ def content_type_of(stored: Stored) -> str:
 def _type_with_items(content_type: str, starts: Sequence[int]) -> str:
     """Return the type to store many joined texts under: other items, joined to the same bytes, are another content."""
     return f"{content_type}; {_ITEMS}={content_digest(_INDEX_TYPE, orjson.dumps(starts))[:DIGEST_LENGTH]}"
+
+
+def tool_name_in(metadata: Mapping[str, str]) -> str | None:
+    """Return the name of the tool that a content came from; None if the version that saved it did not keep that.
+
+    Of equal contents in one scope it is the name that the storage kept: of the first one or of the last.
+    """
+    found = metadata.get(_TOOL)
+    return unquote(found) if isinstance(found, str) else None
+
+
+def _tool_metadata(tool_name: str) -> dict[str, str]:
+    """Return the name of a tool as metadata: ASCII, since some backends keep nothing else, at most 768 characters."""
+    name = quote(to_valid_unicode(tool_name[:_LONGEST_TOOL_NAME]), safe="/:")
+    return {_TOOL: name} if name else {}
 
 
 def _metadata(encoded: Encoded) -> dict[str, str]:

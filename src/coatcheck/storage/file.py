@@ -13,6 +13,7 @@ import os
 import re
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -22,7 +23,7 @@ from coatcheck.core.policy import require_flag
 from coatcheck.core.references import Key, is_scope_part, is_storage_key
 from coatcheck.storage.folder import Folder, make_folders
 from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -180,6 +181,29 @@ class FileStorage:
             for folder in self._scopes(scope, whole=bool(slash)):
                 found += (listed for listed in _listing(folder) if listed.key.startswith(prefix))
         return found
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        """Return a page of the entries whose key starts with ``prefix``, newest first.
+
+        It looks at every name under the prefix, and reads the descriptions of the entries on the page.
+
+        Raises:
+            StorageError: the disk refused.
+
+        """
+        found = newest_first(self.entries(prefix), limit=limit, after=after)
+        return replace(found, entries=tuple(map(self._described, found.entries)))
+
+    def _described(self, entry: Listed) -> Listed:
+        """Return an entry with its metadata, if its description is there and intact."""
+        scope, stem = _parts_of(entry.key)
+        with self._calling("list its entries"):
+            try:
+                with self._open(_VERSION, scope) as folder:
+                    description = _describe(folder, stem)
+            except (FileNotFoundError, CorruptContent):
+                return entry
+        return entry if description is None else replace(entry, metadata=description["metadata"])
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         """Remove those of ``keys`` last used before then, and what killed writers left; see ``coatcheck.Sweeps``.

@@ -174,10 +174,7 @@ class FsspecBridge:
         """
         with self._calling("list its entries"):
             sizes = self._sizes(prefix)
-            return [
-                Listed(key=key, size=max(0, sizes[key] - HEAD_BYTES), modified=saved)
-                for key, saved in self._times(sizes)
-            ]
+            return list(self._described(sizes))
 
     @property
     def _filesystem(self) -> Any:  # noqa: ANN401 - fsspec has no types
@@ -262,26 +259,32 @@ class FsspecBridge:
             if info["name"].strip("/") != path.strip("/")  # an object store may list an empty folder as a file in it
         }
 
-    def _times(self, sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:
-        """Yield the keys of files with the time of their last save; 0 where a file does not tell."""
+    def _described(self, sizes: Mapping[str, int]) -> Iterator[Listed]:
+        """Yield files as entries, with the time of their last save; 0 if a file does not say."""
         whole: list[str] = []
         for key, size in sizes.items():
             parsed = Key.parse(key)
             if parsed.kind == _UNFINISHED:
-                yield key, float(int(parsed.digest[:_TIME_LENGTH], 16))
+                yield _listed(key, size, modified=float(int(parsed.digest[:_TIME_LENGTH], 16)))
             elif size < HEAD_BYTES:
-                yield key, 0.0
+                yield _listed(key, size)
             else:
                 whole.append(key)
         for first in range(0, len(whole), HEADS_AT_ONCE):
             keys = whole[first : first + HEADS_AT_ONCE]
             heads = self._filesystem.cat_ranges(list(map(self._path, keys)), 0, HEAD_BYTES, on_error="return")
-            for key, head in zip(keys, heads, strict=True):
-                if isinstance(head, FileNotFoundError):  # deleted meanwhile
+            for key, frame in zip(keys, heads, strict=True):
+                if isinstance(frame, FileNotFoundError):  # deleted meanwhile
                     continue
-                if isinstance(head, BaseException):
-                    raise head
+                if isinstance(frame, BaseException):
+                    raise frame
                 try:
-                    yield key, read_head(bytes(head), key).saved
+                    head = read_head(bytes(frame), key)
                 except CorruptContent:
-                    yield key, 0.0
+                    yield _listed(key, sizes[key])
+                else:
+                    yield _listed(key, sizes[key], modified=head.saved, metadata=head.metadata)
+
+
+def _listed(key: str, size: int, *, modified: float = 0.0, metadata: Mapping[str, str] | None = None) -> Listed:
+    return Listed(key=key, size=max(0, size - HEAD_BYTES), modified=modified, metadata=metadata)

@@ -204,7 +204,10 @@ class LangGraphStoreBridge:
                 if ours == self._namespace and key.startswith(prefix) and is_storage_key(key):
                     size = item.value.get("size")
                     size = size if isinstance(size, int) and size >= 0 else 0
-                    found.append(Listed(key=key, size=size, modified=item.updated_at.timestamp()))
+                    kept = item.value.get("metadata")
+                    metadata = dict(kept) if isinstance(kept, dict) else None
+                    modified = item.updated_at.timestamp()
+                    found.append(Listed(key=key, size=size, modified=modified, metadata=metadata))
         return found
 
     # Parts.

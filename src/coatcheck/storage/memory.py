@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.errors import StorageError
 from coatcheck.core.forks import in_forked_child
 from coatcheck.core.policy import require_positive
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -109,10 +109,14 @@ class InMemoryStorage:
         """Return the entries whose key starts with ``prefix``, least recently used first."""
         with self._lock:
             return [
-                Listed(key=key, size=entry.size, modified=modified)
+                Listed(key=key, size=entry.size, modified=modified, metadata=entry.metadata)
                 for key, (entry, modified) in self._entries.items()
                 if key.startswith(prefix)
             ]
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        """Return a page of the entries whose key starts with ``prefix``, newest first."""
+        return newest_first(self.entries(prefix), limit=limit, after=after)
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         """Remove those of ``keys`` that were last used before then; see ``coatcheck.Sweeps``."""

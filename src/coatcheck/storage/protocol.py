@@ -31,12 +31,15 @@ __all__ = (
     "Deletes",
     "Listed",
     "Lists",
+    "ListsPages",
     "LocalPath",
     "NamesReferences",
+    "Page",
     "ReadsRanges",
     "Storage",
     "Stored",
     "Sweeps",
+    "newest_first",
 )
 
 
@@ -72,6 +75,20 @@ class Listed:
 
     modified: float
     """Time of the last save or, on a storage of this machine, of the last use; in seconds since the epoch."""
+
+    metadata: Mapping[str, str] | None = None
+    """As saved, if the listing has it at no further cost; None if only ``load`` or ``load_range`` shows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some entries of a listing, and how to go on."""
+
+    entries: tuple[Listed, ...]
+    """Newest first."""
+
+    after: str | None
+    """What gives the next page; None if this is the last one."""
 
 
 @runtime_checkable
@@ -155,6 +172,20 @@ class Lists(Protocol):
 
 
 @runtime_checkable
+class ListsPages(Protocol):
+    """Lists a few entries, newest first, without listing all of them where that costs requests."""
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> MaybeAwaitable[Page]:
+        """Return at most ``limit`` entries that have a key with this ``prefix``, newest first, as ``entries`` does.
+
+        ``after`` is that of the page before; None gives the first one. The first page costs one request. A backend that
+        lists in another order than that of time, as S3 does, sorts what one request returned: all pages together give
+        every entry, but only those of one request are in order. Entries saved between two pages may be on neither.
+        """
+        ...
+
+
+@runtime_checkable
 class Sweeps(Protocol):
     """Removes entries unless somebody has just saved them again: it checks their time and removes them in one step."""
 
@@ -173,3 +204,20 @@ class LocalPath(Protocol):
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content saved under ``key`` with this type."""
         ...
+
+
+def newest_first(listed: Iterable[Listed], *, limit: int, after: str | None) -> Page:
+    """Return a page of entries that are all at hand, for storages where that costs little.
+
+    The next page begins behind the last entry of this one, not at a number, so it misses nothing when entries go.
+    """
+    ordered = sorted(listed, key=_rank)
+    if after is not None:
+        modified, _, key = after.partition(" ")
+        ordered = [entry for entry in ordered if _rank(entry) > (-float(modified), key)]
+    page = tuple(ordered[:limit])
+    return Page(entries=page, after=f"{page[-1].modified!r} {page[-1].key}" if len(ordered) > limit else None)
+
+
+def _rank(entry: Listed) -> tuple[float, str]:
+    return -entry.modified, entry.key

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode
@@ -18,15 +19,15 @@ from coatcheck.core.forks import ForkSafeLock, loading
 from coatcheck.core.references import Key, is_storage_key
 from coatcheck.core.settings import NETWORK_THREADS
 from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from boto3.session import Session
     from botocore.config import Config
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef
+    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef, ListObjectsV2OutputTypeDef
 
 __all__ = ("S3Storage",)
 
@@ -219,11 +220,41 @@ class S3Storage:
         with self._calling("list its entries"):
             pages = self._client().get_paginator("list_objects_v2")
             return [
-                Listed(key=key, size=found["Size"], modified=found["LastModified"].timestamp())
+                listed
                 for page in pages.paginate(Bucket=self._bucket, Prefix=self._folder + prefix)
-                for found in page.get("Contents", ())
-                if is_storage_key(key := found["Key"].removeprefix(self._folder))
+                for listed in self._listed(page)
             ]
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        """Return a page of the entries whose key starts with ``prefix``, for one request.
+
+        S3 lists by key, a thousand at a time, and without metadata. So up to a thousand entries come newest first; of
+        more, each thousand does.
+
+        Raises:
+            StorageError: S3 failed.
+
+        """
+        start, _, rest = (after or "").partition(" ")
+        start = unquote(start)
+        where: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self._folder + prefix}
+        if start:
+            where["StartAfter"] = self._folder + start
+        with self._calling("list its entries"):
+            answer = self._client().list_objects_v2(**where)
+        found = newest_first(self._listed(answer), limit=limit, after=rest or None)
+        if found.after is not None:
+            return replace(found, after=f"{quote(start)} {found.after}")
+        contents = answer.get("Contents", ())
+        if not answer["IsTruncated"] or not contents:
+            return found
+        return replace(found, after=quote(contents[-1]["Key"].removeprefix(self._folder)))
+
+    def _listed(self, answer: ListObjectsV2OutputTypeDef) -> Iterator[Listed]:
+        for found in answer.get("Contents", ()):
+            key = found["Key"].removeprefix(self._folder)
+            if is_storage_key(key):
+                yield Listed(key=key, size=found["Size"], modified=found["LastModified"].timestamp())
 
     def _place(self, key: str) -> dict[str, Any]:
         return {"Bucket": self._bucket, "Key": f"{self._folder}{Key.parse(key)}"}

@@ -28,7 +28,7 @@ from coatcheck.core.errors import StorageError
 from coatcheck.core.outcomes import Offloaded
 from coatcheck.core.policy import Always
 from coatcheck.offloader import Offloader
-from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, Storage, Stored, Sweeps
+from coatcheck.storage.protocol import Deletes, Lists, ListsPages, LocalPath, ReadsRanges, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.suite import Contract, require_same, settle
 
@@ -48,7 +48,7 @@ LONGEST_HOLD_UP_SECONDS = 0.25
 REFUSALS = (StorageError, ValueError)
 """How a storage may refuse a key that no engine ever makes."""
 
-CAPABILITIES = (ReadsRanges, Deletes, Lists, Sweeps, LocalPath)
+CAPABILITIES = (ReadsRanges, Deletes, Lists, ListsPages, Sweeps, LocalPath)
 
 
 class StorageContract(Contract):
