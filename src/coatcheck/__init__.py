@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from coatcheck.core.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
     from coatcheck.core.references import Scope
+    from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
     from coatcheck.engine.events import Event, Stats, log_failure
-    from coatcheck.offloader import Offloader
+    from coatcheck.offloader import Offloader, OffloaderOptions
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
     from coatcheck.scopes import choose_scope, scope
     from coatcheck.storage.file import FileStorage
@@ -77,6 +78,7 @@ __all__ = (
     "Never",
     "Offloaded",
     "Offloader",
+    "OffloaderOptions",
     "OpaqueBlock",
     "OpenTelemetry",
     "Outcome",
@@ -92,6 +94,7 @@ __all__ = (
     "Retrieved",
     "S3Storage",
     "Scope",
+    "Settings",
     "Stats",
     "Storage",
     "StorageError",
@@ -131,10 +134,11 @@ _MODULES = {
     "core.facts": ("Reference",),
     "engine.events": ("Event", "Stats", "log_failure"),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
-    "offloader": ("Offloader",),
+    "offloader": ("Offloader", "OffloaderOptions"),
     "core.outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
     "core.policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
     "core.references": ("Scope",),
+    "core.settings": ("Settings",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
     "scopes": ("choose_scope", "scope"),
     "storage.file": ("FileStorage",),

@@ -25,8 +25,8 @@ from coatcheck import (
     Offloader,
     TextBlock,
 )
-from coatcheck.core import settings
 from coatcheck.core.references import content_digest
+from coatcheck.core.settings import NETWORK_THREADS
 from coatcheck.engine import contents, execution
 from tests.core.storages import AsyncDictStorage, DictStorage, Shelves
 
@@ -110,16 +110,14 @@ def test_the_time_limit_holds_in_the_sync_shell_too(
 
 
 async def test_a_storage_that_hangs_takes_no_thread_from_another(released: threading.Event) -> None:
-    hanging = asyncio.ensure_future(
-        _in_patience(_offloader(SilentStorage(released)), times=2 * settings.NETWORK_THREADS)
-    )
+    hanging = asyncio.ensure_future(_in_patience(_offloader(SilentStorage(released)), times=2 * NETWORK_THREADS))
     healthy = await _in_patience(_offloader(DictStorage()))
     still_hanging = not hanging.done()
     released.set()
 
     assert [type(outcome) for outcome in healthy] == [Offloaded]
     assert still_hanging
-    assert len(await hanging) == 2 * settings.NETWORK_THREADS
+    assert len(await hanging) == 2 * NETWORK_THREADS
 
 
 async def test_threads_end_with_the_offloader_that_they_work_for() -> None:
@@ -161,7 +159,7 @@ async def test_policies_that_call_an_offloader_themselves_do_not_wait_for_each_o
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", PATIENCE / 4)  # ends those that would
-    times = settings.NETWORK_THREADS
+    times = NETWORK_THREADS
     together = threading.Barrier(times)
 
     def asking(_: ToolResult) -> bool:

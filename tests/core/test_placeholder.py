@@ -1,12 +1,185 @@
-"""Putting a placeholder together: how several previews share one budget."""
+"""Putting a placeholder together: what fits, what is left out first, and how several previews share one budget."""
 
 from __future__ import annotations
 
-import pytest
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from coatcheck import Always, ByteCounter, Offloaded, Offloader, TextBlock
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck import Always, ByteCounter, MediaBlock, Offloaded, Offloader, OpaqueBlock, TextBlock
+from coatcheck.core.facts import Estimate, Reference
+from coatcheck.core.placeholder import (
+    FIRST_SHOWN,
+    LAST_SHOWN,
+    MOST_LISTED,
+    Item,
+    Placeholder,
+    ReadyPreview,
+    build_placeholder,
+    cut_to,
+)
+from coatcheck.core.plan import Offload
+from coatcheck.core.preview import Previewed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck import Block
 
 COUNTER = ByteCounter()
+TOKENS = Estimate(90_000, exact=False)
+INDEX = Reference(id="tool-" + "f" * 16 + "-ffff", content_type="text/plain", size=900)
+UNKNOWN = OpaqueBlock({"type": "of another client"})
+
+
+def _text(number: int = 0, *, lines: int = 4_000) -> Item:
+    text = "".join(f"{number} {line}\n" for line in range(lines))
+    content = Previewed(text=text, content_type="text/plain", lines=lines)
+    return Item(block=TextBlock(text), content=content, reference=_reference(number, len(text)))
+
+
+def _image(number: int = 0) -> Item:
+    return Item(block=MediaBlock(b"an image", "image/png"), reference=_reference(number, 8))
+
+
+def _wide(number: int) -> Item:
+    """Return an item with a long reference, as storages make them that name their references themselves."""
+    reference = Reference(id=f"tool-{number:016x}-{'x' * 400}", content_type="image/png", size=8)
+    return Item(block=MediaBlock(b"an image", "image/png"), reference=reference)
+
+
+def _reference(number: int, size: int) -> Reference:
+    return Reference(id=f"tool-{number:016x}-0000", content_type="text/plain", size=size)
+
+
+def _build(
+    items: Sequence[Item], *, threshold: int | None = None, preview_tokens: int = 0, index: Reference | None = None
+) -> Placeholder | None:
+    decision = Offload(threshold=threshold, preview_tokens=preview_tokens, exact_up_to=10_000)
+    return build_placeholder(items, decision, counter=COUNTER, tokens=TOKENS, retrieval_tool="retrieve", index=index)
+
+
+def _built(
+    items: Sequence[Item], *, threshold: int | None = None, preview_tokens: int = 0, index: Reference | None = None
+) -> Placeholder:
+    made = _build(items, threshold=threshold, preview_tokens=preview_tokens, index=index)
+    assert made is not None
+    assert made.tokens == _cost(made.blocks)
+    assert threshold is None or made.tokens <= threshold
+    return made
+
+
+def _cost(blocks: Sequence[Block]) -> int:
+    return sum(COUNTER.count(block.text) for block in blocks if isinstance(block, TextBlock))
+
+
+def _notice(made: Placeholder) -> str:
+    assert isinstance(made.blocks[0], TextBlock)
+    return made.blocks[0].text
+
+
+def _named(made: Placeholder) -> list[int]:
+    """Return the numbers of the items that the notice names."""
+    return [int(digits, 16) for digits in re.findall(r"tool-([0-9a-e]{16})-", _notice(made))]
+
+
+# The limit of the whole.
+
+
+def test_previews_become_smaller_until_the_placeholder_fits_its_limit() -> None:
+    made = _built([_text()], threshold=1_000, preview_tokens=990)
+
+    assert made.tokens > 950, "the room is not used"
+    assert "0 0\n0 1\n" in _notice(made)
+    assert _notice(made).endswith("0 3999\n")
+
+
+def test_previews_of_several_texts_become_smaller_as_often_as_it_takes() -> None:
+    # What shrinks by too little in the first round fits in a later one: each heading and each gap costs its own.
+    items = [_text(number, lines=900 * number) for number in range(1, MOST_LISTED + 1)]
+    made = _built(items, threshold=1_500, preview_tokens=1_490)
+
+    assert _notice(made).count("[Preview of") == MOST_LISTED
+    assert made.tokens > 1_350
+
+
+@given(threshold=st.integers(512, 3_000), preview_tokens=st.integers(0, 3_000), texts=st.integers(1, MOST_LISTED))
+def test_a_placeholder_is_never_above_its_limit(threshold: int, preview_tokens: int, texts: int) -> None:
+    items = [_text(number, lines=500) for number in range(texts)]
+    made = _build(items, threshold=threshold, preview_tokens=preview_tokens)
+
+    assert made is None or made.tokens == _cost(made.blocks) <= threshold
+
+
+def test_a_limit_that_the_notice_just_meets_leaves_no_preview_and_one_below_it_no_placeholder() -> None:
+    items = [_text(), *(replace(_wide(number), block=TextBlock("x")) for number in range(1, MOST_LISTED))]
+    bare = _built(items).tokens
+
+    assert bare > 512, "smaller limits are not held"
+    assert "0 0\n" not in _notice(_built(items, threshold=bare, preview_tokens=500))
+    assert _build(items, threshold=bare - 1, preview_tokens=500) is None
+
+
+def test_a_small_threshold_is_taken_at_its_word() -> None:
+    made = _build([_text()], threshold=511, preview_tokens=600)
+
+    assert made is not None
+    assert made.tokens > 511
+
+
+def test_marks_of_media_are_left_out_before_references_are() -> None:
+    items = [*(_wide(number) for number in range(MOST_LISTED)), Item(block=UNKNOWN)]
+    whole = _built(items)
+    tight = _built(items, threshold=whole.tokens - 1)
+
+    assert len(whole.blocks) == 1 + MOST_LISTED + 1
+    assert tight.blocks[1:] == (UNKNOWN,), "a block that nobody knows always passes"
+    assert _named(tight) == list(range(MOST_LISTED))
+
+
+# References.
+
+
+@pytest.mark.parametrize("stored", [1, 2, MOST_LISTED])
+def test_few_references_are_all_listed_in_their_order(stored: int) -> None:
+    assert _named(_built([_image(number) for number in range(stored)])) == list(range(stored))
+
+
+@pytest.mark.parametrize("stored", [MOST_LISTED + 1, 40, 3_000])
+def test_of_many_references_the_first_the_last_and_the_index_are_listed(stored: int) -> None:
+    made = _built([_image(number) for number in range(stored)], index=INDEX)
+
+    assert _named(made) == [*range(FIRST_SHOWN), *range(stored - LAST_SHOWN, stored)]
+    assert INDEX.id in _notice(made)
+    assert f"the {stored - FIRST_SHOWN - LAST_SHOWN:,} not shown" in _notice(made)
+
+
+def test_where_nothing_else_fits_the_index_alone_is_listed() -> None:
+    made = _built([_wide(number) for number in range(20)], index=INDEX, threshold=512)
+
+    assert _named(made) == []
+    assert INDEX.id in _notice(made)
+    assert "the 20 not shown" in _notice(made)
+
+
+def test_nothing_stored_makes_no_placeholder() -> None:
+    assert _build([Item(block=UNKNOWN)]) is None
+
+
+def test_only_what_is_listed_is_previewed() -> None:
+    items = [_text(number, lines=20) for number in range(20)]
+    previews = re.findall(
+        r"\[Preview of tool-([0-9a-e]{16})-", _notice(_built(items, preview_tokens=2_000, index=INDEX))
+    )
+
+    assert [int(digits, 16) for digits in previews] == [0, 1, 2, 3, 18, 19]
+
+
+# Previews.
 
 
 @pytest.mark.parametrize("sizes", [(4_000, 4_000), (300, 4_000, 4_000), (4_000,) * 8])
@@ -22,3 +195,61 @@ def test_several_previews_keep_to_the_budget_of_all_with_their_headings(sizes: t
     previews = text[text.index("[Preview of") :]
     assert previews.count("[Preview of") == len(sizes)
     assert 800 < COUNTER.count(previews) <= 900
+
+
+def test_what_a_short_text_does_not_need_goes_to_the_longer_ones() -> None:
+    made = _notice(_built([_text(0), _text(1, lines=10), _text(2)], preview_tokens=600))
+    parts = re.split(r"\[Preview of [^\n]*\n", made)[1:]
+
+    assert parts[1].strip() == _text(1, lines=10).block.text.strip()  # type: ignore[union-attr]  # it is a text
+    assert all(COUNTER.count(part) > 250 for part in (parts[0], parts[2]))
+
+
+@pytest.mark.parametrize(("budget", "shown"), [(300, True), (301, False), (299, False)])
+def test_a_preview_made_before_is_used_for_its_own_budget_only(budget: int, *, shown: bool) -> None:
+    item = _text()
+    ready = Item(
+        block=item.block,
+        content=item.content,
+        reference=item.reference,
+        preview=ReadyPreview(300, "made while the content was hashed"),
+    )
+
+    assert ("made while the content was hashed" in _notice(_built([ready], preview_tokens=budget))) == shown
+
+
+# What could not be stored.
+
+
+def _cut(items: Sequence[Item], limit: int) -> tuple[Block, ...]:
+    return cut_to(items, limit, counter=COUNTER, tool_name="read_log", tokens=TOKENS, reason="disk full")
+
+
+@pytest.mark.parametrize("limit", [200, 1_000, 5_000])
+@pytest.mark.parametrize("texts", [1, 3])
+def test_a_result_that_is_lost_is_cut_to_the_limit_and_uses_it(limit: int, texts: int) -> None:
+    blocks = _cut([_text(number) for number in range(texts)], limit)
+
+    assert isinstance(blocks[0], TextBlock)
+    assert limit * 0.85 < _cost(blocks) <= limit
+    assert "disk full" in blocks[0].text
+    assert "read_log" in blocks[0].text
+    assert not re.search(r"tool-[0-9a-f]{16}", blocks[0].text), "it refers to what was not stored"
+
+
+def test_a_cut_result_keeps_its_unknown_blocks_and_marks_its_media() -> None:
+    blocks = _cut([_image(), Item(block=UNKNOWN), _text(), Item(block=MediaBlock(b"", "image/png"))], 600)
+
+    assert isinstance(blocks[1], TextBlock)
+    assert blocks[1].text.startswith("[image: png, 8 bytes")
+    assert "tool-" not in blocks[1].text
+    assert blocks[2:] == (UNKNOWN, MediaBlock(b"", "image/png"))
+    assert _cost(blocks) <= 600
+
+
+def test_where_not_even_the_notice_fits_it_says_so_alone() -> None:
+    (alone,) = _cut([_text()], 1)
+
+    assert isinstance(alone, TextBlock)
+    assert "0 0\n" not in alone.text
+    assert "disk full" in alone.text

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.reading import MINIMUM_BUDGET, is_text
+from coatcheck.core.reading import is_text
+from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
 from tests.core.reading_driver import REFERENCE, Stored, attempt, body, foreign, shown, split_lines, stored
 from tests.core.strategies import long_texts, texts

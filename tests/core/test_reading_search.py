@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.reading import MINIMUM_BUDGET, Part, excerpts, rows, scan, search
+from coatcheck.core.reading import Part, excerpts, rows, scan, search
 from coatcheck.core.reading.pattern import Matcher
+from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.core.tokens import ByteCounter
 from tests.core.reading_driver import REFERENCE, Stored, foreign, shown, split_lines, stored
 

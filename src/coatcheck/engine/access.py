@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.settings import NETWORK_THREADS
-from coatcheck.engine.execution import QUEUE_SECONDS, Effect, Line
+from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
+from coatcheck.engine.execution import Effect, Line
 from coatcheck.storage.protocol import (
     Deletes,
     Lists,
