@@ -6,7 +6,7 @@ The generators are driven by hand. No storage is there: the driver notes each ef
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
