@@ -17,8 +17,8 @@ from coatcheck.core.facts import Reference
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
-from coatcheck.core.plan import Keep, certainly_within
-from coatcheck.core.policy import Never, OverShare, OverTokens, require_policy
+from coatcheck.core.plan import Keep, certain_limit, certainly_within
+from coatcheck.core.policy import require_policy
 from coatcheck.core.settings import Settings
 from coatcheck.core.tokens import utf8_length
 from coatcheck.engine.access import StorageAccess
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ("Offloader", "OffloaderOptions", "check_options")
 
-_WITHIN = Keep(reason="within the threshold")
-_POLICY = Keep(reason="policy")
-_ERROR = Keep(reason="error")
 _EXEMPT = Keep(reason="exempt")
 
 
@@ -232,7 +229,8 @@ class Offloader:
         """
         if self._recorder.listening:
             return False
-        left, _ = self._certain_limit(self._policies.of(tool_name), is_error=is_error)
+        policy = self._policies.of(tool_name)
+        left, _ = certain_limit(policy, settings=self._settings, is_error=is_error)
         for text in texts:
             if len(text) > left:
                 return False
@@ -617,7 +615,7 @@ class Offloader:
         _require_str("tool_name", tool_name)
         content = require_blocks(blocks)
         governing = self._policy(tool_name, policy)
-        limit, keep = self._certain_limit(governing, is_error=is_error)
+        limit, keep = certain_limit(governing, settings=self._settings, is_error=is_error)
         if retrieval_tool is not None and tool_name == retrieval_tool:
             stays, keep = True, _EXEMPT
         else:
@@ -635,19 +633,6 @@ class Offloader:
             confirm=confirm,
             certain=keep if stays else None,
         )
-
-    def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
-        """Return how many UTF-8 bytes a text may have to stay for certain, and why; below 0 if nothing is certain."""
-        settings = self._settings
-        if not settings.counter.bytewise:
-            return -1, _WITHIN
-        if is_error and not settings.offload_errors:
-            return settings.max_inline_tokens, _ERROR
-        if isinstance(policy, OverTokens | OverShare):
-            return min(policy.threshold, settings.max_inline_tokens), _WITHIN
-        if isinstance(policy, Never):
-            return settings.max_inline_tokens, _POLICY
-        return -1, _WITHIN
 
 
 def check_options(options: Mapping[str, object], *, owner: str) -> None:

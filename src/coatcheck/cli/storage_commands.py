@@ -220,8 +220,10 @@ def _nothing(access: StorageAccess, scope: str | None) -> str:
     """Say that nothing is stored, and what is stored in other scopes."""
     if scope is None:
         return f"Nothing is stored in {access.storage!r}."
+    from coatcheck.core.references import Key  # noqa: PLC0415 - see list_contents
+
     others = _contents(_entries(access, ""))
-    scopes = len({entry.key.partition("/")[0] for entry in others})
+    scopes = len({Key.parse(entry.key).scope for entry in others})
     hint = ""
     if others:
         hint = f" {_number(len(others), 'content')} in {_number(scopes, 'other scope')}: --scope, or ls --all-scopes."

@@ -18,6 +18,7 @@ from coatcheck.core.tokens import TokenCounter, estimate_tokens, utf8_length
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from coatcheck.core.policy import Policy
     from coatcheck.core.settings import Settings
 
 __all__ = (
@@ -27,6 +28,7 @@ __all__ = (
     "KeepReason",
     "Measure",
     "Offload",
+    "certain_limit",
     "certainly_within",
     "decide",
     "fit_step",
@@ -97,6 +99,10 @@ class Offload:
 
 
 Decision: TypeAlias = Keep | Offload
+
+_WITHIN = Keep(reason="within the threshold")
+_POLICY = Keep(reason="policy")
+_ERROR = Keep(reason="error")
 
 
 class Measure:
@@ -175,6 +181,22 @@ def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
         if limit < 0:
             return False
     return True
+
+
+def certain_limit(policy: Policy, *, settings: Settings, is_error: bool) -> tuple[int, Keep]:
+    """Return how many UTF-8 bytes a text may have to stay for certain, and why; below 0 if nothing is certain.
+
+    It must agree with ``decide``, which counts tokens.
+    """
+    if not settings.counter.bytewise:
+        return -1, _WITHIN
+    if is_error and not settings.offload_errors:
+        return settings.max_inline_tokens, _ERROR
+    if isinstance(policy, OverTokens | OverShare):
+        return min(policy.threshold, settings.max_inline_tokens), _WITHIN
+    if isinstance(policy, Never):
+        return settings.max_inline_tokens, _POLICY
+    return -1, _WITHIN
 
 
 def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) -> Decision:

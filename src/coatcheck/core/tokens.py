@@ -329,8 +329,8 @@ def windows(text: str, *, size: int = WINDOW_CHARACTERS) -> Iterator[str]:
 def _window_for(limit: int) -> int:
     """Return how many characters to encode at once to find ``limit`` tokens.
 
-    Fewer than most slices have, and the next window is as much smaller as tokens were found: what is encoded in vain is
-    a part of the last one.
+    Fewer than most slices have, and each window shrinks with the tokens still to find, so little is encoded past the
+    cut.
     """
     return min(WINDOW_CHARACTERS, max(512, limit * 3))
 
