@@ -1,4 +1,4 @@
-"""Storages: where content goes when it leaves the conversation.
+"""Storages: where offloaded content goes.
 
 ``protocol`` says what a storage is; each other module is one storage, or a bridge to those of a framework. A storage
 keeps bytes under keys and knows nothing of agents, scopes or previews.

@@ -38,8 +38,8 @@ _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 _UNDER_WAY_SECONDS = 60.0
-"""An entry whose description is there alone for longer is no save or deletion under way, but half an entry: its content
-was lost, or a writer was killed."""
+"""A description without content that is older than this is not a save or deletion in progress but half an entry: its
+content was lost, or a writer was killed."""
 
 _EXTENSIONS = {
     "text/plain": ".txt",
@@ -87,13 +87,13 @@ class FileStorage:
             # An empty text is refused: it would be the current folder.
             self._root = Path(os.fspath(root) or "\0").expanduser().absolute()
             is_path = b"\0" not in os.fsencode(self._root)
-        except (TypeError, ValueError):  # no text, a lone surrogate
+        except (TypeError, ValueError):  # not a str, a lone surrogate
             is_path = False
         except RuntimeError as error:  # the home of nobody
             msg = f"FileStorage cannot find the folder {root!r}: {error}"
             raise InvalidRequest(msg) from None
         if not is_path:
-            msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
+            msg = f"FileStorage needs a folder as a str or a path, not {root!r}"
             raise InvalidRequest(msg)
         if _URL.match(os.fspath(root)) is not None:
             msg = (
@@ -131,7 +131,7 @@ class FileStorage:
         """
         scope, stem = _parts_of(key)
         with self._calling(f"save {len(content):,} bytes"):
-            # What is there may be of a writer that did not wait for the disk; what is written now is waited for.
+            # An earlier writer may not have waited for the disk, so with ``fsync`` the content is written again.
             if not self._fsync and self._refreshed(scope, stem, content, metadata):
                 return
             with self._written(scope, content) as (folder, temporary):
@@ -169,7 +169,7 @@ class FileStorage:
             _remove(folder, stem, _content_names(folder, stem))
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, damaged ones and halves too: they are to be deleted.
+        """Return the entries that have a key with this ``prefix``, even damaged ones and halves: clean-up deletes them.
 
         Raises:
             StorageError: the disk refused.
@@ -183,7 +183,7 @@ class FileStorage:
         return found
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
-        """Return a page of the entries whose key starts with ``prefix``, newest first.
+        """Return a page of the entries that have a key with this ``prefix``, newest first.
 
         It looks at every name under the prefix, and reads the descriptions of the entries on the page.
 
@@ -212,14 +212,14 @@ class FileStorage:
             StorageError: a key is malformed, or the disk refused; what was not removed yet is still there.
 
         """
-        doomed: dict[str, list[str]] = {}
+        unwanted: dict[str, list[str]] = {}
         for key in keys:
             scope, stem = _parts_of(key)
-            doomed.setdefault(scope, []).append(stem)
+            unwanted.setdefault(scope, []).append(stem)
         removed = 0
         with self._calling("sweep"):
             for folder in self._scopes("", whole=False):
-                for stem in doomed.get(folder.path.name, ()):
+                for stem in unwanted.get(folder.path.name, ()):
                     with folder.locked():
                         removed += _remove_unused(folder, stem, before=before)
                 _remove_leftovers(folder, before=before)

@@ -2,7 +2,7 @@
 
     <folder>/v1/<scope>/<digest>     4,096 bytes of type, time and metadata, then the content
 
-One file holds an entry, since few filesystems keep anything beside content. fsspec is imported when a storage is made.
+Each entry is one file, since few filesystems keep metadata. fsspec is imported when a storage is made.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class FsspecBridge:
         Raises:
             ImportError: fsspec is not installed.
             InvalidRequest: this is no filesystem, one made with ``asynchronous=True``, one that cannot save a file
-                whole, or one that keeps copies; or ``folder`` is no text or empty.
+                whole, or one that keeps copies; or ``folder`` is not a str, or empty.
 
         """
         try:
@@ -86,12 +86,10 @@ class FsspecBridge:
             else kind.pipe_file is not AbstractFileSystem.pipe_file  # that one opens the file and writes
         )
         if not self._renames and not puts_whole:
-            msg = f"{kind.__name__} neither renames files nor puts them whole: pass the filesystem that it stands for"
+            msg = f"{kind.__name__} neither renames files nor puts them whole: pass the filesystem behind it"
             raise InvalidRequest(msg)
         if issubclass(kind, CachingFileSystem):
-            msg = (
-                f"the copies that {kind.__name__} keeps outlive what is deleted: pass the filesystem that it stands for"
-            )
+            msg = f"the copies that {kind.__name__} keeps survive a deletion: pass the filesystem behind it"
             raise InvalidRequest(msg)
         self._given = filesystem
         self._folder = f"{filesystem._strip_protocol(folder).rstrip('/')}/v1"  # noqa: SLF001 - as fsspec's own tools do
@@ -164,7 +162,7 @@ class FsspecBridge:
             self._filesystem.rm_file(path)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, damaged ones too, as if they were as old as can be.
+        """Return the entries that have a key with this ``prefix``, even damaged ones, with the time 0.
 
         A whole key costs a look at its own entries only.
 

@@ -53,7 +53,7 @@ class _WritesAndReads(Protocol):
         ...
 
     def read(self, reference: str) -> str | bytes:
-        """Return what a reference stands for."""
+        """Return the content of a reference."""
         ...
 
 
@@ -98,7 +98,7 @@ class ToolResultStoreBridge:
         """Write a content, and return the reference that the store chose; ``file_name`` is what the tool called it.
 
         Raises:
-            StorageError: it is no text, and the store takes nothing else. What the store raises passes.
+            StorageError: it is not text, and the store takes nothing else. Errors of the store pass unchanged.
 
         """
         writes_text = content_type in _TEXTS

@@ -1,4 +1,4 @@
-"""A LangGraph store as a storage: content beside a graph's long-term memory, in Postgres, Redis, SQLite or MongoDB.
+"""A LangGraph store as a storage: content next to a graph's long-term memory, in Postgres, Redis, SQLite or MongoDB.
 
     namespace   (*namespace, *<tags of the scope>)          key   <digest>
     value       {"content": base64, "content_type": ..., "metadata": {...}, "size": bytes}
@@ -161,7 +161,7 @@ class LangGraphStoreBridge:
         """Return the whole entry, or None, also where a part of it is gone.
 
         Raises:
-            CorruptContent: what is there is not what ``save`` writes.
+            CorruptContent: the entry is not one that ``save`` writes.
             StorageError: the key is malformed, or the store failed.
 
         """
@@ -190,7 +190,7 @@ class LangGraphStoreBridge:
             self._store.delete(*self._place(parsed))
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, damaged ones too; a whole key costs its entries only.
+        """Return the entries that have a key with this ``prefix``, even damaged ones. A whole key is cheap.
 
         Raises:
             StorageError: the store failed.

@@ -106,7 +106,7 @@ class InMemoryStorage:
             self._remove(key)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, least recently used first."""
+        """Return the entries that have a key with this ``prefix``, least recently used first."""
         with self._lock:
             return [
                 Listed(key=key, size=entry.size, modified=modified, metadata=entry.metadata)
@@ -115,7 +115,7 @@ class InMemoryStorage:
             ]
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
-        """Return a page of the entries whose key starts with ``prefix``, newest first."""
+        """Return a page of the entries that have a key with this ``prefix``, newest first."""
         return newest_first(self.entries(prefix), limit=limit, after=after)
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:

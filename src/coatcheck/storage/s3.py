@@ -38,7 +38,7 @@ ATTEMPTS = 5
 """How often a request is tried, with growing pauses; botocore counts, and spends at most some 15 s waiting."""
 
 READ_ATTEMPTS = 3
-"""How often a content is asked for whose bytes break off on the way: botocore itself tries only the request again."""
+"""How often a content is requested if its bytes break off: botocore itself retries only the request."""
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 15
@@ -66,7 +66,7 @@ _NOT_FOR_A_HEADER = re.compile(r"[^!-$&-~ ]|^ +| +$")
 """What a header would not carry unchanged: anything but visible ASCII and spaces inside. ``%`` is the escape."""
 
 _EMPTY = "%"
-"""Stands for a text of no characters, which servers drop or replace. No escaped text looks so."""
+"""Replaces an empty str, which servers drop or change. No escaped str looks like this."""
 
 
 class S3Storage:
@@ -104,7 +104,7 @@ class S3Storage:
 
         Raises:
             ImportError: boto3 is not installed.
-            InvalidRequest: ``bucket`` or ``prefix`` is no text, or ``bucket`` is empty.
+            InvalidRequest: ``bucket`` or ``prefix`` is not a str, or ``bucket`` is empty.
 
         """
         try:
@@ -114,7 +114,7 @@ class S3Storage:
             msg = 'S3Storage needs boto3. Install it with: pip install "coatcheck[s3]"'
             raise ImportError(msg) from error
         if not isinstance(bucket, str) or not bucket or not isinstance(prefix, str):
-            msg = f"S3Storage needs the name of a bucket and a prefix, both as texts, not {bucket!r} and {prefix!r}"
+            msg = f"S3Storage needs the name of a bucket and a prefix, both as str, not {bucket!r} and {prefix!r}"
             raise InvalidRequest(msg)
         self._bucket = bucket
         self._prefix = prefix.strip("/")
@@ -211,7 +211,7 @@ class S3Storage:
             self._client().delete_object(**place)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``. S3 gives times in whole seconds.
+        """Return the entries that have a key with this ``prefix``. S3 gives times in whole seconds.
 
         Raises:
             StorageError: S3 failed.
@@ -226,7 +226,7 @@ class S3Storage:
             ]
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
-        """Return a page of the entries whose key starts with ``prefix``, for one request.
+        """Return a page of the entries that have a key with this ``prefix``, for one request.
 
         S3 lists by key, a thousand at a time, and without metadata. So up to a thousand entries come newest first; of
         more, each thousand does.
@@ -263,7 +263,7 @@ class S3Storage:
         return ForeignCall(f"{self!r} could not {doing}", describe=_describe)
 
     def _create(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> bool:
-        """Save what is not there yet in one request; return False where something is, or where one must look first."""
+        """Save a new entry in one request; return False if there is one, or if the server cannot say so."""
         client = self._client()
         try:
             client.put_object(**place, Body=content, IfNoneMatch="*", **described)
@@ -274,7 +274,7 @@ class S3Storage:
         return True
 
     def _upload(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> None:
-        """Save whatever is there, in parts if it is large; a transfer that fails leaves no parts behind."""
+        """Save, replacing what is there, in parts if it is large; a transfer that fails removes its parts."""
         with loading:
             from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - see __init__
 

@@ -1,7 +1,7 @@
 """Bridges to the storages of Strands Agents: the unified one, and the older one of its own offloader.
 
 Both are known by their methods alone, sync or async; no framework is imported here. A unified storage keeps bytes under
-keys, so type and metadata stand in a frame around the content. An async method is awaited where the caller is, so one
+keys, so a frame around the content has type and metadata. An async method is awaited where the caller is, so one
 that does blocking work inside ``async def`` blocks there.
 """
 
@@ -114,7 +114,7 @@ class StrandsStorageBridge:
         return self._storage.delete(self._name(key))
 
     def entries(self, prefix: str) -> MaybeAwaitable[Iterable[Listed]]:
-        """Return the entries whose key starts with ``prefix``, damaged ones too, as if they were as old as can be."""
+        """Return the entries that have a key with this ``prefix``, even damaged ones, with the time 0."""
         return _driven(self._entries(prefix))
 
     def _save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Calls[None]:
