@@ -197,7 +197,7 @@ def _lost(storage: StorageAccess, key: str) -> Effects[CoatcheckError | None]:
         return error
     if all(entry.key != key for entry in listed) or isinstance((yield storage.load(key)), Stored):
         return None
-    return CorruptContent(f"only a part of what was saved under {key!r} is there: its content or its description")
+    return CorruptContent(f"of the entry {key!r} only a part is there: its content or its description")
 
 
 def _left_behind(storage: StorageAccess, key: Key) -> Effects[CoatcheckError | None]:
