@@ -10,6 +10,7 @@ import pytest
 from haystack.tracing.tracer import tracer
 from haystack_integrations.tracing.opentelemetry import OpenTelemetryTracer
 
+import coatcheck_haystack.agents
 import coatcheck_haystack.hook
 from coatcheck.testing import AdapterContract
 from coatcheck_haystack.options import Source
@@ -63,7 +64,7 @@ def drops_arguments(patch: pytest.MonkeyPatch) -> None:
 
 
 def patches_tools(patch: pytest.MonkeyPatch) -> None:
-    before = coatcheck_haystack.hook.tools_of
+    before = coatcheck_haystack.agents.tools_of
 
     def patching(state: Any) -> Any:
         tools = before(state)

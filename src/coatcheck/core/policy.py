@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from coatcheck.core.blocks import ToolResult
 from coatcheck.core.errors import InvalidRequest
 
 __all__ = (
     "Always",
+    "MaybeAwaitable",
     "Never",
     "OverChars",
     "OverShare",
@@ -30,6 +31,10 @@ __all__ = (
     "require_policy",
     "require_positive",
 )
+
+Result = TypeVar("Result")
+MaybeAwaitable: TypeAlias = Result | Awaitable[Result]
+"""What a method or callback returns that may be plain or ``async``."""
 
 
 def is_count(value: object, *, least: int = 0) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import unicodedata
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.facts import Estimate
 from coatcheck.core.vocabulary import (
     BUNDLED,
     Vocabulary,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import tiktoken
 
-__all__ = ("ByteCounter", "Estimate", "TiktokenCounter", "TokenCounter", "ends_of", "estimate_tokens", "for_any_text")
+__all__ = ("ByteCounter", "TiktokenCounter", "TokenCounter", "ends_of", "estimate_tokens", "for_any_text")
 
 WINDOW_CHARACTERS = 16_384
 """What a tokenizer is fed at once: at most 64 KB of UTF-8. A million blanks in one piece end tiktoken's Rust code in a
@@ -308,17 +308,6 @@ class _ForAnyText(TokenCounter):
 
     def tail(self, text: str, limit: int) -> str:
         return text[len(text) - len(self._counter.tail(to_valid_unicode(text), limit)) :]
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number of tokens, and whether it was counted or extrapolated."""
-
-    tokens: int
-    """Exact, or extrapolated and rounded to two digits."""
-
-    exact: bool
-    """Whether every token was counted."""
 
 
 def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Estimate:
