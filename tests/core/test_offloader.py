@@ -44,7 +44,7 @@ from coatcheck import (
     ToolResult,
     scope,
 )
-from coatcheck.engine import engine
+from coatcheck.engine import retrieving
 from coatcheck.scopes import choose_scope
 from tests.core.storages import AsyncDictStorage, DictStorage, FailingStorage, RangeStorage
 
@@ -718,7 +718,7 @@ async def test_a_read_back_that_takes_too_long_is_stopped_with_advice(monkeypatc
     reference = offloader.offload((TextBlock("ab\n" * 2_000_000),), tool_name="t").references[0]
     assert offloader.retrieve(reference, pattern="c").matches == 0
 
-    monkeypatch.setattr(engine, "READING_SECONDS", 0.0)
+    monkeypatch.setattr(retrieving, "READING_SECONDS", 0.0)
     with pytest.raises(InvalidRequest, match=r"stopped after 0 seconds: use a simpler pattern, .* search a line_range"):
         offloader.retrieve(reference, pattern="c")
     with pytest.raises(InvalidRequest, match="stopped"):
@@ -730,6 +730,6 @@ def test_the_time_of_a_read_back_is_that_of_all_its_parts(monkeypatch: pytest.Mo
     reference = offloader.offload((TextBlock("ab\n" * 2_000_000),), tool_name="t").references[0]
 
     clock = SimpleNamespace(perf_counter=itertools.count(step=6.0).__next__)  # each part takes six seconds
-    monkeypatch.setattr(engine, "time", clock)
+    monkeypatch.setattr(retrieving, "time", clock)
     with pytest.raises(InvalidRequest, match="stopped after 10 seconds"):
         offloader.retrieve(reference, pattern="c")
