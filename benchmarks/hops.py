@@ -174,10 +174,11 @@ def deepagents_ways(folder: Path) -> dict[str, Way]:
         "small result": walk(system.passing("a small result"), _deepagents_file),
         "offload": walk(system.offloading(log()), _deepagents_file),
     }
-    for name, read in {
+    reads: dict[str, Callable[[], object]] = {
         "read lines": lambda: system.read(100, 120),
         "read pattern": lambda: system.find("ERROR"),
-    }.items():
+    }
+    for name, read in reads.items():
         read()
         ways[name] = walk(read, _deepagents_file)
     return ways
