@@ -36,8 +36,8 @@ from coatcheck import (
     scope,
 )
 from coatcheck.core.blocks import json_text
-from coatcheck.core.plan import MINIMUM_BUDGET
 from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.engine.offloading import PLACEHOLDER_ROOM
 from coatcheck.replay.conversation import Result
 from coatcheck.replay.files import SUFFIXES, read_conversations

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from coatcheck.core.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
     from coatcheck.core.references import Reference
+    from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
     from coatcheck.engine.events import Event, Stats, log_failure
-    from coatcheck.offloader import Offloader
+    from coatcheck.offloader import Offloader, OffloaderOptions
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
     from coatcheck.scopes import choose_scope, scope
     from coatcheck.storage.file import FileStorage
@@ -73,6 +74,7 @@ __all__ = (
     "Never",
     "Offloaded",
     "Offloader",
+    "OffloaderOptions",
     "OpaqueBlock",
     "OpenTelemetry",
     "Outcome",
@@ -86,6 +88,7 @@ __all__ = (
     "ReferenceNotFound",
     "Retrieved",
     "S3Storage",
+    "Settings",
     "Stats",
     "Storage",
     "StorageError",
@@ -124,10 +127,11 @@ _MODULES = {
     ),
     "engine.events": ("Event", "Stats", "log_failure"),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
-    "offloader": ("Offloader",),
+    "offloader": ("Offloader", "OffloaderOptions"),
     "core.outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
     "core.policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
     "core.references": ("Reference",),
+    "core.settings": ("Settings",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
     "scopes": ("choose_scope", "scope"),
     "storage.file": ("FileStorage",),

@@ -1,31 +1,37 @@
-"""The public face of the engine: checks arguments, chooses the scope, and runs each operation sync or async.
+"""``Offloader``, the class that users and adapters call: checks arguments, chooses the scope, runs the engine.
 
-Every operation is a pair of methods of a few lines with equal arguments. What they do is written once, in ``engine``.
+Each operation has a sync and an async method with equal arguments. Both run the same code in ``engine``; the signatures
+are written out twice, because editors, type checkers and ``help`` read them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
+from coatcheck.core.blocks import ToolResult, require_blocks
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
-from coatcheck.core.notice import DEFAULT_CONTEXT_LINES, RETRIEVAL_TOOL
+from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
-from coatcheck.core.plan import Keep, certainly_within
-from coatcheck.core.policy import Never, OverShare, OverTokens, require_policy
+from coatcheck.core.plan import Keep, certain_limit, certainly_within
+from coatcheck.core.policy import is_count, require_policy
 from coatcheck.core.references import Reference
-from coatcheck.core.settings import configure
+from coatcheck.core.settings import Settings
 from coatcheck.core.tokens import utf8_length
 from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.events import Recorder, Stats
-from coatcheck.engine.execution import NETWORK_THREADS, QUEUE_SECONDS, SHORT_BYTES, arun, run
+from coatcheck.engine.execution import SHORT_BYTES, arun, run
 from coatcheck.engine.request import OffloadRequest
 from coatcheck.scopes import choose_scope
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from typing_extensions import Unpack
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Content, Offloaded, Outcome, Retrieved, Truncated
@@ -34,101 +40,81 @@ if TYPE_CHECKING:
     from coatcheck.engine.events import Listener
     from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
 
-__all__ = ("Offloader",)
+__all__ = ("Offloader", "OffloaderOptions", "check_options")
 
-_WITHIN = Keep(reason="within the threshold")
-_POLICY = Keep(reason="policy")
-_ERROR = Keep(reason="error")
 _EXEMPT = Keep(reason="exempt")
 
-_BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
-_BYTES = (bytes, bytearray, memoryview)
+
+class OffloaderOptions(TypedDict, total=False):
+    """The keyword arguments of ``Offloader``, for type checkers: ``**options: Unpack[OffloaderOptions]``.
+
+    ``Settings`` documents its fields. A field passed together with ``settings`` replaces the value there.
+    """
+
+    max_result_tokens: int
+    preview_tokens: int | None
+    policies: Mapping[str | tuple[str, ...], Policy] | None
+    token_counter: TokenCounter | None
+    max_retrieval_tokens: int | None
+    max_inline_tokens: int
+    max_step_tokens: int | None
+    max_query_bytes: int
+    offload_errors: bool
+    show_path: bool
+    require_scope: bool
+    network_threads: int
+    queue_seconds: float
+
+    settings: Settings | None
+    """Settings made before. None: the defaults."""
+
+    on_event: Listener | Sequence[Listener] | None
+    """A callable, or a sequence of callables, called with each ``Event``; must not be async. If it raises, the error
+    is logged and counted. If it blocks, it delays the call that the event is about, but never the event loop."""
 
 
 class Offloader:
     """Takes oversized tool results out of a conversation, and reads them back. Safe for many threads and event loops.
 
-    Every operation has an async form with the same arguments: ``aoffload``, ``aretrieve`` and so on. The sync forms
-    make every call where they stand; the async ones never block the loop.
+    Every method that reaches the storage has an async form with the same arguments: ``aoffload``, ``aretrieve`` and so
+    on. The sync methods do everything on the caller's thread; the async ones never block the event loop.
     """
 
-    def __init__(
-        self,
-        storage: Storage | NamesReferences | None = None,
-        *,
-        max_result_tokens: int = 2_500,
-        preview_tokens: int | None = None,
-        policies: Mapping[str | tuple[str, ...], Policy] | None = None,
-        token_counter: TokenCounter | None = None,
-        max_retrieval_tokens: int | None = None,
-        max_inline_tokens: int = 50_000,
-        max_step_tokens: int | None = None,
-        max_query_bytes: int = 8_000_000,
-        offload_errors: bool = False,
-        show_path: bool = False,
-        require_scope: bool = False,
-        network_threads: int = NETWORK_THREADS,
-        queue_seconds: float = QUEUE_SECONDS,
-        on_event: Listener | Sequence[Listener] | None = None,
-    ) -> None:
-        """Configure; nothing is read or written, and no vocabulary loaded, before the first result that needs it.
+    def __init__(self, storage: Storage | NamesReferences | None = None, **options: Unpack[OffloaderOptions]) -> None:
+        """Configure. Nothing is read or written, and no vocabulary loaded, before the first result that needs it.
 
         Args:
-            storage: where content goes; None means a new ``InMemoryStorage``, gone with the process.
-            max_result_tokens: the threshold, in tokens; a result above it leaves the conversation, one at it stays.
-            preview_tokens: tokens that stay in view, effectively at most 40% of the threshold that fired; 0 for no
-                preview; None: 1,000.
-            policies: what governs single tools: by exact name, by a tuple of names, or ``"*"`` for all others.
-            token_counter: counts and cuts; None means ``TiktokenCounter("o200k_base")``.
-            max_retrieval_tokens: tokens of one read-back at most; None means ``max_result_tokens``, at least 256.
-            max_inline_tokens: whatever a policy, an error mark or a failure would keep leaves above this.
-            max_step_tokens: tokens that all results of one step may take together, where the framework shows the step.
-            max_query_bytes: JSON larger than this is not queried, only searched and read.
-            offload_errors: whether results marked as errors leave like others; by default they stay.
-            show_path: name the local file in the notice, for agents that have a shell.
-            require_scope: refuse to work in the shared default scope.
-            network_threads: how many calls the async methods make at once to a storage that is neither async nor on
-                this machine; the sync methods make theirs on the caller's thread.
-            queue_seconds: how long such a call waits for one of these threads at most. It is given up earlier, after
-                30 seconds, where no other call gets one either. Then it has 30 seconds for itself.
-            on_event: called with each ``Event``, or several that are called in turn; none async. What one raises is
-                logged and counted. One that blocks delays the call that it is told of; from the async methods, never
-                the loop.
+            storage: where content goes. None: a new ``InMemoryStorage``, lost when the process ends.
+            **options: the fields of ``Settings``, ``settings`` and ``on_event``; see ``OffloaderOptions``.
 
         Raises:
             InvalidRequest: an argument is wrong.
+            TypeError: there is no such argument. The message lists those that exist.
 
         """
-        self._configuration = configure(
-            max_result_tokens=max_result_tokens,
-            preview_tokens=preview_tokens,
-            policies=policies,
-            token_counter=token_counter,
-            max_retrieval_tokens=max_retrieval_tokens,
-            max_inline_tokens=max_inline_tokens,
-            max_step_tokens=max_step_tokens,
-            max_query_bytes=max_query_bytes,
-            offload_errors=offload_errors,
-            show_path=show_path,
-            require_scope=require_scope,
-            network_threads=network_threads,
-            queue_seconds=queue_seconds,
-        )
-        self._recorder = Recorder(on_event)
+        check_options(options, owner=type(self).__name__)
+        self._settings = _settings_of(options)
+        self._policies = self._settings.tool_policies
+        self._recorder = Recorder(options.get("on_event"))
         self._storage = StorageAccess(
             InMemoryStorage() if storage is None else storage,
-            network_threads=self._configuration.network_threads,
-            queue_seconds=self._configuration.queue_seconds,
+            network_threads=self._settings.network_threads,
+            queue_seconds=self._settings.queue_seconds,
         )
         with loading:
             from coatcheck.engine.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
             from coatcheck.engine.last_resort import LastResort  # noqa: PLC0415 - see above
 
-        self._engine = Engine(self._storage, self._configuration, self._recorder)
-        self._last_resort = LastResort(self._storage, self._configuration, self._recorder)
+        self._engine = Engine(self._storage, self._settings, self._recorder)
+        self._last_resort = LastResort(self._storage, self._settings, self._recorder)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in use."""
+        return self._settings
 
     def __deepcopy__(self, memo: object) -> Offloader:
-        """Return the offloader itself: it never changes, and frameworks copy what holds one without being asked."""
+        """Return the offloader itself: it never changes, and frameworks copy objects that hold one."""
         return self
 
     def __copy__(self) -> Offloader:
@@ -149,7 +135,7 @@ class Offloader:
         )
         raise TypeError(msg)
 
-    # Tool results on their way into the conversation.
+    # From the tool into the conversation.
 
     def offload(
         self,
@@ -165,24 +151,24 @@ class Offloader:
         policy: Policy | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Outcome:
-        """Decide what becomes of a tool result; store it first if it leaves.
+        """Decide whether a tool result stays in the conversation; if not, store it and return its placeholder.
 
         A failing storage or policy never raises: the result stays, or is cut above ``max_inline_tokens``.
 
         Args:
             blocks: the content blocks, in order.
-            tool_name: the tool's name, as the framework has it.
+            tool_name: the tool's name in the framework.
             tool_args: the arguments of the call, for callable policies.
-            scope: who may read it back; else the ambient scope, else ``identity``, else ``"default"``.
-            identity: the framework's own stable identity of the conversation, such as a thread id.
+            scope: who may read it back. None: the ambient scope, else ``identity``, else ``"default"``.
+            identity: the framework's stable id of the conversation, such as a thread id.
             is_error: whether the framework marked the result as an error.
-            measured_tokens: the framework's own count of the whole result, if it has one; or what gives it, sync or
-                async, asked only where the result is not certainly within the threshold.
-            confirm: asked, sync or async, with the tokens of a result that is about to leave; if it answers false the
-                result stays, whatever its size. Where it or ``measured_tokens`` fails, it is as if not given.
-            policy: governs this one call instead of the configured policies.
-            retrieval_tool: the name under which the agent has the retrieval tool, or None if it has none. The results
-                of that tool itself always stay.
+            measured_tokens: the framework's own token count of the whole result; or a callable, sync or async, that
+                returns it and is called only if the result may be above the threshold. Ignored if it fails.
+            confirm: called, sync or async, with the token count of a result that is about to be offloaded. If it
+                returns false, the result stays at any size. Ignored if it fails.
+            policy: decides about this call instead of the configured policies.
+            retrieval_tool: the name of the agent's retrieval tool, or None if it has none. Results of that tool always
+                stay.
 
         Returns:
             ``Kept`` with the very same objects, ``Offloaded``, or ``Truncated``.
@@ -235,15 +221,15 @@ class Offloader:
         return await arun(self._engine.offload(arrived), short=certainly_within(arrived.result.blocks, SHORT_BYTES))
 
     def keeps(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
-        """Return whether a result that is nothing but ``texts`` certainly stays; then it is counted, and all is done.
+        """Return whether a result made of ``texts`` alone certainly stays. If so, count it: nothing is left to do.
 
-        For adapters: most results are small, and this costs next to nothing. False says nothing: pass the result on to
-        ``offload``. Neither a scope nor ``measured_tokens`` is asked for, and where somebody listens to events, nothing
-        is certain.
+        A fast path for adapters, since most results are small. False means "not certain": call ``offload``. This needs
+        neither a scope nor ``measured_tokens``. With a listener for events it always returns False.
         """
         if self._recorder.listening:
             return False
-        left, _ = self._certain_limit(self._configuration.policies.of(tool_name), is_error=is_error)
+        policy = self._policies.of(tool_name)
+        left, _ = certain_limit(policy, settings=self._settings, is_error=is_error)
         for text in texts:
             if len(text) > left:
                 return False
@@ -264,15 +250,15 @@ class Offloader:
     ) -> tuple[Outcome, ...]:
         """Decide about all results of one step of parallel calls together; see ``offload`` for each of them.
 
-        With ``max_step_tokens``, results that are small alone and too much together leave too, the largest first,
-        until the step fits; if that is not enough, all previews of the step become smaller. Errors, exempt tools and
-        results of at most 512 tokens stay, whatever they take.
+        With ``max_step_tokens``, results within their own threshold are offloaded too, the largest first, until the
+        step fits. If that is not enough, the previews of the step shrink. Errors, exempt tools and results of at most
+        512 tokens always stay.
 
         Args:
-            results: what each call returned, in order.
+            results: the result of each call, in order.
             scope: as for ``offload``.
             identity: as for ``offload``.
-            policies: for each result the one that governs it instead of the configured policies, or None.
+            policies: for each result, a policy that replaces the configured ones, or None.
             retrieval_tool: as for ``offload``.
 
         Returns:
@@ -311,24 +297,24 @@ class Offloader:
         identity: str | Callable[[], str | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Offloaded | Truncated | None:
-        """Hold a hard limit where an adapter failed to offload a result: store it as it is, or cut it. Never raises.
+        """Enforce a hard limit after an adapter failed to offload a result: store it as it is, or cut it. Never raises.
 
-        For the guard of an adapter, after whatever was raised in its own code or in ``offload``. It makes no preview by
-        kind, counts no tokens and asks no policy, so that what failed there does not fail here too.
+        For the guard of an adapter, after its own code or ``offload`` raised. It makes no preview by kind, counts no
+        tokens and asks no policy, so what failed before does not fail here again.
 
         Args:
             blocks: the result, converted in the simplest way: text parts as ``TextBlock``, all else as ``OpaqueBlock``.
-            tool_name: the tool's name, or ``""`` where it is not known.
-            scope: as for ``offload``; or a callable that returns it. Where a callable raises, or no scope was given and
+            tool_name: the tool's name, or ``""`` if it is unknown.
+            scope: as for ``offload``, or a callable that returns it. If the callable raises, or no scope was given and
                 ``require_scope`` is set, nothing is stored: the text is cut.
             identity: as for ``offload``; or a callable, like ``scope``.
             retrieval_tool: as for ``offload``.
 
         Returns:
-            None where the texts together have at most 4 times ``max_inline_tokens`` UTF-8 bytes, and no other block has
-            more alone: the result stays, as do results of the retrieval tool. ``Offloaded`` where what leaves could be
-            stored; nothing is lost then. ``Truncated`` where not: head and tail of the texts are kept, up to that
-            limit, with a notice that the rest is lost, and why.
+            None if the result may stay: it comes from the retrieval tool, or its texts together have at most 4 times
+            ``max_inline_tokens`` UTF-8 bytes, and no other block alone has more. ``Offloaded`` if everything above
+            that was stored, so nothing is lost. ``Truncated`` if storing failed: head and tail of the texts stay, up
+            to that limit, with a notice that the rest is lost, and why.
 
         """
         if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
@@ -363,7 +349,7 @@ class Offloader:
             blocks, stored, scope=chosen, tool_name=tool_name, retrieval_tool=retrieval_tool
         )
 
-    # Stored content on its way back.
+    # From the storage back.
 
     def retrieve(
         self,
@@ -379,27 +365,27 @@ class Offloader:
         native_media: bool = False,
         retrieval_tool: str = RETRIEVAL_TOOL,
     ) -> Retrieved:
-        """Answer what a model asks for, in at most ``max_retrieval_tokens``.
+        """Answer a model's call of the retrieval tool, in at most ``max_retrieval_tokens``.
 
-        The selectors are taken as models send them: numbers may come as text, and ``""`` means not given. Without any,
-        the content is read from its beginning.
+        Selectors may have the forms that models send: numbers as strings, and ``""`` for "not given". Without a
+        selector, the content is read from its beginning.
 
         Args:
             reference: as the placeholder shows it, or as ``Offloaded.references`` has it.
-            scope: whose content; never take it from the model.
+            scope: the scope that the content was stored in; never take it from the model.
             identity: as for ``offload``.
-            pattern: RE2 regular expression, searched line by line; what is no regular expression is searched literally.
+            pattern: RE2 regular expression, searched line by line. If it is not valid, it is searched literally.
             line_range: first and last line, ``{"start": 10, "end": 20}``, a pair, or ``"10-20"``.
             context_lines: lines shown around each match.
             query: JMESPath expression, for JSON and JSON Lines.
-            offset: character to start at, negative from the end; with a query, in its result.
+            offset: character to start at, negative from the end; with a query, a character of its result.
             native_media: return an image, audio, video or document itself instead of a description.
-            retrieval_tool: the name under which the agent has the tool, for the call that reads on.
+            retrieval_tool: the name of the agent's retrieval tool, for the call that reads on.
 
         Raises:
             InvalidRequest: a selector is wrong or does not fit the content; the message is meant for the model.
             ReferenceNotFound: the scope never had such a reference.
-            ReferenceExpired: it had, and the content is gone.
+            ReferenceExpired: the scope had it, and the content is gone.
             StorageError: the storage failed.
 
         """
@@ -448,12 +434,12 @@ class Offloader:
         )
 
     def load(self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None) -> Content:
-        """Return a stored content whole, for the host: unbounded, and checked against its digest.
+        """Return the whole of a stored content, for the host: of any size, and checked against its digest.
 
         Raises:
-            InvalidRequest: the reference is no text, empty or too long, or no scope was given and one is required.
+            InvalidRequest: the reference is not a str, empty or too long, or no scope was given and one is required.
             ReferenceNotFound: the scope never had such a reference.
-            ReferenceExpired: it had, and the content is gone.
+            ReferenceExpired: the scope had it, and the content is gone.
             CorruptContent: the stored bytes are not what was saved.
             StorageError: the storage failed.
 
@@ -467,20 +453,22 @@ class Offloader:
         return await arun(self._engine.load(_id(reference), self._scope(scope, identity)))
 
     def expand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
-        """Return ``text`` with every reference of the scope replaced by the stored text: for a final answer.
+        """Return ``text`` with every reference of the scope replaced by the stored text, such as for a final answer.
 
-        References of other scopes, expired ones and those of media stay as they are. The result is unbounded.
+        References of other scopes, of expired content and of media stay as they are. The result may have any size.
 
         Raises:
             InvalidRequest: no scope was given and one is required.
             StorageError: the storage failed, or stored bytes are not what was saved.
 
         """
-        return run(self._engine.expand(_text(text), self._scope(scope, identity)))
+        _require_str("text", text)
+        return run(self._engine.expand(text, self._scope(scope, identity)))
 
     async def aexpand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
         """Do what ``expand`` does, without blocking the event loop."""
-        return await arun(self._engine.expand(_text(text), self._scope(scope, identity)))
+        _require_str("text", text)
+        return await arun(self._engine.expand(text, self._scope(scope, identity)))
 
     # Clean-up and counts.
 
@@ -550,12 +538,12 @@ class Offloader:
 
     def _policy(self, tool_name: str, override: Policy | None) -> Policy:
         if override is None:
-            return self._configuration.policies.of(tool_name)
+            return self._policies.of(tool_name)
         require_policy(tool_name, override)
         return override
 
     def _scope(self, argument: str | None, identity: str | None) -> str:
-        return choose_scope(argument, identity, required=self._configuration.require_scope)
+        return choose_scope(argument, identity, required=self._settings.require_scope)
 
     def _scope_or_error(
         self,
@@ -584,7 +572,8 @@ class Offloader:
             raise InvalidRequest(msg)
         calls = []
         for result, override in zip(results, overrides, strict=True):
-            _checked(result.blocks, result.tool_name)
+            _require_str("tool_name", result.tool_name)
+            require_blocks(result.blocks)
             policy = self._policy(result.tool_name, override)
             calls.append(OffloadRequest(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
         return calls
@@ -602,15 +591,19 @@ class Offloader:
         policy: Policy | None,
         retrieval_tool: str | None,
     ) -> OffloadRequest | Kept:
-        """Return the outcome of a result that certainly stays, without counting a token; else what the engine needs."""
-        content = _checked(blocks, tool_name)
+        """Return the outcome of a result that certainly stays, without counting a token; else the engine's input."""
+        _require_str("tool_name", tool_name)
+        content = require_blocks(blocks)
+        if not (measured_tokens is None or callable(measured_tokens) or is_count(measured_tokens)):
+            msg = f"measured_tokens must be a whole number of at least 0, a callable or None, not {measured_tokens!r}"
+            raise InvalidRequest(msg)
         governing = self._policy(tool_name, policy)
-        limit, keep = self._certain_limit(governing, is_error=is_error)
+        limit, keep = certain_limit(governing, settings=self._settings, is_error=is_error)
         if retrieval_tool is not None and tool_name == retrieval_tool:
             stays, keep = True, _EXEMPT
         else:
             stays = not isinstance(measured_tokens, int) and certainly_within(content, limit)
-        # Most results are small, and need no more than this. Who listens may block, so the engine tells them.
+        # Most results are small and end here. With a listener, which may block, the engine emits the event.
         if stays and not self._recorder.listening:
             self._recorder.count_kept()
             return Kept(blocks=content, reason=keep.reason)
@@ -624,66 +617,44 @@ class Offloader:
             certain=keep if stays else None,
         )
 
-    def _certain_limit(self, policy: Policy, *, is_error: bool) -> tuple[int, Keep]:
-        """Return up to how many UTF-8 bytes a text certainly stays, and why; below zero where that takes a look."""
-        limits = self._configuration.limits
-        if not self._configuration.counter.bytewise:
-            return -1, _WITHIN
-        if is_error and not limits.offload_errors:
-            return limits.max_inline_tokens, _ERROR
-        if isinstance(policy, OverTokens | OverShare):
-            return min(policy.threshold, limits.max_inline_tokens), _WITHIN
-        if isinstance(policy, Never):
-            return limits.max_inline_tokens, _POLICY
-        return -1, _WITHIN
 
-
-def _checked(blocks: Sequence[Block], tool_name: str) -> tuple[Block, ...]:
-    """Return the content blocks of a result, if an adapter gave what it should.
+def check_options(options: Mapping[str, object], *, owner: str) -> None:
+    """Check that ``Offloader`` has each of these keyword arguments; ``owner`` is the class that the user called.
 
     Raises:
-        InvalidRequest: the tool's name is no text, or something among the blocks is no content block.
+        TypeError: it has not. The message suggests the nearest name and lists all.
 
     """
-    if isinstance(blocks, _BLOCKS):
-        msg = f"blocks must be a sequence of content blocks, not one {type(blocks).__name__}: put it into a list"
-        raise InvalidRequest(msg)
-    if not isinstance(tool_name, str):
-        msg = f"tool_name must be a text, not {tool_name!r}"
-        raise InvalidRequest(msg)
-    try:
-        content = tuple(blocks)
-    except TypeError:
-        msg = f"blocks must be a sequence of content blocks, not {type(blocks).__name__}"
-        raise InvalidRequest(msg) from None
-    for block in content:
-        if not isinstance(block, _BLOCKS):
-            msg = (
-                f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {type(block).__name__}"
-            )
-            raise InvalidRequest(msg)
-        if isinstance(block, TextBlock) and not isinstance(block.text, str):
-            msg = f"a TextBlock holds a text, not {type(block.text).__name__}; bytes with a type make a MediaBlock"
-            raise InvalidRequest(msg)
-        if isinstance(block, MediaBlock):
-            _check_medium(block)
-    return content
+    known = tuple(OffloaderOptions.__annotations__)
+    for name in options:
+        if name not in known:
+            nearest = _nearest(name, known)
+            hint = "" if nearest is None else f" Did you mean {nearest!r}?"
+            msg = f"{owner} has no argument {name!r}.{hint} The options of an Offloader are: {', '.join(known)}"
+            raise TypeError(msg)
 
 
-def _check_medium(block: MediaBlock) -> None:
-    data, media_type, name = block.data, block.media_type, block.name
-    if not (isinstance(data, _BYTES) and isinstance(media_type, str) and isinstance(name, str | None)):
-        held = ", ".join(type(one).__name__ for one in (data, media_type, name))
-        msg = f"a MediaBlock holds bytes, a MIME type and a name or None, not {held}"
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """Return the first name that has all the words of ``name``, else the one with the most similar spelling."""
+    words = set(name.split("_"))
+    longer = (each for each in known if words <= set(each.split("_")))
+    return next(longer, None) or next(iter(get_close_matches(name, known, n=1)), None)
+
+
+def _settings_of(options: OffloaderOptions) -> Settings:
+    given = options.get("settings")
+    if given is not None and not isinstance(given, Settings):
+        msg = f"settings must be a coatcheck.Settings, not {given!r}"
         raise InvalidRequest(msg)
+    fields: dict[str, Any] = {name: value for name, value in options.items() if name not in {"settings", "on_event"}}
+    return replace(Settings() if given is None else given, **fields)
 
 
 def _id(reference: str | Reference) -> str:
     return reference.id if isinstance(reference, Reference) else reference
 
 
-def _text(value: object) -> str:
+def _require_str(name: str, value: object) -> None:
     if not isinstance(value, str):
-        msg = f"text must be a text, not {value!r}"
+        msg = f"{name} must be a str, not {value!r}"
         raise InvalidRequest(msg)
-    return value

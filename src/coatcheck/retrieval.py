@@ -1,7 +1,7 @@
-"""The retrieval tool, apart from any framework: its schema, its arguments, and what the model is told of a failure.
+"""The retrieval tool without a framework: its schema, its arguments, and what the model reads about a failure.
 
-An adapter wraps these into its framework's kind of tool and calls ``Offloader.retrieve``; so every framework shows
-models the same tool. The words stand in ``notice``, and what an argument means is decided in ``reading.request``.
+An adapter wraps these as its framework's kind of tool and calls ``Offloader.retrieve``, so models see the same tool
+everywhere. The words are in ``notice``, the arguments in ``arguments``.
 """
 
 from __future__ import annotations
@@ -9,41 +9,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError
-from coatcheck.core.notice import RETRIEVAL_ARGUMENTS, unknown_arguments
+from coatcheck.core.arguments import ARGUMENTS
+from coatcheck.core.errors import CoatcheckError, InvalidRequest
+from coatcheck.core.notice import INTERNAL_ERROR, unknown_arguments
 from coatcheck.engine.events import log_failure, logger
 
 __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
 
 
 def retrieval_schema() -> dict[str, Any]:
-    """Return the JSON schema of the tool's arguments, a new one for each caller: frameworks change what they get."""
-    properties = {name: dict(shape) for name, shape in RETRIEVAL_ARGUMENTS.items()}
+    """Return the JSON schema of the tool's arguments, a new one for each caller, because frameworks modify it."""
+    properties = {argument.name: argument.schema for argument in ARGUMENTS}
     return {"type": "object", "properties": properties, "required": ["reference"]}
 
 
 def retrieval_arguments(sent: object) -> dict[str, Any]:
-    """Return what a model sent as keyword arguments for ``Offloader.retrieve``; None stands for "not given".
+    """Return what a model sent as keyword arguments for ``Offloader.retrieve``; None means "not given".
 
-    A model that sends no object means the reference. Their values are checked by ``retrieve``.
+    If a model sends anything but an object, that is the reference. ``retrieve`` checks the values.
 
     Raises:
-        InvalidRequest: there is an argument that the tool does not have; the message names it and those it has.
+        InvalidRequest: the tool does not have one of the arguments; the message names it and lists those it has.
 
     """
     arguments = sent if isinstance(sent, Mapping) else {"reference": sent}
-    unknown = [str(name) for name in arguments if name not in RETRIEVAL_ARGUMENTS]
+    accepted = [argument.name for argument in ARGUMENTS]
+    unknown = [str(name) for name in arguments if name not in accepted]
     if unknown:
-        raise InvalidRequest(unknown_arguments(unknown))
+        raise InvalidRequest(unknown_arguments(unknown, accepted=accepted))
     return {"reference": None, **{name: value for name, value in arguments.items() if value is not None}}
 
 
 def failure_for_model(error: Exception) -> str:
-    """Return what the model reads about an error: always text that every client accepts.
+    """Return what the model reads about an error: always a string that every client accepts.
 
-    One that is none of ours is logged, and the model is told that the storage failed.
+    A ``CoatcheckError`` brings its own message for the model. Anything else is a bug in coatcheck, an adapter or the
+    host: it is logged with its traceback, and the model is told to go on without the content.
     """
-    if not isinstance(error, CoatcheckError):
-        log_failure(logger, "a tool result could not be read back", error=error)
-        error = StorageError(str(error))
-    return error.for_model
+    if isinstance(error, CoatcheckError):
+        return error.for_model
+    log_failure(logger, "a tool result could not be read back, because of an internal error", error=error)
+    return INTERNAL_ERROR

@@ -362,10 +362,10 @@ def test_rm_deletes_one_scope_whole_and_no_other(folder: Path) -> None:
 def test_rm_of_a_scope_that_holds_nothing_is_no_success(folder: Path) -> None:
     store(folder, "words")
 
-    ran = run("rm", "--scope", "tpyo", "--yes")
+    ran = run("rm", "--scope", "elsewhere", "--yes")
 
     assert (ran.exit_code, ran.stdout) == (1, "")
-    assert ran.stderr == f"Nothing is stored in scope 'tpyo' of FileStorage('{folder}').{HINT}\n"
+    assert ran.stderr == f"Nothing is stored in scope 'elsewhere' of FileStorage('{folder}').{HINT}\n"
     assert len(keys(folder)) == 1
 
 

@@ -19,6 +19,7 @@ from coatcheck.testing import AdapterContract
 from coatcheck_haystack.options import Source
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
+from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.haystack_harness import HaystackHarness
 from tests.contract.inexpressible import HAYSTACK
 from tests.contract.telemetry import parents
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 class TestAgent(AdapterContract):
     lacks = HAYSTACK
+    deliveries = ASYNC_ON_FILES
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> HaystackHarness:

@@ -45,7 +45,7 @@ from coatcheck import (
     Truncated,
 )
 from coatcheck.core.blocks import json_text
-from coatcheck.core.reading import MINIMUM_BUDGET
+from coatcheck.core.settings import MINIMUM_BUDGET
 from tests.core.storages import AsyncDictStorage, DictStorage, FailingStorage, RangeStorage
 from tests.core.strategies import blocks, long_texts, texts
 

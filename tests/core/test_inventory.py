@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import CorruptContent, InMemoryStorage, InvalidRequest, Listed, StorageError, Stored, inventory
+from coatcheck import CorruptContent, InMemoryStorage, InvalidRequest, Listed, StorageError, Stored
+from coatcheck.engine import inventory
 from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.execution import run
 from coatcheck.engine.inventory import damage, entries

@@ -133,7 +133,7 @@ def test_what_is_no_sequence_of_blocks_is_refused(content: Any) -> None:  # noqa
 
 @pytest.mark.parametrize("arguments", [("text", "image/png"), (None, "image/png"), (b"x", 5), (b"x", None)])
 def test_a_media_block_of_something_else_is_refused(arguments: tuple[Any, Any]) -> None:
-    with pytest.raises(InvalidRequest, match="a MediaBlock holds bytes, a MIME type and a name or None, not "):
+    with pytest.raises(InvalidRequest, match="a MediaBlock must hold bytes, a MIME type as a str, and "):
         _offloader().offload([MediaBlock(*arguments)], tool_name="t")
 
 

@@ -20,6 +20,7 @@ from coatcheck import (
     OverChars,
     OverShare,
     OverTokens,
+    Settings,
     TextBlock,
     TiktokenCounter,
 )
@@ -27,7 +28,6 @@ from coatcheck.core.plan import (
     NOTICE_TOKENS,
     Decision,
     Keep,
-    Limits,
     Measure,
     Offload,
     certainly_within,
@@ -40,7 +40,7 @@ from tests.core.strategies import blocks, texts
 if TYPE_CHECKING:
     from coatcheck.core.policy import Rule
 
-LIMITS = Limits(preview_tokens=1_000, max_inline_tokens=50_000, offload_errors=False)
+SETTINGS = Settings()
 
 
 def _tokens(number: int) -> TextBlock:
@@ -52,10 +52,10 @@ def _decide(
     rule: Rule,
     is_error: bool = False,
     measured_tokens: int | None = None,
-    limits: Limits = LIMITS,
+    settings: Settings = SETTINGS,
 ) -> Decision:
     measure = Measure(content, ByteCounter(), measured_tokens=measured_tokens)
-    return decide(measure, rule, limits=limits, is_error=is_error)
+    return decide(measure, rule, settings=settings, is_error=is_error)
 
 
 @pytest.mark.parametrize(("size", "leaves"), [(2_499, False), (2_500, False), (2_501, True)])
@@ -100,9 +100,9 @@ def test_no_threshold_of_a_policy_goes_beyond_max_inline_tokens() -> None:
 
 
 def test_errors_leave_where_the_host_says_so() -> None:
-    limits = Limits(preview_tokens=1_000, max_inline_tokens=50_000, offload_errors=True)
+    settings = Settings(offload_errors=True)
 
-    assert isinstance(_decide(_tokens(2_501), rule=OverTokens(2_500), is_error=True, limits=limits), Offload)
+    assert isinstance(_decide(_tokens(2_501), rule=OverTokens(2_500), is_error=True, settings=settings), Offload)
 
 
 @pytest.mark.parametrize("content", [(), (TextBlock(""),), (OpaqueBlock(object()),), (MediaBlock(b"", "image/png"),)])
@@ -167,9 +167,9 @@ def test_a_step_loses_its_largest_results_and_no_more_than_it_must(
     rules = [Never() if index in exempt else OverTokens(2_500) for index in range(len(sizes))]
     measures = [Measure((_tokens(size),), ByteCounter()) for size in sizes]
     alone = [
-        decide(measure, rule, limits=LIMITS, is_error=False) for measure, rule in zip(measures, rules, strict=True)
+        decide(measure, rule, settings=SETTINGS, is_error=False) for measure, rule in zip(measures, rules, strict=True)
     ]
-    together = fit_step(list(zip(measures, alone, strict=True)), budget, limits=LIMITS)
+    together = fit_step(list(zip(measures, alone, strict=True)), budget, settings=SETTINGS)
     moved = [
         size for size, before, after in zip(sizes, alone, together, strict=True) if type(before) is not type(after)
     ]
@@ -193,6 +193,6 @@ def test_a_step_loses_its_largest_results_and_no_more_than_it_must(
 
 def test_a_step_that_fits_is_left_as_it_is() -> None:
     measure = Measure((_tokens(2_000),), ByteCounter())
-    kept = decide(measure, OverTokens(2_500), limits=LIMITS, is_error=False)
+    kept = decide(measure, OverTokens(2_500), settings=SETTINGS, is_error=False)
 
-    assert fit_step([(measure, kept)] * 3, 6_000, limits=LIMITS) == [kept] * 3
+    assert fit_step([(measure, kept)] * 3, 6_000, settings=SETTINGS) == [kept] * 3

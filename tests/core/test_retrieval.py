@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from typing import Any
 
 import pytest
 
 from coatcheck import (
+    Always,
+    Event,
     InvalidRequest,
+    Offloaded,
     Offloader,
     StorageError,
+    TextBlock,
     failure_for_model,
     retrieval_arguments,
     retrieval_schema,
 )
-
-
-def test_the_schema_has_exactly_the_selectors_of_retrieve() -> None:
-    host_only = {"self", "scope", "identity", "native_media", "retrieval_tool"}
-
-    assert (
-        retrieval_schema()["properties"].keys() == inspect.signature(Offloader.retrieve).parameters.keys() - host_only
-    )
-    assert retrieval_schema()["required"] == ["reference"]
+from coatcheck.core.notice import INTERNAL_ERROR
+from coatcheck.engine import retrieving
+from coatcheck.engine.execution import run
 
 
 def test_a_framework_that_changes_its_schema_changes_no_other() -> None:
@@ -71,8 +68,52 @@ def test_a_foreign_error_is_logged_by_its_class_and_the_model_gets_no_word_of_it
     with caplog.at_level(logging.WARNING, logger="coatcheck"):
         told = failure_for_model(OSError("/srv/secret refused"))
 
-    assert told == StorageError("").for_model
-    assert caplog.messages == ["a tool result could not be read back: OSError"]
+    assert told == INTERNAL_ERROR
+    assert caplog.messages == ["a tool result could not be read back, because of an internal error: OSError"]
+
+
+def test_a_storage_that_fails_is_told_as_such() -> None:
+    assert "the storage failed" in failure_for_model(StorageError("disk full"))
+
+
+def test_a_bug_is_told_as_an_internal_error_and_logged_once_with_where_it_was_raised(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        msg = "secret words of the content"
+        raise TypeError(msg)
+
+    events: list[Event] = []
+    offloader = Offloader(policies={"*": Always()}, on_event=events.append)
+    outcome = offloader.offload([TextBlock("x" * 9_000)], tool_name="t", scope="s")
+    assert isinstance(outcome, Offloaded)
+    monkeypatch.setattr(retrieving, "read", broken)
+
+    with pytest.raises(TypeError) as caught:
+        offloader.retrieve(outcome.references[0], scope="s")
+    told = failure_for_model(caught.value)
+
+    assert "internal error" in told
+    assert "trying again will not help" in told
+    assert "storage" not in told
+    (logged,) = caplog.messages
+    assert logged.startswith("a tool result could not be read back, because of an internal error: TypeError\n")
+    assert "in broken" in logged
+    assert "secret" not in logged
+    failed = events[-1]
+    assert (failed.kind, failed.error_type, failed.reason) == ("failed", "TypeError", "an internal error")
+    assert failed.references == (outcome.references[0].id,)
+    assert offloader.stats().failed == 1
+
+
+def test_an_argument_without_a_place_in_a_request_is_an_internal_error_and_an_event() -> None:
+    events: list[Event] = []
+    offloader = Offloader(on_event=events.append)
+
+    with pytest.raises(KeyError):
+        run(offloader._engine.retrieve("R", "s", native_media=False, retrieval_tool="t", limit=3))
+
+    assert (events[-1].kind, events[-1].error_type) == ("failed", "KeyError")
 
 
 def test_our_own_error_is_told_as_it_is_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from inspect import signature
 
 import pytest
 
-from coatcheck import InMemoryStorage, Offloader
+from coatcheck import InMemoryStorage, Settings
+from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.forks import LOADING_SECONDS
 from coatcheck.core.plan import PREVIEW_SHARE, SHRINK_FROM_TOKENS
 from coatcheck.core.preview.json import MAX_PARSED_CHARACTERS
 from coatcheck.core.preview.text import _SHARE_OF_NAMES
-from coatcheck.core.reading import DEFAULT_CONTEXT_LINES, MAX_QUERY_BYTES
 from coatcheck.core.reading.interpreter import MAX_UNITS
 from coatcheck.core.reading.scan import MAX_HITS
-from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS
+from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_QUERY_BYTES
 from coatcheck.engine.cleanup import GRACE_SECONDS
 from coatcheck.engine.execution import SHORT_BYTES, TIME_LIMIT_SECONDS
 from coatcheck.storage.fsspec_bridge import HEAD_BYTES
 from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES
 from tests.meta.source_tree import ROOT
 
-DEFAULT = {name: parameter.default for name, parameter in signature(Offloader).parameters.items()}
+DEFAULT = {each.name: each.default for each in fields(Settings)}
 MEMORY = f"{signature(InMemoryStorage).parameters['max_bytes'].default / 1e6:.0f} MB"
 QUERY = f"{MAX_QUERY_BYTES / 1e6:.0f} MB"
 PARSED = f"{MAX_PARSED_CHARACTERS / 1e6:.0f} MB"
@@ -32,15 +33,15 @@ IN_A_STORE = f"{MAX_ENTRY_BYTES * 3 / 4 / 1e6:.0f} MB"
 @pytest.mark.parametrize(
     ("page", "sentence"),
     [
-        ("README.md", f"max_result_tokens={DEFAULT['max_result_tokens']:_},"),
-        ("README.md", f"preview_tokens={DEFAULT_PREVIEW_TOKENS:_},"),
-        ("README.md", f"at most {PREVIEW_SHARE:.0%} of the threshold that fired"),
-        ("README.md", f"max_inline_tokens={DEFAULT['max_inline_tokens']:_},"),
-        ("README.md", f"{DEFAULT_CONTEXT_LINES} lines by default; all are counted, up to {MAX_HITS:,}"),
-        ("README.md", f"on JSON and JSON Lines of at most {QUERY} (`max_query_bytes`)"),
-        ("README.md", f"From a threshold of {SHRINK_FROM_TOKENS} tokens on"),
-        ("README.md", f"in this process, at most {MEMORY}, least recently used first out"),
-        ("README.md", f"in a LangGraph store (Postgres, SQLite, ...), above {IN_A_STORE} in parts"),
+        ("docs/settings.md", f"max_result_tokens={DEFAULT['max_result_tokens']:_},"),
+        ("docs/settings.md", f"preview_tokens={DEFAULT_PREVIEW_TOKENS:_},"),
+        ("docs/settings.md", f"at most {PREVIEW_SHARE:.0%} of the threshold that fired"),
+        ("docs/settings.md", f"max_inline_tokens={DEFAULT['max_inline_tokens']:_},"),
+        ("docs/settings.md", f"{DEFAULT_CONTEXT_LINES} lines by default; all are counted, up to {MAX_HITS:,}"),
+        ("docs/settings.md", f"on JSON and JSON Lines of at most {QUERY} (`max_query_bytes`)"),
+        ("docs/guarantees.md", f"From a threshold of {SHRINK_FROM_TOKENS} tokens on"),
+        ("docs/storages.md", f"in this process, at most {MEMORY}, least recently used first out"),
+        ("docs/storages.md", f"in a LangGraph store (Postgres, SQLite, ...), above {IN_A_STORE} in parts"),
         ("SECURITY.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
         ("docs/security.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
         ("docs/security.md", f"`InMemoryStorage` holds {MEMORY}"),
@@ -59,7 +60,3 @@ IN_A_STORE = f"{MAX_ENTRY_BYTES * 3 / 4 / 1e6:.0f} MB"
 )
 def test_a_limit_on_a_page_is_that_of_the_code(page: str, sentence: str) -> None:
     assert sentence in " ".join((ROOT / page).read_text(encoding="utf-8").split())
-
-
-def test_the_limits_of_queries_are_one_number() -> None:
-    assert DEFAULT["max_query_bytes"] == MAX_QUERY_BYTES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from typing_extensions import assert_type
+from typing_extensions import Unpack, assert_type
 
 import coatcheck
 from coatcheck import (
@@ -20,12 +20,14 @@ from coatcheck import (
     Never,
     Offloaded,
     Offloader,
+    OffloaderOptions,
     OpaqueBlock,
     OpenTelemetry,
     OverShare,
     OverTokens,
     Reference,
     Retrieved,
+    Settings,
     Stats,
     Storage,
     Stored,
@@ -123,3 +125,16 @@ Offloader(token_counter=WordCounter(), on_event=[on_event, OpenTelemetry()])
 handle(
     [TextBlock("x"), JsonBlock({"a": [1, None]}), MediaBlock(b"x", "image/png", name="x.png"), OpaqueBlock(object())]
 )
+
+
+def with_options(**options: Unpack[OffloaderOptions]) -> Offloader:
+    """Stands for a user's or an adapter's own wrapper."""
+    return Offloader(InMemoryStorage(), **options)
+
+
+wrapped = with_options(max_result_tokens=2_500, settings=Settings(preview_tokens=500), on_event=on_event)
+assert_type(wrapped.settings, Settings)
+assert_type(wrapped.settings.preview_tokens, int | None)
+Offloader(max_tokens=5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+Offloader(show_path="yes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+with_options(preview_tokens="1000")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -19,7 +19,9 @@ from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption
 from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_json
+from coatcheck.core.arguments import RANGE_FORMS, SELECTORS
 from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
+from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
 from coatcheck.scopes import DEFAULT_SCOPE, choose_scope
 
 if TYPE_CHECKING:
@@ -31,19 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ("cat", "get", "put", "show_content")
 
-_DEFAULT_TOKENS = 2_500
+_DEFAULT_TOKENS = MAX_RESULT_TOKENS
 """Of one answer; as much as a model gets."""
 
-_OPTIONS = {
-    "line_range.start": "the first of --lines",
-    "line_range.end": "the last",
-    "line_range": "--lines",
-    "context_lines": "--context-lines",
-    "pattern": "--pattern",
-    "query": "--query",
-    "offset": "--offset",
-}
-"""What each argument of the retrieval tool is called here; a longer name stands before one that begins it."""
+_FLAGS = {name: argument.option for name, argument in SELECTORS.items() if argument.option is not None}
+"""The option of ``get`` for each argument of the retrieval tool."""
+
+_OPTIONS = {"line_range.start": "the first of --lines", "line_range.end": "the last", **_FLAGS}
+"""What messages call each argument here. A name that begins with another comes before it."""
 
 _ARGUMENT = re.compile(rf"""'[^']*'|"[^"]*"|(?<![\w-])(?:{"|".join(map(re.escape, _OPTIONS))})(?!\w)""")
 """One of those in a message, or what the message quotes, which is left as it is."""
@@ -70,7 +67,6 @@ def put(
     from coatcheck.core.outcomes import Offloaded  # noqa: PLC0415
     from coatcheck.core.policy import Always  # noqa: PLC0415
     from coatcheck.core.reading import is_text  # noqa: PLC0415
-    from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS  # noqa: PLC0415 - the library is loaded when it is used
     from coatcheck.offloader import Offloader  # noqa: PLC0415
 
     if content_type is not None and not _MIME_TYPE.fullmatch(content_type):
@@ -114,14 +110,21 @@ def get(
     reference: ReferenceArgument,
     *,
     pattern: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Lines that match, with their number (RE2).")
+        str | None, typer.Option(_FLAGS["pattern"], metavar="REGEX", help="Lines that match, with their number (RE2).")
     ] = None,
-    context_lines: Annotated[int | None, typer.Option(metavar="N", help="Lines around each match.")] = None,
+    context_lines: Annotated[
+        int | None, typer.Option(_FLAGS["context_lines"], metavar="N", help="Lines around each match.")
+    ] = None,
     line_range: Annotated[
-        str | None, typer.Option("--lines", "--line-range", metavar="10:20", help="Those lines, or a match in them.")
+        str | None,
+        typer.Option(_FLAGS["line_range"], "--line-range", metavar="10:20", help="Those lines, or a match in them."),
     ] = None,
-    query: Annotated[str | None, typer.Option(metavar="JMESPATH", help="Fields of JSON or JSON Lines.")] = None,
-    offset: Annotated[int | None, typer.Option(metavar="N", help="Characters to skip; negative from the end.")] = None,
+    query: Annotated[
+        str | None, typer.Option(_FLAGS["query"], metavar="JMESPATH", help="Fields of JSON or JSON Lines.")
+    ] = None,
+    offset: Annotated[
+        int | None, typer.Option(_FLAGS["offset"], metavar="N", help="Characters to skip; negative from the end.")
+    ] = None,
     max_tokens: Annotated[
         int, typer.Option(metavar="N", min=256, help="The longest answer, in tokens.")
     ] = _DEFAULT_TOKENS,
@@ -220,8 +223,6 @@ def show_content(
 @contextmanager
 def _in_words_of_a_shell(storage: object, scope: str) -> Iterator[None]:
     """Say what went wrong to whoever typed a command: the library says it to a model, which has one place to look."""
-    from coatcheck.core.reading.request import RANGE_FORMS  # noqa: PLC0415 - see put
-
     try:
         yield
     except ReferenceExpired as error:

@@ -21,6 +21,7 @@ from coatcheck.cli.demo_report import part_report
 from coatcheck.cli.demo_script import NotFound, states
 from coatcheck.cli.failure import CannotRun
 from coatcheck.core.references import resolve_reference
+from coatcheck.core.settings import MAX_INLINE_TOKENS, MAX_RESULT_TOKENS
 from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.storage.file import FileStorage
 
@@ -38,11 +39,8 @@ __all__ = ("Demo",)
 
 SCOPE = "demo"
 
-_LEAST_RETRIEVAL_TOKENS = 2_500
+_LEAST_RETRIEVAL_TOKENS = MAX_RESULT_TOKENS
 """For one read-back, also where the threshold is lower: the scripts read some 50 lines, or a whole record, at once."""
-
-_LEAST_INLINE_TOKENS = 50_000
-"""As the library's own default."""
 
 
 class Demo:
@@ -123,7 +121,7 @@ class Demo:
             scope=SCOPE,
             max_result_tokens=self._max_result_tokens,
             max_retrieval_tokens=max(self._max_result_tokens, _LEAST_RETRIEVAL_TOKENS),
-            max_inline_tokens=max(self._max_result_tokens, _LEAST_INLINE_TOKENS),
+            max_inline_tokens=max(self._max_result_tokens, MAX_INLINE_TOKENS),
             token_counter=self._counter,
             on_event=on_event,
         )

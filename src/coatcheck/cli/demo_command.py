@@ -13,6 +13,7 @@ import typer
 from coatcheck.cli.failure import DONE, NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
 from coatcheck.cli.printing import open_console, show_json
+from coatcheck.core.settings import MAX_RESULT_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ def demo(
     max_result_tokens: Annotated[
         int,
         typer.Option(metavar="N", min=100, max=100_000, help="A tool result above N tokens leaves the conversation."),
-    ] = 2_500,
+    ] = MAX_RESULT_TOKENS,
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="A real model, such as openai:gpt-5-mini, with its key in the environment."),

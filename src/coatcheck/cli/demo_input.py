@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.cli.demo_script import Case, NotFound, first_match, numbered_lines, query_result
 from coatcheck.cli.failure import CannotRun
-from coatcheck.core.reading import MAX_QUERY_BYTES
+from coatcheck.core.settings import MAX_QUERY_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path

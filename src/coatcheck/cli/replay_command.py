@@ -16,6 +16,7 @@ from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
 from coatcheck.cli.printing import complain, open_console, printable, progress, show_json
 from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.settings import MAX_RESULT_TOKENS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +29,7 @@ __all__ = ("replay",)
 _THRESHOLDS = (1_000, 2_500, 5_000, 10_000, 20_000)
 """Around the library's default, which is 2,500, as far as anyone lets a single result into a conversation."""
 
-_ANSWER_TOKENS = 2_500
+_ANSWER_TOKENS = MAX_RESULT_TOKENS
 """What one read-back has at most by the library's default. The same at every threshold, because what a model needs to
 read does not depend on it."""
 

@@ -1,6 +1,6 @@
-"""What a tool result is made of: frozen content blocks, and the bytes that each one is stored as.
+"""Content blocks: what a tool result consists of, and how each block is encoded for storage.
 
-An adapter turns its framework's tool result into a sequence of these blocks and back; nothing else crosses that seam.
+An adapter turns its framework's tool result into a sequence of these blocks and back; nothing else passes between them.
 Only values and their exact encoding belong here. Which blocks leave the conversation is decided in ``plan``.
 """
 
@@ -25,6 +25,7 @@ __all__ = (
     "TextBlock",
     "ToolResult",
     "json_text",
+    "require_blocks",
     "to_valid_unicode",
 )
 
@@ -63,14 +64,19 @@ class MediaBlock:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueBlock:
-    """A block that coatcheck does not understand: never stored, it passes through, the same object in its place."""
+    """A block that coatcheck does not understand: never stored; the same object comes back in its place."""
 
     native: object
     """The framework's own block."""
 
 
 Block: TypeAlias = TextBlock | JsonBlock | MediaBlock | OpaqueBlock
+"""One part of a tool result, of any kind."""
+
 StoredBlock: TypeAlias = TextBlock | JsonBlock | MediaBlock
+
+_BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
+_BYTES = (bytes, bytearray, memoryview)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +94,45 @@ class ToolResult:
 
     is_error: bool = False
     """Whether the framework marked the result as an error."""
+
+
+def require_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """Return the content blocks of a result as a tuple, if an adapter passed what it must.
+
+    Raises:
+        InvalidRequest: ``blocks`` is not a sequence, or holds something else.
+
+    """
+    if isinstance(blocks, _BLOCKS):
+        msg = f"blocks must be a sequence of content blocks, not one {type(blocks).__name__}: put it into a list"
+        raise InvalidRequest(msg)
+    try:
+        content = tuple(blocks)
+    except TypeError:
+        msg = f"blocks must be a sequence of content blocks, not {type(blocks).__name__}"
+        raise InvalidRequest(msg) from None
+    for block in content:
+        _require_block(block)
+    return content
+
+
+def _require_block(block: object) -> None:
+    if not isinstance(block, _BLOCKS):
+        msg = f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {type(block).__name__}"
+        raise InvalidRequest(msg)
+    if isinstance(block, TextBlock) and not isinstance(block.text, str):
+        msg = f"the text of a TextBlock must be a str, not {type(block.text).__name__}; for bytes use a MediaBlock"
+        raise InvalidRequest(msg)
+    if isinstance(block, MediaBlock):
+        _require_medium(block)
+
+
+def _require_medium(block: MediaBlock) -> None:
+    data, media_type, name = block.data, block.media_type, block.name
+    if not (isinstance(data, _BYTES) and isinstance(media_type, str) and isinstance(name, str | None)):
+        held = ", ".join(type(one).__name__ for one in (data, media_type, name))
+        msg = f"a MediaBlock must hold bytes, a MIME type as a str, and a name or None, not {held}"
+        raise InvalidRequest(msg)
 
 
 def json_text(value: JsonValue) -> str:

@@ -1,7 +1,6 @@
-"""What providers and hosts say of one tool call: that code made it, and that its result is to be kept.
+"""Marks that providers and hosts put on a tool call: that code made it, and that its result must stay.
 
-Only reading these two belongs here, for adapters: each framework has its own place for them, and the values are the
-same everywhere.
+For adapters. Each framework has its own place for these marks; the values are the same everywhere.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from collections.abc import Collection, Mapping
 __all__ = ("asks_to_keep", "is_called_by_code", "is_for_code_only")
 
 _CODE_EXECUTION = "code_execution"
-"""Anthropic's name for code as a caller; a date follows."""
+"""Anthropic's name for code as a caller, without the date that follows."""
 
 _CODE = frozenset({"program", "programmatic"})
-"""OpenAI's: of a caller, and among ``allowed_callers``."""
+"""OpenAI's names: as a caller, and in ``allowed_callers``."""
 
 
 def is_called_by_code(caller: object) -> bool:
@@ -23,14 +22,14 @@ def is_called_by_code(caller: object) -> bool:
 
 
 def is_for_code_only(allowed_callers: object) -> bool:
-    """Return whether a tool's ``allowed_callers`` name code and nobody else."""
+    """Return whether a tool's ``allowed_callers`` allow code only."""
     if isinstance(allowed_callers, str) or not isinstance(allowed_callers, Collection):
         return False
     return bool(allowed_callers) and all(map(_is_code, allowed_callers))
 
 
 def asks_to_keep(holder: object) -> bool:
-    """Return whether a mapping of the framework's holds ``"coatcheck": "keep"``."""
+    """Return whether ``holder``, such as a message's metadata, holds ``"coatcheck": "keep"``."""
     return isinstance(holder, Mapping) and holder.get("coatcheck") == "keep"
 
 

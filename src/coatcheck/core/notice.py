@@ -2,11 +2,12 @@
 
 These words are an interface: agents act on them, and hosts parse the marked parts (``[Offloaded: …]``, ``[Stored
 references:]``, ``| ref: R]``). The references come right after the first line: before the preview, so that content
-cannot fake them first, and so early that what cuts a message to its first 200 characters leaves the first one whole.
+cannot fake them, and so early that the first one survives if a message is cut to its first 200 characters.
 
-Every request pays for the tool's definition, so it says only what a model needs to write a call. How to go on is said
-where something left, in the notice, and by the answers and errors of the tool. Nothing here cuts or counts;
-``placeholder`` puts the words together. The words of a read-back are in ``reading.wording``.
+Every request pays for the tool's definition, so it says only what a model needs to write a call. The notice, and the
+tool's answers and errors, say how to go on. Nothing here cuts or counts;
+``placeholder`` puts the words together. The words of a read-back are in ``reading.wording``, those about the tool's
+arguments in ``arguments``.
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from coatcheck.core.references import Reference
     from coatcheck.core.tokens import Estimate
 
 __all__ = (
     "ALL_LOST",
-    "DEFAULT_CONTEXT_LINES",
-    "RETRIEVAL_ARGUMENTS",
+    "INTERNAL_ERROR",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
     "UNREADABLE",
@@ -50,27 +50,20 @@ RETRIEVAL_TOOL = "retrieve_offloaded_content"
 """The name of the one tool that reads back, the same in every framework."""
 
 RETRIEVAL_DESCRIPTION = "Read or search an offloaded tool result by its reference."
-"""What the model is told about the tool."""
-
-DEFAULT_CONTEXT_LINES = 5
-"""As in the Strands tool that models know."""
-
-RETRIEVAL_ARGUMENTS = {
-    "reference": {"type": "string"},
-    "pattern": {"type": "string", "description": "RE2 regular expression"},
-    # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
-    "line_range": {"type": "string", "description": "Such as 10-20"},
-    "context_lines": {"type": "integer"},
-    "query": {"type": "string", "description": "JMESPath on JSON, such as items[?price > `9`].name"},
-    "offset": {"type": "integer", "description": "First character; negative counts from the end"},
-}
-"""JSON schema of each argument of the tool, described where the name does not say it."""
+"""The tool's description for the model."""
 
 UNREADABLE = (
     "The stored content cannot be read now: the storage failed. Try this call once more; if it fails again, call again"
     " the tool whose result the reference replaced."
 )
-"""What the model is told when a storage fails."""
+"""The message when a storage fails."""
+
+INTERNAL_ERROR = (
+    "The stored content cannot be read: this tool has an internal error. Your call is not the cause, and trying again"
+    " will not help. Go on without the content, or call again the tool whose result the reference replaced, so that it"
+    " returns less."
+)
+"""The message when a bug, in coatcheck, an adapter or the host, ends a read."""
 
 _WHICH_REFERENCE = "copy it from the placeholder, the first word of a line under [Stored references:]"
 _OPENING = "Tool result offloaded. [Offloaded: "
@@ -84,16 +77,16 @@ _LONGEST_PATH = 256
 def notice(
     references: Sequence[str], *, blocks: int, tokens: Estimate, retrieval_tool: str | None, searchable: bool
 ) -> str:
-    """Return the text that opens a placeholder: what left, the references, what not to do, and how to read on.
+    """Return the beginning of a placeholder: what was offloaded, the references, what not to do, how to read on.
 
-    It does not name the tool that was called. A name may have 128 characters, and the model reads this as the result
-    of that very call.
+    It does not name the tool that was called: a name may have 128 characters, and the model knows which call this is
+    the result of.
 
     Args:
-        references: the lines that ``reference_line`` made.
-        blocks: how many content blocks left.
-        tokens: what they would have cost.
-        retrieval_tool: the name under which the agent has the retrieval tool, or None if it has none.
+        references: lines from ``reference_line``.
+        blocks: how many content blocks were offloaded.
+        tokens: how many tokens they would have taken.
+        retrieval_tool: the name of the agent's retrieval tool, or None if it has none.
         searchable: whether any of the content is text.
 
     """
@@ -116,7 +109,7 @@ def reference_line(reference: Reference, *, path: str | None = None) -> str:
 
 
 def index_line(reference: Reference, *, hidden: int) -> str:
-    """Return the line that stands for the ``hidden`` references that the list leaves out."""
+    """Return the line of the stored index, which lists also the ``hidden`` references that are not shown."""
     return f"  {reference.id} (index: lists all references, also the {hidden:,} not shown here)"
 
 
@@ -131,7 +124,7 @@ def block_heading(reference: Reference) -> str:
 
 
 def media_placeholder(media_type: str, size: int, *, name: str | None, reference: str | None) -> str:
-    """Return what stands in the place of an image, audio, video or document.
+    """Return what replaces an image, audio, video or document.
 
     ``[image: png, 104 bytes | ref: R]``, ``[document: pdf, report.pdf, 108 bytes | ref: R]``.
     """
@@ -143,7 +136,7 @@ def media_placeholder(media_type: str, size: int, *, name: str | None, reference
 
 
 def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
-    """Return the text that opens a result that could not be stored and was too large to stay."""
+    """Return the beginning of a result that was cut, because it was too large and could not be stored."""
     return (
         f"Tool result cut. [Of ~{tokens.tokens:,} tokens only the parts below are kept]\n"
         f"INCOMPLETE: the rest is lost, because it could not be stored ({_one_line(reason, longest=200)}). Do not guess"
@@ -152,7 +145,7 @@ def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
 
 
 def ends_shown() -> str:
-    """Return the line above head and tail of a result that was stored, but of which no preview could be made."""
+    """Return the line above head and tail of a stored result, if making a preview failed."""
     return "[No preview could be made: these are its first and its last characters.]"
 
 
@@ -162,7 +155,7 @@ def left_out() -> str:
 
 
 def block_left_out(size: int) -> str:
-    """Return what takes the place of a block that is no text, far too large, and could not be described."""
+    """Return what replaces a block that is not text, far too large, and could not be described."""
     return f"[a block of about {size:,} bytes is not shown]"
 
 
@@ -170,7 +163,7 @@ ALL_LOST = (
     "Tool result cut. [Nothing of it is kept]\nINCOMPLETE: the result is lost, because it could neither be stored nor"
     " shown. Do not guess it. If you need it, repeat the call so that it returns less."
 )
-"""What stands in for a result where even cutting it failed."""
+"""Replaces a result if even cutting it failed."""
 
 
 def is_placeholder(text: str) -> bool:
@@ -179,7 +172,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def miss(reference: str, *, expired: bool) -> str:
-    """Return what the model is told when a reference cannot be read: not to retry, and what to do instead."""
+    """Return the message for a reference that cannot be read: not to retry, and what to do instead."""
     if expired:
         return (
             f"reference expired: {_one_line(reference)}. Its content is no longer stored here. Do not retry this"
@@ -192,35 +185,35 @@ def miss(reference: str, *, expired: bool) -> str:
 
 
 def missing_reference() -> str:
-    """Return what a model is told that gave no reference."""
+    """Return the message for a call without a reference."""
     return f"reference is missing: {_WHICH_REFERENCE}"
 
 
 def malformed_reference(given: str) -> str:
-    """Return what a model is told whose reference cannot be one; ``given`` describes it."""
+    """Return the message for a reference of the wrong type; ``given`` describes it."""
     return f"reference must be one reference as a string, not {given}: {_WHICH_REFERENCE}"
 
 
 def no_reference(given: str) -> str:
-    """Return what the model is told that gave something without the form of a reference, in as few words as Strands."""
+    """Return the message for a string that does not look like a reference, as short as Strands' own."""
     return f"reference not found: {_one_line(given)}"
 
 
 def too_slow(seconds: float) -> str:
-    """Return what a model is told whose request takes too long on this content."""
+    """Return the message for a request that takes too long on this content."""
     return (
         f"stopped after {seconds:g} seconds: use a simpler pattern, without repeats inside repeats, or search a"
         " line_range"
     )
 
 
-def unknown_arguments(names: Sequence[str]) -> str:
-    """Return what a model is told that sent arguments which the tool does not have."""
+def unknown_arguments(names: Sequence[str], *, accepted: Iterable[str]) -> str:
+    """Return the message for arguments that the tool does not have."""
     shown = ", ".join(repr(name[:_LONGEST_ARGUMENT]) for name in names[:_MOST_ARGUMENTS])
-    return f"unknown arguments: {shown}; accepted are {', '.join(RETRIEVAL_ARGUMENTS)}"
+    return f"unknown arguments: {shown}; accepted are {', '.join(accepted)}"
 
 
 def _one_line(text: str, *, longest: int = _LONGEST_NAME) -> str:
-    """Return foreign text so that it cannot break out of its place: one line, no brackets, bounded."""
+    """Return foreign text in a form that cannot break the notice: one line, no brackets, bounded length."""
     line = re.sub(r"[\s\[\]|]+", " ", text).strip()
     return line if len(line) <= longest else line[: longest - 1] + "…"

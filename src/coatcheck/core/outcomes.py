@@ -84,6 +84,7 @@ class Truncated:
 
 
 Outcome: TypeAlias = Kept | Offloaded | Truncated
+"""What became of a tool result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

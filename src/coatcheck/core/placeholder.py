@@ -18,6 +18,7 @@ from coatcheck.core.notice import (
     reference_line,
     truncation_notice,
 )
+from coatcheck.core.plan import MOST_LISTED
 from coatcheck.core.preview import Previewed, preview
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ __all__ = (
     "build_placeholder",
     "cut_to",
 )
-
-MOST_LISTED = 8
-"""References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
 
 FIRST_SHOWN = 4
 LAST_SHOWN = 2

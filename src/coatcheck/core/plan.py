@@ -1,7 +1,7 @@
 """The decision whether a tool result stays in the conversation or is offloaded.
 
-Pure: content blocks, the rule that governs the tool, the limits and a counter go in; ``Keep`` or ``Offload`` comes out,
-with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
+Pure: content blocks, the rule that governs the tool, the settings and a counter go in; ``Keep`` or ``Offload`` comes
+out, with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from coatcheck.core.tokens import Estimate, TokenCounter, estimate_tokens, utf8_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from coatcheck.core.policy import Policy
+    from coatcheck.core.settings import Settings
+
 __all__ = (
-    "MINIMUM_BUDGET",
+    "MOST_LISTED",
     "Decision",
     "Keep",
     "KeepReason",
-    "Limits",
     "Measure",
     "Offload",
+    "certain_limit",
     "certainly_within",
     "decide",
     "fit_step",
@@ -51,11 +54,8 @@ NOTICE_TOKENS = 160
 REFERENCE_TOKENS = 60
 """What each further block takes: the line of its reference, and the heading or the mark, rounded up."""
 
-MOST_REFERENCES = 7
-"""Further blocks that a placeholder lists; see ``placeholder.MOST_LISTED``."""
-
-MINIMUM_BUDGET = 256
-"""Tokens of a read-back. Header, next call and some content fit into it, with any pattern and any usual reference."""
+MOST_LISTED = 8
+"""References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
 
 _MEDIA_TOKENS = {"image": 1_600, "audio": 1_920, "video": 15_780}
 """What one costs at least in a model's window, never by its base64 length. An image: the most that Claude makes of one
@@ -67,20 +67,6 @@ _DOCUMENT_TOKENS = 3_000
 KeepReason: TypeAlias = Literal[
     "within the threshold", "policy", "error", "nothing to store", "would not shrink", "storage failed", "exempt"
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The numbers of an offloader that a decision needs."""
-
-    preview_tokens: int
-    """Tokens of preview at most."""
-
-    max_inline_tokens: int
-    """Above this a result is offloaded even if a policy or an error mark would keep it."""
-
-    offload_errors: bool
-    """Whether results marked as errors follow their tool's policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +98,10 @@ class Offload:
 
 
 Decision: TypeAlias = Keep | Offload
+
+_WITHIN = Keep(reason="within the threshold")
+_POLICY = Keep(reason="policy")
+_ERROR = Keep(reason="error")
 
 
 class Measure:
@@ -192,28 +182,46 @@ def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
     return True
 
 
-def decide(measure: Measure, rule: Rule, *, limits: Limits, is_error: bool) -> Decision:
+def certain_limit(policy: Policy, *, settings: Settings, is_error: bool) -> tuple[int, Keep]:
+    """Return how many UTF-8 bytes a text may have to stay for certain, and why; below 0 if nothing is certain.
+
+    It must agree with ``decide``, which counts tokens.
+    """
+    if not settings.counter.bytewise:
+        return -1, _WITHIN
+    if is_error and not settings.offload_errors:
+        return settings.max_inline_tokens, _ERROR
+    if isinstance(policy, OverTokens | OverShare):
+        return min(policy.threshold, settings.max_inline_tokens), _WITHIN
+    if isinstance(policy, Never):
+        return settings.max_inline_tokens, _POLICY
+    return -1, _WITHIN
+
+
+def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) -> Decision:
     """Return what happens to a result, given the rule that governs its tool."""
     if not measure.storable:
         return Keep(reason="nothing to store")
-    if is_error and not limits.offload_errors:
-        return _offload_above(limits.max_inline_tokens, measure, limits=limits, reason="error")
+    if is_error and not settings.offload_errors:
+        return _offload_above(settings.max_inline_tokens, measure, settings=settings, reason="error")
     match rule:
         case Always():
-            decision: Decision = offload(None, limits=limits)
+            decision: Decision = offload(None, settings=settings)
         case Never():
-            decision = _offload_above(limits.max_inline_tokens, measure, limits=limits, reason="policy")
+            decision = _offload_above(settings.max_inline_tokens, measure, settings=settings, reason="policy")
         case OverChars() if measure.characters_exceed(rule.threshold):
-            decision = offload(max(1, rule.threshold // CHARACTERS_PER_TOKEN), limits=limits)
+            decision = offload(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
         case OverChars():
-            decision = _offload_above(limits.max_inline_tokens, measure, limits=limits, reason="within the threshold")
+            decision = _offload_above(
+                settings.max_inline_tokens, measure, settings=settings, reason="within the threshold"
+            )
         case OverTokens() | OverShare():
-            threshold = min(rule.threshold, limits.max_inline_tokens)
-            decision = _offload_above(threshold, measure, limits=limits, reason="within the threshold")
+            threshold = min(rule.threshold, settings.max_inline_tokens)
+            decision = _offload_above(threshold, measure, settings=settings, reason="within the threshold")
     return decision
 
 
-def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, limits: Limits) -> list[Decision]:
+def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settings: Settings) -> list[Decision]:
     """Return the decisions about all results of one step, changed so far that the step takes ``budget`` tokens.
 
     Results within their own threshold are offloaded too, the largest first. If that is not enough, all previews become
@@ -231,7 +239,7 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, limits
     while movable and over > 0:
         size, negative_index = movable.pop()
         # The threshold that fired is what the step had left for this result: less than it takes.
-        decisions[-negative_index] = offloaded = offload(size - 1, limits=limits)
+        decisions[-negative_index] = offloaded = offload(size - 1, settings=settings)
         over += _placeholder_tokens(decided[-negative_index], size, offloaded) - size
     if over > 0:
         _shrink_previews(decisions, over)
@@ -244,7 +252,7 @@ def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: 
         return size
     texts = decided[0].texts
     blocks = texts.count(None) + (1 if are_joined(texts) else sum(1 for text in texts if text))
-    return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * min(blocks - 1, MOST_REFERENCES))
+    return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * (min(blocks, MOST_LISTED) - 1))
 
 
 def _shrink_previews(decisions: list[Decision], over: int) -> None:
@@ -264,14 +272,16 @@ def media_tokens(media_type: str) -> int:
     return _MEDIA_TOKENS.get(media_type.partition("/")[0], _DOCUMENT_TOKENS)
 
 
-def _offload_above(threshold: int, measure: Measure, *, limits: Limits, reason: KeepReason) -> Decision:
-    return offload(threshold, limits=limits) if measure.exceeds(threshold) else Keep(reason=reason)
+def _offload_above(threshold: int, measure: Measure, *, settings: Settings, reason: KeepReason) -> Decision:
+    return offload(threshold, settings=settings) if measure.exceeds(threshold) else Keep(reason=reason)
 
 
-def offload(threshold: int | None, *, limits: Limits) -> Offload:
+def offload(threshold: int | None, *, settings: Settings) -> Offload:
     """Return the decision to offload a result, because of ``threshold`` tokens or, with None, whatever its size."""
-    preview = limits.preview_tokens if threshold is None else min(limits.preview_tokens, int(threshold * PREVIEW_SHARE))
-    exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else limits.preview_tokens)
+    preview = (
+        settings.preview_limit if threshold is None else min(settings.preview_limit, int(threshold * PREVIEW_SHARE))
+    )
+    exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else settings.preview_limit)
     return Offload(threshold=threshold, preview_tokens=preview, exact_up_to=exact_up_to)
 
 

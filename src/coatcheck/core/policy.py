@@ -1,8 +1,8 @@
-"""Which results leave the conversation, per tool.
+"""Policies: which results are offloaded, per tool.
 
-A policy is one of five frozen values, or a callable that answers with one of them. ``Policies`` picks the one that
-governs a tool; the engine asks a callable and hands its verdict on. Comparing a result with its policy happens in
-``plan``: nothing here looks at content.
+A policy is one of five frozen values, or a callable that returns one of them. ``Policies`` finds the policy of a tool;
+the engine calls a callable and passes its verdict on. ``plan`` compares a result with its policy: nothing here looks at
+content.
 """
 
 from __future__ import annotations
@@ -25,10 +25,16 @@ __all__ = (
     "PolicyFunction",
     "Rule",
     "Verdict",
+    "is_count",
     "require_flag",
     "require_policy",
     "require_positive",
 )
+
+
+def is_count(value: object, *, least: int = 0) -> bool:
+    """Return whether ``value`` is a whole number of at least ``least``."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def require_positive(name: str, value: object) -> int:
@@ -45,7 +51,7 @@ def require_positive(name: str, value: object) -> int:
 
 
 def require_flag(name: str, value: object) -> bool:
-    """Return ``value`` if it is True or False. A text such as ``"false"`` is neither, and would count as true.
+    """Return ``value`` if it is True or False. A str such as ``"false"`` is neither, and would count as true.
 
     Raises:
         InvalidRequest: it is not; the message names the argument.
@@ -74,12 +80,12 @@ def require_policy(name: object, policy: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """Offload whatever the size, even where the placeholder is longer than the result."""
+    """Offload at any size, even if the placeholder is longer than the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """Keep, up to the offloader's ``max_inline_tokens``: above that even this leaves."""
+    """Keep, up to the offloader's ``max_inline_tokens``; a larger result is offloaded even so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,7 @@ class OverTokens:
 
 @dataclass(frozen=True, slots=True)
 class OverChars:
-    """Offload a result with more than ``threshold`` characters of text and JSON. Media count nothing here."""
+    """Offload a result with more than ``threshold`` characters of text and JSON. Media do not count."""
 
     threshold: int
     """Characters, above 0."""
@@ -130,8 +136,8 @@ Rule: TypeAlias = Always | Never | OverTokens | OverChars | OverShare
 Verdict: TypeAlias = Rule | bool | None
 PolicyFunction: TypeAlias = Callable[[ToolResult], Verdict | Awaitable[Verdict]]
 Policy: TypeAlias = Rule | PolicyFunction
-"""A rule, or a callable, sync or async, that gets the ``ToolResult`` and answers with a rule, ``True`` for ``Always``,
-``False`` for ``Never``, or ``None`` for no verdict. One that raises gives no verdict either: the default holds."""
+"""A rule, or a callable, sync or async, that gets the ``ToolResult`` and returns a rule, ``True`` for ``Always``,
+``False`` for ``Never``, or ``None`` for no verdict. Without a verdict, or if it raises, the default applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +148,7 @@ class Policies:
     """As the user gave it: names, tuples of names, and ``"*"``."""
 
     default: Rule
-    """What governs a tool that nothing names."""
+    """The rule of a tool that no key names."""
 
     def __post_init__(self) -> None:
         for names, policy in self.by_tool.items():
@@ -154,7 +160,7 @@ class Policies:
             require_policy(names, policy)
 
     def of(self, tool_name: str) -> Policy:
-        """Return the policy that governs ``tool_name``."""
+        """Return the policy of ``tool_name``."""
         if not self.by_tool:
             return self.default
         exact = self.by_tool.get(tool_name)
@@ -166,7 +172,7 @@ class Policies:
         return self.by_tool.get("*", self.default)
 
     def rule_for(self, verdict: Verdict) -> Rule:
-        """Return the rule that a callable's ``verdict`` stands for; anything that is no verdict means the default."""
+        """Return the rule that a callable's ``verdict`` means; the default if it is not a verdict."""
         if verdict is True:
             return Always()
         if verdict is False:

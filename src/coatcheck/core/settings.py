@@ -1,132 +1,159 @@
-"""What an offloader was told: its arguments, checked once, with their defaults filled in.
+"""All settings of an offloader as one frozen value, checked when it is made.
 
-A knob belongs here with its check and its default; what it does belongs where it is used.
+A new setting gets a field, a default and a check here, and a line in ``offloader.OffloaderOptions``. What it does
+belongs where it is used.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.plan import MINIMUM_BUDGET, Limits
-from coatcheck.core.policy import OverTokens, Policies, require_flag, require_positive
+from coatcheck.core.policy import OverTokens, Policies, is_count, require_flag, require_positive
 from coatcheck.core.tokens import TiktokenCounter, TokenCounter, for_any_text
 
 if TYPE_CHECKING:
     from coatcheck.core.policy import Policy
 
-__all__ = ("Configuration", "configure")
+__all__ = ("Settings",)
 
+MAX_RESULT_TOKENS = 2_500
+MAX_INLINE_TOKENS = 50_000
 DEFAULT_PREVIEW_TOKENS = 1_000
-"""Tokens: enough for the shape of most results; the same as Strands' own offloader."""
+"""Tokens. Enough for the shape of most results; Strands' own offloader has the same default."""
+
+MINIMUM_BUDGET = 256
+"""Tokens of a read-back. Header, next call and some content fit into it, with any pattern and any usual reference."""
+
+MAX_QUERY_BYTES = 8_000_000
+"""Bytes. Parsing that much JSON takes 0.1 to 0.3 s for records, cannot be interrupted, and needs ten times the
+memory."""
+
+NETWORK_THREADS = 16
+"""Per offloader, so that a storage that hangs takes no thread from another. Threads that wait for a network hold no
+lock; 16 keep a storage busy without flooding it."""
+
+QUEUE_SECONDS = 300.0
+"""Long enough for 2,400 saves of 2 s each on 16 threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
-    """Everything that an offloader was told, apart from its storage and its callback."""
+class Settings:
+    """All settings of an ``Offloader``, except for its storage and its listeners.
 
-    counter: TokenCounter
-    """Counts and slices all texts."""
-
-    policies: Policies
-    """Which results leave, by tool."""
-
-    limits: Limits
-    """The numbers that a decision about one result needs."""
-
-    retrieval_tokens: int
-    """Tokens of one read-back at most."""
-
-    step_tokens: int | None
-    """Tokens of all results of one step together, or None for no limit."""
-
-    max_query_bytes: int
-    """Bytes of JSON that may be queried."""
-
-    show_path: bool
-    """Whether the notice names the local file."""
-
-    require_scope: bool
-    """Whether the shared default scope is refused."""
-
-    network_threads: int
-    """How many calls to a storage that is neither async nor local run at once."""
-
-    queue_seconds: float
-    """How long such a call may wait for a thread."""
-
-
-def configure(
-    *,
-    max_result_tokens: int,
-    preview_tokens: int | None,
-    policies: Mapping[str | tuple[str, ...], Policy] | None,
-    token_counter: TokenCounter | None,
-    max_retrieval_tokens: int | None,
-    max_inline_tokens: int,
-    max_step_tokens: int | None,
-    max_query_bytes: int,
-    offload_errors: bool,
-    show_path: bool,
-    require_scope: bool,
-    network_threads: int,
-    queue_seconds: float,
-) -> Configuration:
-    """Check the arguments of ``Offloader``, which says what they mean.
+    Pass it as ``Offloader(storage, settings=Settings(...))``, or pass each field as a keyword argument of its own.
+    ``dataclasses.replace`` makes a changed copy and checks it again.
 
     Raises:
-        InvalidRequest: one is wrong.
+        InvalidRequest: a value is wrong; the message names the field.
 
     """
-    threshold = require_positive("max_result_tokens", max_result_tokens)
-    if preview_tokens is not None and not _is_count(preview_tokens):
-        msg = f"preview_tokens must be non-negative, a whole number of at least 0, not {preview_tokens!r}"
-        raise InvalidRequest(msg)
-    if preview_tokens is not None and preview_tokens >= threshold:
-        msg = f"preview_tokens must be less than max_result_tokens ({threshold:,}), not {preview_tokens!r}"
-        raise InvalidRequest(msg)
-    if require_positive("max_inline_tokens", max_inline_tokens) < threshold:
-        msg = f"max_inline_tokens must be at least max_result_tokens ({threshold:,}), not {max_inline_tokens!r}"
-        raise InvalidRequest(msg)
-    if max_retrieval_tokens is not None and not _is_count(max_retrieval_tokens, least=MINIMUM_BUDGET):
-        msg = (
-            f"max_retrieval_tokens must be a whole number of at least {MINIMUM_BUDGET}, which an answer with its"
-            f" next call needs, not {max_retrieval_tokens!r}"
-        )
-        raise InvalidRequest(msg)
-    if token_counter is not None and not isinstance(token_counter, TokenCounter):
-        msg = f"token_counter must be a coatcheck.TokenCounter, not {token_counter!r}"
-        raise InvalidRequest(msg)
-    if policies is not None and not isinstance(policies, Mapping):
-        msg = f"policies must map tool names, tuples of names or '*' to policies, not {policies!r}"
-        raise InvalidRequest(msg)
-    return Configuration(
-        counter=TiktokenCounter() if token_counter is None else for_any_text(token_counter),
-        policies=Policies({} if policies is None else dict(policies), OverTokens(threshold)),
-        limits=Limits(
-            preview_tokens=DEFAULT_PREVIEW_TOKENS if preview_tokens is None else preview_tokens,
-            max_inline_tokens=max_inline_tokens,
-            offload_errors=require_flag("offload_errors", offload_errors),
-        ),
-        retrieval_tokens=max(threshold, MINIMUM_BUDGET) if max_retrieval_tokens is None else max_retrieval_tokens,
-        step_tokens=None if max_step_tokens is None else require_positive("max_step_tokens", max_step_tokens),
-        max_query_bytes=require_positive("max_query_bytes", max_query_bytes),
-        show_path=require_flag("show_path", show_path),
-        require_scope=require_flag("require_scope", require_scope),
-        network_threads=require_positive("network_threads", network_threads),
-        queue_seconds=_seconds("queue_seconds", queue_seconds),
-    )
+
+    max_result_tokens: int = MAX_RESULT_TOKENS
+    """The threshold, in tokens: a larger result is offloaded, one of exactly this size stays."""
+
+    preview_tokens: int | None = None
+    """Tokens of the preview, at most 40% of the threshold that fired. 0: no preview. None: 1,000."""
+
+    policies: Mapping[str | tuple[str, ...], Policy] | None = None
+    """Policies of single tools: by exact name, by a tuple of names, or ``"*"`` for all others."""
+
+    token_counter: TokenCounter | None = None
+    """Counts and cuts texts. None: ``TiktokenCounter("o200k_base")``."""
+
+    max_retrieval_tokens: int | None = None
+    """Tokens of one read-back, at least 256. None: ``max_result_tokens``, or 256 if that is less."""
+
+    max_inline_tokens: int = MAX_INLINE_TOKENS
+    """Tokens. A larger result never stays, even if a policy, an error mark or a failure would keep it."""
+
+    max_step_tokens: int | None = None
+    """Tokens that all results of one step may take together, where the framework shows the step. None: no limit."""
+
+    max_query_bytes: int = MAX_QUERY_BYTES
+    """Bytes. Larger JSON can be searched and read, but not queried."""
+
+    offload_errors: bool = False
+    """Whether results marked as errors are offloaded like others. By default they stay."""
+
+    show_path: bool = False
+    """Whether the placeholder names the local file, for agents that have a shell."""
+
+    require_scope: bool = False
+    """Whether a call without a scope is refused instead of using the shared scope ``"default"``."""
+
+    network_threads: int = NETWORK_THREADS
+    """How many calls the async methods make at once to a storage that is neither async nor on this machine. The sync
+    methods call it on the caller's thread."""
+
+    queue_seconds: float = QUEUE_SECONDS
+    """Seconds that such a call waits for one of these threads. It fails after only 30 seconds if no other call gets
+    a thread either. Once it has a thread, it may take 30 seconds."""
+
+    counter: TokenCounter = field(init=False, repr=False, compare=False)
+    """The counter in use: ``token_counter`` or its default, made safe for any text."""
+
+    tool_policies: Policies = field(init=False, repr=False, compare=False)
+    """Finds the policy of a tool: ``policies``, with ``max_result_tokens`` as the default."""
+
+    def __post_init__(self) -> None:
+        self._check_tokens()
+        require_positive("max_query_bytes", self.max_query_bytes)
+        for name in ("offload_errors", "show_path", "require_scope"):
+            require_flag(name, getattr(self, name))
+        require_positive("network_threads", self.network_threads)
+        _require_seconds("queue_seconds", self.queue_seconds)
+        if self.token_counter is not None and not isinstance(self.token_counter, TokenCounter):
+            msg = f"token_counter must be a coatcheck.TokenCounter, not {self.token_counter!r}"
+            raise InvalidRequest(msg)
+        if self.policies is not None and not isinstance(self.policies, Mapping):
+            msg = f"policies must map tool names, tuples of names or '*' to policies, not {self.policies!r}"
+            raise InvalidRequest(msg)
+        by_tool = dict(self.policies or {})  # a copy: the caller may change its mapping later
+        counter = TiktokenCounter() if self.token_counter is None else for_any_text(self.token_counter)
+        object.__setattr__(self, "policies", None if self.policies is None else by_tool)
+        object.__setattr__(self, "counter", counter)
+        object.__setattr__(self, "tool_policies", Policies(by_tool, OverTokens(self.max_result_tokens)))
+
+    def _check_tokens(self) -> None:
+        threshold = require_positive("max_result_tokens", self.max_result_tokens)
+        if self.preview_tokens is not None and not is_count(self.preview_tokens):
+            msg = f"preview_tokens must be non-negative, a whole number of at least 0, not {self.preview_tokens!r}"
+            raise InvalidRequest(msg)
+        if self.preview_tokens is not None and self.preview_tokens >= threshold:
+            msg = f"preview_tokens must be less than max_result_tokens ({threshold:,}), not {self.preview_tokens!r}"
+            raise InvalidRequest(msg)
+        if require_positive("max_inline_tokens", self.max_inline_tokens) < threshold:
+            msg = (
+                f"max_inline_tokens must be at least max_result_tokens ({threshold:,}), not {self.max_inline_tokens!r}"
+            )
+            raise InvalidRequest(msg)
+        if self.max_retrieval_tokens is not None and not is_count(self.max_retrieval_tokens, least=MINIMUM_BUDGET):
+            msg = (
+                f"max_retrieval_tokens must be a whole number of at least {MINIMUM_BUDGET}, which an answer with its"
+                f" next call needs, not {self.max_retrieval_tokens!r}"
+            )
+            raise InvalidRequest(msg)
+        if self.max_step_tokens is not None:
+            require_positive("max_step_tokens", self.max_step_tokens)
+
+    @property
+    def preview_limit(self) -> int:
+        """Tokens of a preview, before the threshold that fired limits it."""
+        return DEFAULT_PREVIEW_TOKENS if self.preview_tokens is None else self.preview_tokens
+
+    @property
+    def retrieval_limit(self) -> int:
+        """Tokens of one read-back."""
+        if self.max_retrieval_tokens is None:
+            return max(self.max_result_tokens, MINIMUM_BUDGET)
+        return self.max_retrieval_tokens
 
 
-def _seconds(name: str, value: object) -> float:
+def _require_seconds(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         msg = f"{name} must be a number of seconds above 0, not {value!r}"
         raise InvalidRequest(msg)
-    return float(value)
-
-
-def _is_count(value: object, *, least: int = 0) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -1,8 +1,8 @@
 """Token counters: how much of the model's window a text takes, and the exact slice that fits a budget.
 
-``measure`` of a whole result may come from a framework; slicing is always local, through a ``TokenCounter``. Nothing
-here reaches for the network: the ranks of ``o200k_base`` ship with this package. Only counting, estimating and cutting
-belong here; what is done with the numbers is decided in ``plan`` and ``preview``.
+The size of a whole result may come from a framework; slicing is always local, through a ``TokenCounter``. Nothing here
+uses the network: the ranks of ``o200k_base`` ship with this package. Only counting, estimating and cutting belong here;
+``plan`` and ``preview`` decide what follows from the numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.vocabulary import (
     BUNDLED,
     Vocabulary,
@@ -39,14 +40,14 @@ of 2,048, which cost half as much again: 2 to 3% in the mean; ``python -m benchm
 
 _PIECE_CHARACTERS = 2_048
 _TOKENS_OF_A_CUT = 8
-"""More than a cut ever adds: what it parts is one word, which takes a few tokens in one piece or in two."""
+"""More than a cut ever adds: it splits one word, which takes a few tokens in one piece or in two."""
 
 _TRIES_OF_A_STEP = 8
-"""A slice that still has too many tokens loses one character a try, and after so many tries twice as many: of a long
-rule of dashes one by one would be hundreds of counts."""
+"""A slice with too many tokens loses one character per try. After this many tries the step doubles: a long rule of
+dashes would otherwise need hundreds of counts."""
 
 _CHARACTERS_THAT_EXCEED = 8
-"""Characters per token from which on it pays to look at the beginning first. Nearly all text has fewer."""
+"""Above this many characters per token of the limit, counting the beginning first pays. Most text has fewer."""
 
 _BYTES_PER_TOKEN = 4
 """English and code run at about four bytes a token in every current vocabulary."""
@@ -56,13 +57,13 @@ _LONGEST_CLUSTER = 32
 
 
 class TokenCounter(ABC):
-    """Counts tokens. Subclass it and give ``count``; the other methods follow from it, faster ones may replace them.
+    """Counts tokens. A subclass must define ``count``; it may override the other methods, which use it, to be faster.
 
-    A counter holds no state that calls change: the same text gives the same number, from any thread.
+    A counter has no state that calls change: the same text gives the same number on any thread.
     """
 
     bytewise: bool = False
-    """Whether no text has more tokens than UTF-8 bytes: then a text of at most ``limit`` bytes certainly fits."""
+    """Whether every token covers at least one UTF-8 byte: then a text of at most ``limit`` bytes certainly fits."""
 
     @property
     def longest_token(self) -> int | None:
@@ -90,7 +91,7 @@ class TokenCounter(ABC):
         return False
 
     def head(self, text: str, limit: int) -> str:
-        """Return a prefix of ``text`` with at most ``limit`` tokens, as long as can be found at fair cost.
+        """Return a prefix of ``text`` with at most ``limit`` tokens: a long one, though not always the longest.
 
         A character stays together with its combining marks, joiners and modifiers.
         """
@@ -124,7 +125,7 @@ class TokenCounter(ABC):
 
 
 class ByteCounter(TokenCounter):
-    """Weighs UTF-8 bytes: one token for every four, rounded up. Needs no vocabulary and is never far off.
+    """Counts one token per four UTF-8 bytes, rounded up. Needs no vocabulary and is never far off.
 
     Bytes, because characters / 4 is off by 2.3 times on Chinese where bytes / 4 is off by 0.8.
     """
@@ -264,15 +265,19 @@ class TiktokenCounter(TokenCounter):
 
 
 def for_any_text(counter: TokenCounter) -> TokenCounter:
-    """Return a counter that takes whatever a tool returned.
+    """Return a counter that accepts any text that a tool can return.
 
-    Tokenizers refuse lone surrogates or count them in their own ways: a host's counter sees what the model would.
+    Tokenizers refuse lone surrogates or count them in their own ways, so a host's counter gets the text that the model
+    would get.
     """
     return counter if type(counter) in {ByteCounter, TiktokenCounter} else _ForAnyText(counter)
 
 
 class _ForAnyText(TokenCounter):
-    """A host's counter behind one that makes each text valid Unicode first; its length stays the same."""
+    """Wraps a host's counter: makes each text valid Unicode first, of the same length, and checks each count.
+
+    A negative count, or one that is not a number, would pass every limit in silence.
+    """
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -283,9 +288,15 @@ class _ForAnyText(TokenCounter):
         return self._counter.longest_token
 
     def count(self, text: str) -> int:
-        return self._counter.count(to_valid_unicode(text))
+        tokens: object = self._counter.count(to_valid_unicode(text))
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+            msg = f"{type(self._counter).__name__}.count must return a whole number of at least 0, not {tokens!r}"
+            raise InvalidRequest(msg)
+        return tokens
 
     def exceeds(self, text: str, limit: int) -> bool:
+        if type(self._counter).exceeds is TokenCounter.exceeds:
+            return super().exceeds(text, limit)  # through ``count`` above, so that every decision rests on a number
         return self._counter.exceeds(to_valid_unicode(text), limit)
 
     def head(self, text: str, limit: int) -> str:
@@ -307,13 +318,13 @@ class Estimate:
 
 
 def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Estimate:
-    """Return the tokens in ``text``: exact up to ``exact_up_to``, beyond that extrapolated from eight fixed windows.
+    """Return the tokens in ``text``: exact up to ``exact_up_to``, above that extrapolated from eight fixed windows.
 
-    Counting 10 MB takes 0.4 to 0.7 s; the windows take less than a millisecond, whatever the size. A text is counted
-    only where they promise at most twice ``exact_up_to``.
+    Counting 10 MB takes 0.4 to 0.7 s; the windows take less than a millisecond at any size. A text is counted only if
+    they estimate at most twice ``exact_up_to``.
     """
-    promised = _extrapolate(text, counter) if len(text) > 2 * WINDOW_CHARACTERS else 0
-    if promised <= 2 * exact_up_to:
+    estimated = _extrapolate(text, counter) if len(text) > 2 * WINDOW_CHARACTERS else 0
+    if estimated <= 2 * exact_up_to:
         total = 0
         for window in windows(text):
             total += counter.count(window)
@@ -321,9 +332,9 @@ def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Es
                 break
         else:
             return Estimate(total, exact=True)
-        # The windows may have met what is easy to count; no estimate is less than what was counted.
-        promised = max(promised or _extrapolate(text, counter), total)
-    return Estimate(round(promised, 2 - len(str(promised))), exact=False)
+        # The windows may miss dense parts; the estimate must not be less than what was counted.
+        estimated = max(estimated or _extrapolate(text, counter), total)
+    return Estimate(round(estimated, 2 - len(str(estimated))), exact=False)
 
 
 def windows(text: str, *, size: int = WINDOW_CHARACTERS) -> Iterator[str]:
@@ -333,10 +344,10 @@ def windows(text: str, *, size: int = WINDOW_CHARACTERS) -> Iterator[str]:
 
 
 def _window_for(limit: int) -> int:
-    """Return the characters to encode at once where ``limit`` tokens are wanted.
+    """Return how many characters to encode at once to find ``limit`` tokens.
 
-    Fewer than most slices have, and the next window is as much smaller as tokens were found: what is encoded in vain is
-    a part of the last one.
+    Fewer than most slices have, and each window shrinks with the tokens still to find, so little is encoded past the
+    cut.
     """
     return min(WINDOW_CHARACTERS, max(512, limit * 3))
 
@@ -352,12 +363,12 @@ def fits_bytes(text: str, limit: int) -> bool:
 
 
 def boundary_before(text: str, cut: int) -> int:
-    """Return the last place at or before ``cut`` that does not part a character from what modifies it."""
+    """Return the last position, at most ``cut``, that does not split a character from its modifiers."""
     return next((at for at in range(cut, max(cut - _LONGEST_CLUSTER, -1), -1) if not _joined(text, at)), cut)
 
 
 def boundary_after(text: str, cut: int) -> int:
-    """Return the first place at or after ``cut`` that does not part a character from what modifies it."""
+    """Return the first position, at least ``cut``, that does not split a character from its modifiers."""
     return next((at for at in range(cut, min(cut + _LONGEST_CLUSTER, len(text) + 1)) if not _joined(text, at)), cut)
 
 

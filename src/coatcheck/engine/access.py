@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.engine.execution import NETWORK_THREADS, QUEUE_SECONDS, Effect, Line
+from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
+from coatcheck.engine.execution import Effect, Line
 from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import (

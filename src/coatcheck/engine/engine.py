@@ -15,7 +15,7 @@ from coatcheck.engine.offloading import Offloading
 from coatcheck.engine.retrieving import Retrieving
 
 if TYPE_CHECKING:
-    from coatcheck.core.settings import Configuration
+    from coatcheck.core.settings import Settings
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.events import Recorder
     from coatcheck.engine.execution import Effects
@@ -26,11 +26,11 @@ __all__ = ("Engine",)
 class Engine:
     """The operations of one offloader."""
 
-    def __init__(self, storage: StorageAccess, configuration: Configuration, recorder: Recorder) -> None:
+    def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
         self._storage = storage
         contents = Contents(storage)
-        offloading = Offloading(contents, configuration, recorder)
-        retrieving = Retrieving(contents, configuration, recorder)
+        offloading = Offloading(contents, settings, recorder)
+        retrieving = Retrieving(contents, settings, recorder)
         self.offload = offloading.offload
         self.offload_step = offloading.offload_step
         self.retrieve = retrieving.retrieve

@@ -64,13 +64,6 @@ GIVE_WAY_SECONDS = 0.02
 takes the interpreter's lock from others for 5 ms each time that they give it up, and a short offload gives it up some
 twenty times. Bounded, so that no stream of short work can stop long work: 100 MB take at most 4 s more."""
 
-NETWORK_THREADS = 16
-"""For each offloader: one whose storage hangs takes no thread from another's. Threads that wait for a network hold no
-lock; sixteen keep a storage busy without flooding it."""
-
-QUEUE_SECONDS = 300.0
-"""How long a call may wait for one of them: as many as 2,400 saves of 2 s each are done by then."""
-
 TIME_LIMIT_SECONDS = 30.0
 """How long one call to a storage that is async or not local may take before it counts as failed, from when a thread
 takes it; and how long a line may go without any call being taken before whoever waits there gives up. In the sync shell

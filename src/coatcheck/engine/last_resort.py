@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from coatcheck.core.references import Reference
-    from coatcheck.core.settings import Configuration
+    from coatcheck.core.settings import Settings
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.events import Recorder
     from coatcheck.engine.execution import Effects
@@ -48,11 +48,11 @@ BYTES_PER_TOKEN = 4
 class LastResort:
     """Stores the text of a result as it is, or cuts it. Only ``store`` raises."""
 
-    def __init__(self, storage: StorageAccess, configuration: Configuration, recorder: Recorder) -> None:
+    def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
         self._contents = Contents(storage)
         self._recorder = recorder
-        self._limit = BYTES_PER_TOKEN * configuration.limits.max_inline_tokens
-        self._preview = BYTES_PER_TOKEN * configuration.limits.preview_tokens
+        self._limit = BYTES_PER_TOKEN * settings.max_inline_tokens
+        self._preview = BYTES_PER_TOKEN * settings.preview_limit
 
     def is_needed(self, blocks: Sequence[Block]) -> bool:
         """Return whether the texts among ``blocks`` together exceed the limit, or any other block alone."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from coatcheck.core.items import Part
     from coatcheck.core.policy import Verdict
     from coatcheck.core.references import Reference
-    from coatcheck.core.settings import Configuration
+    from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import Estimate
     from coatcheck.engine.contents import Contents
     from coatcheck.engine.request import OffloadRequest
@@ -66,11 +66,11 @@ class _Departure:
 class Offloading:
     """Takes tool results out of the conversation."""
 
-    def __init__(self, contents: Contents, configuration: Configuration, recorder: Recorder) -> None:
+    def __init__(self, contents: Contents, settings: Settings, recorder: Recorder) -> None:
         self._contents = contents
-        self._configuration = configuration
+        self._settings = settings
         self._recorder = recorder
-        self._counter = configuration.counter
+        self._counter = settings.counter
 
     def offload(self, request: OffloadRequest) -> Effects[Outcome]:
         """Decide about one result and carry the decision out."""
@@ -89,8 +89,8 @@ class Offloading:
         for request in requests:
             decided.append((yield from self._decide(request)))  # noqa: PERF401 - a comprehension cannot yield
         decisions = [decision for _, decision in decided]
-        if self._configuration.step_tokens is not None:
-            decisions = fit_step(decided, self._configuration.step_tokens, limits=self._configuration.limits)
+        if self._settings.max_step_tokens is not None:
+            decisions = fit_step(decided, self._settings.max_step_tokens, settings=self._settings)
         outcomes: list[Outcome] = []
         for request, (measure, _), decision in zip(requests, decided, decisions, strict=True):
             outcomes.append((yield from self._carry_out(request, measure, decision)))
@@ -108,13 +108,13 @@ class Offloading:
         if not isinstance(rule, Rule):
             ask = partial(rule, request.result)
             answer = yield from self._ask_host(request, ask, what="the policy", instead="the default threshold decides")
-            policies = self._configuration.policies
+            policies = self._settings.tool_policies
             rule = (
                 policies.default if isinstance(answer, CoatcheckError) else policies.rule_for(cast("Verdict", answer))
             )
         if self._is_exempt(request, measure):
             return measure, Keep(reason="exempt")
-        return measure, decide(measure, rule, limits=self._configuration.limits, is_error=request.result.is_error)
+        return measure, decide(measure, rule, settings=self._settings, is_error=request.result.is_error)
 
     def _is_exempt(self, request: OffloadRequest, measure: Measure) -> bool:
         """Return whether a result is a read-back, or a placeholder of this scope that came back.
@@ -126,7 +126,7 @@ class Offloading:
         first = measure.texts[0] if measure.texts else None
         if first is None or not is_placeholder(first):
             return False
-        if measure.local_exceeds(self._configuration.limits.preview_tokens + PLACEHOLDER_ROOM):
+        if measure.local_exceeds(self._settings.preview_limit + PLACEHOLDER_ROOM):
             return False
         found = self._contents.references_in(first, request.scope)
         return any(self._contents.belongs(match.group(), request.scope) for match in found)
@@ -197,7 +197,7 @@ class Offloading:
         )
         if isinstance(saved, CoatcheckError):
             return saved
-        path = saved.path if self._configuration.show_path else None
+        path = saved.path if self._settings.show_path else None
         return Item(block=block, content=content, preview=preview_made, reference=saved.reference, path=path)
 
     def _describe(
@@ -243,7 +243,7 @@ class Offloading:
         request, measure = departure.request, departure.measure
         event = self._event(request, "failed", reason=str(error), error_type=class_of(error))
         self._recorder.failure(event, error, logged=f"failed to offload: {error}")
-        limit = self._configuration.limits.max_inline_tokens
+        limit = self._settings.max_inline_tokens
         if not measure.exceeds(limit):
             return self._keep(request, Keep(reason="storage failed"))
         items = [Item(block=part.block, content=_previewed(part)) for part in departure.parts]

@@ -29,7 +29,9 @@ from coatcheck.engine.events import Event, Recorder, class_of
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES, Effects
 
 if TYPE_CHECKING:
-    from coatcheck.core.settings import Configuration
+    from collections.abc import Mapping
+
+    from coatcheck.core.settings import Settings
 
 __all__ = ("READING_SECONDS", "Retrieving")
 
@@ -43,19 +45,48 @@ automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a text of a and 
 class Retrieving:
     """Reads stored content back."""
 
-    def __init__(self, contents: Contents, configuration: Configuration, recorder: Recorder) -> None:
+    def __init__(self, contents: Contents, settings: Settings, recorder: Recorder) -> None:
         self._contents = contents
-        self._configuration = configuration
+        self._settings = settings
         self._recorder = recorder
-        self._counter = configuration.counter
+        self._counter = settings.counter
 
     def retrieve(
         self, reference: str, scope: str, *, native_media: bool, retrieval_tool: str, **selectors: object
     ) -> Effects[Retrieved]:
         """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
-        request = parse_request(**selectors)
-        budget = self._configuration.retrieval_tokens
         started = time.perf_counter()
+        ask = partial(self._answer, reference, scope, started=started)
+        try:
+            return (yield from ask(native_media=native_media, retrieval_tool=retrieval_tool, selectors=selectors))
+        except CoatcheckError:
+            raise
+        except Exception as error:  # a bug: the caller logs it or shows it, so it is only counted and told here
+            self._recorder.count(failed=1)
+            self._recorder.emit(
+                Event(
+                    kind="failed",
+                    scope=scope,
+                    references=(canonical_reference(str(reference)),),
+                    milliseconds=_milliseconds_since(started),
+                    reason="an internal error",
+                    error_type=type(error).__name__,
+                )
+            )
+            raise
+
+    def _answer(
+        self,
+        reference: str,
+        scope: str,
+        *,
+        started: float,
+        native_media: bool,
+        retrieval_tool: str,
+        selectors: Mapping[str, object],
+    ) -> Effects[Retrieved]:
+        request = parse_request(**selectors)
+        budget = self._settings.retrieval_limit
         asked = canonical_reference(str(reference))
         try:
             answered = yield from self._retrieve(
@@ -124,9 +155,9 @@ class Retrieving:
             found.source,
             request,
             counter=self._counter,
-            budget=self._configuration.retrieval_tokens,
+            budget=self._settings.retrieval_limit,
             tool_name=retrieval_tool,
-            max_query_bytes=self._configuration.max_query_bytes,
+            max_query_bytes=self._settings.max_query_bytes,
         )
         try:
             wanted, seconds, fetched = next(reading), 0.0, 0

@@ -16,6 +16,7 @@ from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, is_plac
 from coatcheck.core.outcomes import Offloaded
 from coatcheck.core.plan import media_tokens
 from coatcheck.core.references import find_references
+from coatcheck.core.settings import MAX_INLINE_TOKENS
 from coatcheck.engine.events import log_failure, logger
 from coatcheck.offloader import Offloader
 from coatcheck.replay.billing import (
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from coatcheck.replay.conversation import Part
 
 __all__ = ("conversation_report", "definition_tokens", "offloaded_parts", "plain_parts")
-
-_INLINE_TOKENS = 50_000
-"""The library's default for ``max_inline_tokens``; a higher threshold raises it, as it must."""
 
 _STRANDS_OPENING = "[Offloaded: "
 """How a placeholder of Strands' own offloader opens."""
@@ -138,7 +136,7 @@ def offloaded_parts(
 
     """
     offloader = Offloader(
-        max_result_tokens=threshold, max_inline_tokens=max(_INLINE_TOKENS, threshold), token_counter=counter
+        max_result_tokens=threshold, max_inline_tokens=max(MAX_INLINE_TOKENS, threshold), token_counter=counter
     )
     made: list[BilledPart] = []
     for part, billed in zip(parts, plain, strict=True):

@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote, urlencode
 from coatcheck.core.errors import InvalidRequest, StorageError
 from coatcheck.core.forks import ForkSafeLock, loading
 from coatcheck.core.references import is_storage_key, require_storage_key
-from coatcheck.engine.execution import NETWORK_THREADS
+from coatcheck.core.settings import NETWORK_THREADS
 from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored

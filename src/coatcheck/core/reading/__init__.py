@@ -5,7 +5,7 @@
     IndexNeeded()        ─▶  the engine sends the index, or None   ┘ returns an Answer
 
 One module for each way to read: ``characters``, ``lines``, ``search`` (with ``pattern``, ``scan``, ``rows``), ``query``
-(with ``interpreter``, ``records``). Below them ``walk`` gets at bytes, ``index`` knows where lines and characters lie,
+(with ``interpreter``, ``records``). Below them ``walk`` fetches bytes, ``index`` knows where lines and characters are,
 ``writer`` makes answers fit, and ``wording`` has every word. Here only the choice between them is made.
 """
 
@@ -15,20 +15,17 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
-from coatcheck.core.plan import MINIMUM_BUDGET
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
-from coatcheck.core.reading.request import DEFAULT_CONTEXT_LINES, Request, parse_request
+from coatcheck.core.reading.request import Request, parse_request
 from coatcheck.core.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
 from coatcheck.core.reading.writer import Writer
+from coatcheck.core.settings import MAX_QUERY_BYTES, MINIMUM_BUDGET
 
 if TYPE_CHECKING:
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
-    "DEFAULT_CONTEXT_LINES",
-    "MAX_QUERY_BYTES",
-    "MINIMUM_BUDGET",
     "Answer",
     "Encoded",
     "IndexNeeded",
@@ -45,9 +42,6 @@ __all__ = (
     "read",
 )
 
-MAX_QUERY_BYTES = 8_000_000
-"""JSON that is parsed for a query: 0.1 to 0.3 s for records, in one piece, and ten times the memory."""
-
 _SHOWN_TYPE = 100  # characters; a tool may call its content anything
 
 
@@ -60,7 +54,7 @@ def read(
     tool_name: str,
     max_query_bytes: int = MAX_QUERY_BYTES,
 ) -> Reading:
-    """Return a reading whose answer has at most ``budget`` tokens and, if more is left, names the next call.
+    """Return a reading whose answer has at most ``budget`` tokens and, if there is more, names the next call.
 
     Each answer goes at least one character further than the one before it.
 

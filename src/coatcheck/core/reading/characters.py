@@ -50,7 +50,7 @@ def resolve_offset(offset: int, total: int, what: str = "content") -> int:
     """Return the character that ``offset`` names among ``total``; a negative one counts from the end.
 
     Raises:
-        InvalidRequest: it lies behind the last character.
+        InvalidRequest: it is after the last character.
 
     """
     if offset < 0:

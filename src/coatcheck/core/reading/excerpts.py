@@ -16,7 +16,7 @@ MARGIN = 4_096
 """Bytes kept on both sides of a match: five lines of context in nearly every content."""
 
 MAX_KEPT = 8_388_608
-"""Bytes kept in all. Whatever lies beyond is read again, if it is shown at all."""
+"""Bytes kept in all. Anything beyond is read again if it is shown."""
 
 
 class Excerpts:
@@ -30,7 +30,7 @@ class Excerpts:
         self._kept = 0
 
     def add(self, start: int, data: bytes) -> None:
-        """Keep a piece that starts at or behind the start of the last one."""
+        """Keep a piece that starts at or after the start of the last one."""
         if self._kept > MAX_KEPT or start + len(data) <= self._wanted_from:
             return
         if self._starts and start <= self._starts[-1] + len(self._pieces[-1]):

@@ -1,4 +1,4 @@
-r"""Where lines and characters lie among the bytes: encoding once, with an index of at most 4,096 checkpoints.
+r"""The line index: at which bytes lines and characters start, from one pass of encoding; at most 4,096 checkpoints.
 
 Made while content is saved, so that twenty lines of a gigabyte cost one or two reads. Encoding, decoding and counting
 of stored text belong here, because they must agree to the byte. A line ends at ``\n`` and nowhere else.
@@ -45,7 +45,7 @@ COPIED_AT_ONCE = 16_777_216
 """Characters of ASCII, whose bytes are a plain copy: 2 milliseconds, and twice as long piece by piece."""
 
 MAX_CHECKPOINTS = 4_096
-"""About 140 KB of index at most; with more than 268 million characters the checkpoints lie further apart."""
+"""About 140 KB of index at most; with more than 268 million characters the checkpoints are further apart."""
 
 INDEX_THRESHOLD = 1_048_576
 """Bytes. Up to 1 MiB a scan from the start takes less time than fetching an index."""
@@ -99,7 +99,7 @@ class LineIndex:
     """The bytes at which each of many joined texts begins; empty where the content was one."""
 
     def item_at(self, byte: int) -> int | None:
-        """Return the number, from 1, of the joined text that ``byte`` lies in; None where the content was one."""
+        """Return the number, from 1, of the joined text that ``byte`` is in; None if the content was one text."""
         return bisect_right(self.items, byte) or None
 
     def nearest(self, *, line: int | None = None, character: int | None = None, byte: int | None = None) -> Place:
@@ -109,13 +109,13 @@ class LineIndex:
         """
         marks = self.checkpoints
         if line is not None:
-            # A checkpoint with line - 1 line ends before it may lie behind the start of the line.
-            behind = bisect_right(marks.lines, line - 2)
+            # A checkpoint with line - 1 line ends before it may be after the start of the line.
+            after = bisect_right(marks.lines, line - 2)
         elif character is not None:
-            behind = bisect_right(marks.characters, character)
+            after = bisect_right(marks.characters, character)
         else:
-            behind = bisect_right(marks.bytes, byte or 0)
-        last = max(0, behind - 1)
+            after = bisect_right(marks.bytes, byte or 0)
+        last = max(0, after - 1)
         return Place(marks.bytes[last], marks.lines[last], marks.characters[last])
 
     def to_bytes(self) -> bytes:
@@ -252,7 +252,7 @@ def decode(data: bytes) -> str:
 
 
 def complete(data: bytes) -> int:
-    """Return how many bytes of ``data`` make whole characters; the rest belongs to one that goes on behind it."""
+    """Return how many bytes of ``data`` form whole characters; the rest begins one that continues after it."""
     for back in range(1, min(_LONGEST_CHARACTER, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:  # noqa: PLR2004 - the first byte of a character of two to four bytes
@@ -263,7 +263,7 @@ def complete(data: bytes) -> int:
 
 
 def align(data: bytes, at: int) -> int:
-    """Return ``at``, moved back to the start of the character that it lies in."""
+    """Return ``at``, moved back to the start of its character."""
     if at >= len(data):
         return len(data)
     for back in range(min(_LONGEST_CHARACTER, at + 1)):
@@ -306,7 +306,7 @@ def _length(first: int) -> int:
     return 2 if first < 0xE0 else 3 if first < 0xF0 else 4  # noqa: PLR2004 - as UTF-8 defines it
 
 
-def _are_starts(items: Any, size: int) -> bool:  # noqa: ANN401 - whatever JSON was stored
+def _are_starts(items: Any, size: int) -> bool:  # noqa: ANN401 - any JSON may be stored
     """Return whether these are whole numbers that rise from 0 to at most ``size``, each by one at least."""
     return (
         isinstance(items, list)
@@ -317,7 +317,7 @@ def _are_starts(items: Any, size: int) -> bool:  # noqa: ANN401 - whatever JSON 
     )
 
 
-def _are_checkpoints(columns: Any, *totals: Any) -> bool:  # noqa: ANN401 - whatever JSON was stored
+def _are_checkpoints(columns: Any, *totals: Any) -> bool:  # noqa: ANN401 - any JSON may be stored
     """Return whether there are three columns of as many whole numbers, which rise from 0 to at most their totals."""
     if not isinstance(columns, list) or {type(column) for column in columns} != {list}:
         return False

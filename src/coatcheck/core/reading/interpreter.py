@@ -2,7 +2,7 @@
 
 A query of 200 characters can build a value of a billion nodes by naming the same part again and again
 (``[@,@]|[@,@]|...``). Building it is cheap, since the parts are shared; comparing, printing or joining it is not. So
-each step costs one unit, and whatever walks through a value costs what there is to walk. Only evaluating belongs here.
+each step costs one unit, and walking through a value costs its size. Only evaluating belongs here.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class _Interpreter(TreeInterpreter):
         self._charge_comparison(left, right)
         if node["value"] in {"eq", "ne"}:
             return compare(left, right)
-        # For a number and a text, the library raises where the language says null.
+        # For a number and a string, the library raises, although the language says null.
         return compare(left, right) if _kind(left) == _kind(right) != "other" else None
 
     def _charge_comparison(self, left: object, right: object) -> None:

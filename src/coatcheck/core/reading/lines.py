@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coatcheck.core.arguments import LAST_LINE
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
-from coatcheck.core.reading.request import LAST_LINE
 from coatcheck.core.reading.source import Answer
 from coatcheck.core.reading.walk import Walk, orient
 
@@ -35,13 +35,13 @@ def read_lines(source: Source, request: Request, writer: Writer) -> Reading:
     pieces = to_valid_unicode(text).split("\n")
     lines = [piece.removesuffix("\r") for piece in pieces[:-1]]
     if walk.ended:
-        lines.append(pieces[-1])  # no line end behind it: a "\r" at its end is content
+        lines.append(pieces[-1])  # no line end after it: a "\r" at its end is content
     answer = _whole_lines(lines[:wanted], (first, last), index, writer)
     return answer or _beginning(pieces[0], first, start, index, writer)
 
 
 def clip_range(line_range: tuple[int, int], index: LineIndex) -> tuple[int, int]:
-    """Return ``line_range`` without what lies behind the last line.
+    """Return ``line_range`` without the part after the last line.
 
     Raises:
         InvalidRequest: all of it does.

@@ -1,4 +1,4 @@
-r"""The search engine: RE2 behind one small typed class, and what to make of patterns that it refuses.
+r"""The search engine: RE2 in one small typed class, and how to treat patterns that it refuses.
 
 A pattern comes from a model, so it must run in linear time; RE2 does, at the price of look-around and
 back-references. Those are refused by name, because a literal search for them would mislead. Whatever else is no regular
@@ -39,7 +39,7 @@ _REWRITTEN = {r"\Z": r"\z", r"\C": "."}
 r"""``\Z`` is Python's name for ``\z``. ``\C`` is a single byte in RE2: it would cross line ends and part characters."""
 
 _ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
-_ANY_BEHIND = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
+_ANY_AFTER = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
 
 
 class Matcher:
@@ -61,7 +61,7 @@ class Matcher:
         return int(self._engine.programsize)
 
     def find(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
-        r"""Return the first match that lies between ``start`` and ``stop``.
+        r"""Return the first match between ``start`` and ``stop``.
 
         The bytes around are looked at: ``^``, ``$`` and ``\b`` take neither of the two for an end of anything.
         """
@@ -99,8 +99,8 @@ def _without_surroundings(pattern: str) -> str:
         return pattern
     before = _ANY_BEFORE.match(pattern)
     trimmed = pattern[before.end() :] if before is not None else pattern
-    behind = _ANY_BEHIND.search(trimmed)
-    return trimmed[: behind.start()] if behind is not None and behind.start() > 0 else trimmed
+    after = _ANY_AFTER.search(trimmed)
+    return trimmed[: after.start()] if after is not None and after.start() > 0 else trimmed
 
 
 def _compile(pattern: str, *, literal: bool) -> Any:  # noqa: ANN401 - re2 has no stubs

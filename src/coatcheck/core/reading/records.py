@@ -1,6 +1,6 @@
 """JSON text to values and back: what a query reads, and what it answers as text.
 
-Integers of any length and NaN come out as they stand, other numbers as the nearest double: infinity for ``1e400``.
+Integers of any length and NaN come out unchanged, other numbers as the nearest double: infinity for ``1e400``.
 Content may also be JSON Lines: one value a line. Nothing here knows of queries.
 """
 

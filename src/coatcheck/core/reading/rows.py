@@ -32,7 +32,7 @@ OCCURRENCE = 200
 """Characters of the occurrence itself."""
 
 REACH = 65_536
-"""Bytes that are read before or behind a match for its context. A line that is longer is shown in part."""
+"""Bytes read before or after a match for its context. A longer line is shown in part."""
 
 _WIDEST = 4  # bytes of a character
 _GROWTH = 4
@@ -131,7 +131,7 @@ class RowMaker:
         return rows
 
     def _after(self, hit: Hit, number: int, following: int | None) -> Steps[list[Row]]:
-        """Return the context behind a match, up to the line of the ``following`` one."""
+        """Return the context after a match, up to the line of the ``following`` one."""
         count = self._context if following is None else min(self._context, following - hit.line - 1)
         _, lines = yield from self._ahead(hit.stop, count)
         return [Row(owner=number, line=hit.line + 1 + n, text=text) for n, text in enumerate(lines)]
@@ -147,7 +147,7 @@ class RowMaker:
         return Row(owner=number, line=hit.line, text=text, hits=1, marked=True), hit.stop
 
     def _window(self, hit: Hit, number: int) -> Steps[tuple[Row, int]]:
-        """Return a window around a match, and the byte behind it."""
+        """Return a window around a match, and the byte after it."""
         prefix, _ = yield from self._behind(hit.start, 0)
         suffix, _ = yield from self._ahead(hit.stop, 0)
         most = OCCURRENCE * _WIDEST
@@ -194,7 +194,7 @@ class RowMaker:
         return pieces[-1], lines
 
     def _ahead(self, at: int, count: int) -> Steps[tuple[bytes, list[str]]]:
-        """Return what is behind ``at`` in its line, and the ``count`` lines behind that one."""
+        """Return the rest of the line after ``at``, and the ``count`` lines after that line."""
         reach, most = MARGIN, REACH if count else MARGIN
         while True:
             high = min(self._ceiling, at + reach)
@@ -208,7 +208,7 @@ class RowMaker:
         own = pieces[0].removesuffix(b"\r") if len(pieces) > 1 else pieces[0]
         *later, last = pieces[1:] or [b""]
         lines = [_context_text(piece) for piece in later[:count]]
-        if last and len(lines) < count:  # no line end behind it
+        if last and len(lines) < count:  # no line end after it
             text = _shortened(last)
             lines.append(text + _CUT if cut and not text.endswith(_CUT) else text)
         return own, lines

@@ -38,7 +38,7 @@ LOOK_FIRST = 4_096
 to the end of its look for each match: 10,000 of them cost 40 MB of reading, not 40 GB."""
 
 LOOK_MOST = 131_072
-"""Bytes ahead that are looked at most. Looks overlap by half, so a match of up to 64 KiB is found wherever it lies."""
+"""Most bytes searched at once. Windows overlap by half, so a match of up to 64 KiB is found anywhere."""
 
 _WIDEST = 4  # bytes of a character
 
@@ -214,7 +214,7 @@ class Scanner:
         if self._base + start < self._since:
             return
         self._count_lines(place)
-        # A line starts behind a line end, whatever broken byte it begins with; an occurrence may not.
+        # A line starts after a line end, even with a broken byte; an occurrence may not.
         character = self._character(align(self._buffer, place) if long else place)
         if len(self.hits) == MAX_HITS:
             self.next_character = character

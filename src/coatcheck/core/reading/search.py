@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import scan, wording
 from coatcheck.core.reading.characters import resolve_offset
@@ -17,7 +18,6 @@ from coatcheck.core.reading.excerpts import Excerpts
 from coatcheck.core.reading.index import START, Place, decode, first_start
 from coatcheck.core.reading.lines import clip_range
 from coatcheck.core.reading.pattern import Matcher, compile_pattern
-from coatcheck.core.reading.request import DEFAULT_CONTEXT_LINES
 from coatcheck.core.reading.rows import Row, RowMaker
 from coatcheck.core.reading.source import Answer
 from coatcheck.core.reading.walk import LARGEST_PART, Walk, fetch, orient
@@ -58,7 +58,7 @@ class _Found:
     capped: bool
     hits: list[scan.Hit]  # to be shown, from the offset on
     next_character: int | None  # of the first hit that is not kept any more
-    before: int | None  # matches before those; None behind so many that they are not numbered
+    before: int | None  # matches before those; None after so many that they are not numbered
     excerpts: Excerpts
 
     @property
@@ -230,7 +230,7 @@ class _Report:
         return f"{head}\n{wording.searched_literally(self.matcher.literal)}" if self.matcher.literal else head
 
     def _rest(self, shown: int) -> dict[str, object] | None:
-        """Return the arguments of the call that shows the matches behind the first ``shown`` ones."""
+        """Return the arguments of the call that shows the matches after the first ``shown`` ones."""
         hits, request = self.found.hits, self.request
         character = hits[shown].character if shown < len(hits) else self.found.next_character
         if character is None:

@@ -97,12 +97,12 @@ class Walk:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is left to read behind the window."""
+        """Whether nothing is left to read after the window."""
         return self._read_to >= self._stop
 
     @property
     def end(self) -> Place:
-        """The place right behind the window."""
+        """The place right after the window."""
         place = self.place
         return Place(
             place.byte + len(self.data),
@@ -122,13 +122,13 @@ class Walk:
         self.text = decode(self.data)
 
     def to_character(self, character: int) -> Steps[None]:
-        """Let the window begin at ``character``, which lies at or behind its beginning."""
+        """Move the start of the window to ``character``, at or after its present start."""
         while not self.ended and self.place.character + len(self.text) <= character:
             yield from self.read()
         self._skip(byte_of_character(self.data, character - self.place.character))
 
     def to_line(self, line: int) -> Steps[None]:
-        """Let the window begin with ``line`` (from 1), which begins at or behind its beginning."""
+        """Move the start of the window to ``line`` (from 1), at or after its present start."""
         missing = line - 1 - self.place.line
         while missing > self.data.count(b"\n"):
             missing -= self.data.count(b"\n")

@@ -100,13 +100,13 @@ def binary(content_type: str, size: int) -> str:
 
 
 def binary_refused(content_type: str, *, more: bool) -> str:
-    """Refuse a selector on content that has no text; with ``more``, one that Strands' own tool has not."""
+    """Refuse a selector on content without text; ``more``: a selector that Strands' own tool does not have."""
     selectors = "pattern/line_range/context_lines" + ("/query/offset" if more else "")
     return f"cannot search binary content ({content_type}). Omit {selectors} to retrieve the full content."
 
 
 def offset_beyond(offset: int, total: int, what: str = "content") -> str:
-    """Refuse an offset behind the end."""
+    """Refuse an offset after the end."""
     return f"offset ({offset:,}) is beyond the {what} ({total:,} characters): the last character is {total - 1:,}"
 
 
@@ -129,7 +129,7 @@ def long_line_header(line: int, lines: int, start: int, stop: int) -> str:
 
 
 def start_beyond(start: int, lines: int) -> str:
-    """Refuse a line range behind the last line."""
+    """Refuse a line range after the last line."""
     if lines == 1:
         return f"line_range.start ({start}) is beyond content length (1 line): read it by offset, or JSON by query"
     return f"line_range.start ({start}) is beyond content length ({lines} lines)."
@@ -157,7 +157,7 @@ def matches_header(count: str, pattern: str, lines: tuple[int, int] | None, show
 
 
 def matches_from(count: str, pattern: str, lines: tuple[int, int] | None, character: int) -> str:
-    """Head search results that begin behind as many matches as are counted."""
+    """Head search results that start after the last match that is counted."""
     where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
     return f"[{_matches(count)} for /{pattern}/{where}; shown from character {character:,} on]"
 
@@ -168,7 +168,7 @@ def less_context(lines: int) -> str:
 
 
 def none_behind(offset: int) -> str:
-    """Say that all matches lie before the offset."""
+    """Say that all matches are before the offset."""
     return f"[No match at or after offset {offset:,}: call without offset to see them]"
 
 

@@ -1,7 +1,7 @@
 """Answers that fit: one budget, counted on the whole text that the model gets.
 
-A tokenizer's counts do not add up exactly, so whatever is put together here is counted as a whole and cut until it
-fits. Only fitting belongs here; the words come from ``wording``, the content from the modes.
+A tokenizer's counts do not add up exactly, so each answer is counted as a whole and cut until it fits. Only fitting
+belongs here; the words come from ``wording``, the content from the modes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ("Writer",)
 
 _SLACK = 4
-"""Tokens kept free at first: about what two joints of a text cost more than its pieces."""
+"""Tokens kept free at first: about what joining a text at two places adds to the tokens of its pieces."""
 
 _CALL_SHARE = 4
 """A next call that would take more than a quarter of the budget is described instead of written out."""

@@ -1,0 +1,214 @@
+"""The arguments of the retrieval tool, as one table: what the model is told of each, and how its value is read.
+
+The JSON schema, the parsed request and the options of ``coatcheck get`` follow from ``ARGUMENTS``. What Python writes
+out by hand, such as the signature of ``Offloader.retrieve``, is compared with it by tests. So a new argument is a row
+here, a field of ``reading.request.Request`` with the code that uses it, and then whatever the tests name.
+
+Models send numbers as strings, empty strings for what they leave out, and ranges in half a dozen shapes. The parsers
+here accept or refuse all of that; the rest of the package trusts the result. Nothing here looks at content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.forks import loading
+
+__all__ = (
+    "ARGUMENTS",
+    "DEFAULT_CONTEXT_LINES",
+    "LAST_LINE",
+    "MAX_CONTEXT_LINES",
+    "RANGE_FORMS",
+    "SELECTORS",
+    "Argument",
+)
+
+DEFAULT_CONTEXT_LINES = 5
+"""As in the Strands tool that models know."""
+
+MAX_CONTEXT_LINES = 100
+"""More is clamped to this: context is there to judge a match by; ``line_range`` reads on."""
+
+MAX_SELECTOR_CHARACTERS = 1_000
+"""The longest pattern or query. People write at most some 200; the rest is room for generated alternatives."""
+
+LAST_LINE = 10**15
+"""The end of a line range that has none. Larger than any number that is accepted."""
+
+RANGE_FORMS = '"10-20", "10-" or "10"'
+"""The line ranges that an error message suggests: those of the schema, not all that are accepted."""
+
+_INTEGER = re.compile(r"-?[0-9]{1,15}")
+_RANGE = re.compile(r"([0-9]{1,15})(?:\s*([-:])\s*([0-9]{1,15})?)?|:\s*([0-9]{1,15})")
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """One argument of the retrieval tool."""
+
+    name: str
+    """What the model calls it, and the parameter of ``Offloader.retrieve``."""
+
+    json_type: str
+    """Its type in the JSON schema. What is accepted is more, and up to ``parse``."""
+
+    parse: Callable[[str, object], object]
+    """Turns the argument's name and what a model sent into the value of ``Request``; raises ``InvalidRequest``."""
+
+    described: str | None = None
+    """What the schema says about it; None where the name says enough. Every request pays for these words."""
+
+    default: object = None
+    """What ``Offloader.retrieve`` has if the argument is left out."""
+
+    option: str | None = None
+    """The option of ``coatcheck get``; None for the reference, which has a place of its own there."""
+
+    @property
+    def schema(self) -> dict[str, str]:
+        """Its JSON schema, a new one for each caller."""
+        return {"type": self.json_type, **({} if self.described is None else {"description": self.described})}
+
+
+def _unread(_: str, value: object) -> object:
+    """Return ``value`` as it came: what a reference may look like is the business of ``references``."""
+    return value
+
+
+def _string(name: str, value: object) -> str | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LAST_LINE:
+        value = str(value)  # a model that searches for 404 may leave the quotes out
+    if not isinstance(value, str):
+        msg = f"{name} must be a string, not {_shown(value)}"
+        raise InvalidRequest(msg)
+    if len(value) > MAX_SELECTOR_CHARACTERS:
+        msg = f"{name} has {len(value):,} characters; at most {MAX_SELECTOR_CHARACTERS:,} are accepted"
+        raise InvalidRequest(msg)
+    return value
+
+
+def _context_lines(name: str, value: object) -> int:
+    lines = _integer(name, value)
+    if lines is None:
+        return DEFAULT_CONTEXT_LINES
+    return max(0, min(lines, MAX_CONTEXT_LINES))
+
+
+def _line_range(name: str, value: object) -> tuple[int, int] | None:
+    ends = _range_ends(name, value)
+    if ends is None:
+        return None
+    start, end = _integer(f"{name}.start", ends[0]), _integer(f"{name}.end", ends[1])
+    if start is None and end is None:
+        return None
+    start = 1 if start is None else start
+    if start < 1:
+        msg = f"{name}.start ({start}) must be >= 1."
+        raise InvalidRequest(msg)
+    if end is not None and end < start:
+        msg = f"{name}.start ({start}) must be <= {name}.end ({end})."
+        raise InvalidRequest(msg)
+    return start, LAST_LINE if end is None else end
+
+
+def _range_ends(name: str, value: object) -> tuple[object, object] | None:
+    """Return both ends of a range in any of its shapes, not yet checked; None where no range was given."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value, value
+    if isinstance(value, str):
+        value = _range_text(value.strip())
+    if value is None:
+        return None
+    if isinstance(value, Mapping) and value.keys() <= {"start", "end"}:
+        return value.get("start"), value.get("end")
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and len(value) == 2:  # noqa: PLR2004 - a pair
+        return value[0], value[1]
+    msg = f"{name} must look like {RANGE_FORMS}, not {_shown(value)}"
+    raise InvalidRequest(msg)
+
+
+def _range_text(text: str) -> object:
+    """Return the range that ``text`` describes, not yet checked; ``text`` itself if it describes none."""
+    if not text:
+        return None
+    if text[0] in "{[":
+        with loading:
+            import orjson  # noqa: PLC0415 - see json_text in blocks
+        try:
+            return orjson.loads(text)
+        except ValueError:
+            return text
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        return text
+    start, dash, end, upto = found.groups()
+    if upto is not None:
+        return None, upto
+    return start, end if dash else start
+
+
+def _integer(name: str, value: object) -> int | None:
+    if isinstance(value, str):
+        value = value.strip()
+        if not value:
+            return None
+        if _INTEGER.fullmatch(value):
+            return int(value)
+    elif value is None:
+        return None
+    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < LAST_LINE:
+        return value
+    elif isinstance(value, float) and value.is_integer() and abs(value) < LAST_LINE:
+        return int(value)  # JSON does not tell 10 from 10.0
+    msg = f"{name} must be a whole number, not {_shown(value)}"
+    raise InvalidRequest(msg)
+
+
+def _shown(value: object) -> str:
+    """Return a short form of a refused value. Python refuses to print integers beyond 4,300 digits."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= LAST_LINE:
+        return "a number of more than 15 digits"
+    if isinstance(value, (str, int, float)):
+        text = repr(value)
+        return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return type(value).__name__
+
+
+ARGUMENTS = (
+    Argument(name="reference", json_type="string", parse=_unread),
+    Argument(name="pattern", json_type="string", described="RE2 regular expression", parse=_string, option="--pattern"),
+    # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
+    Argument(name="line_range", json_type="string", described="Such as 10-20", parse=_line_range, option="--lines"),
+    Argument(
+        name="context_lines",
+        json_type="integer",
+        parse=_context_lines,
+        default=DEFAULT_CONTEXT_LINES,
+        option="--context-lines",
+    ),
+    Argument(
+        name="query",
+        json_type="string",
+        described="JMESPath on JSON, such as items[?price > `9`].name",
+        parse=_string,
+        option="--query",
+    ),
+    Argument(
+        name="offset",
+        json_type="integer",
+        described="First character; negative counts from the end",
+        parse=_integer,
+        option="--offset",
+    ),
+)
+"""In the order of the schema."""
+
+SELECTORS = {each.name: each for each in ARGUMENTS if each.option is not None}
+"""Those that say what to read; all but the reference."""

@@ -1,0 +1,20 @@
+"""The retrieval tool in Strands: the schema of all adapters, and the same arguments for a host that calls it."""
+
+from __future__ import annotations
+
+import inspect
+
+from coatcheck import retrieval_schema
+from coatcheck_strands import ContextOffloader
+
+
+def test_the_schema_is_that_of_all_adapters() -> None:
+    (tool,) = ContextOffloader().tools
+
+    assert tool.tool_spec["inputSchema"]["json"] == retrieval_schema()
+
+
+def test_a_host_can_pass_every_argument() -> None:
+    taken = inspect.signature(ContextOffloader().retrieve_offloaded_content).parameters
+
+    assert set(taken) - {"tool_context"} == set(retrieval_schema()["properties"])

@@ -1,0 +1,79 @@
+"""The table of the retrieval tool's arguments, and every place that writes them out by hand."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+
+from coatcheck import Offloader, retrieval_arguments, retrieval_schema
+from coatcheck.core.arguments import ARGUMENTS, SELECTORS
+from coatcheck.core.reading.request import Request, parse_request
+from tests.meta.source_tree import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAMES = [argument.name for argument in ARGUMENTS]
+OF_THE_HOST = {"self", "scope", "identity", "native_media", "retrieval_tool"}
+PYTHON_TYPES = {"string": str, "integer": int}
+
+
+def test_the_schema_has_every_argument() -> None:
+    assert list(retrieval_schema()["properties"]) == NAMES
+    assert retrieval_schema()["required"] == ["reference"]
+    assert retrieval_arguments(dict.fromkeys(NAMES, "x")) == dict.fromkeys(NAMES, "x")
+
+
+@pytest.mark.parametrize("method", [Offloader.retrieve, Offloader.aretrieve])
+def test_the_methods_take_every_argument_with_its_default(method: Callable[..., object]) -> None:
+    taken = {
+        name: parameter.default
+        for name, parameter in inspect.signature(method).parameters.items()
+        if name not in OF_THE_HOST
+    }
+
+    assert taken.pop("reference") is inspect.Parameter.empty
+    assert taken == {name: argument.default for name, argument in SELECTORS.items()}
+
+
+def test_a_request_holds_every_selector_with_its_default() -> None:
+    assert {each.name: each.default for each in fields(Request)} == {
+        name: argument.default for name, argument in SELECTORS.items()
+    }
+
+
+def test_every_selector_that_is_not_given_means_its_default() -> None:
+    assert parse_request(**dict.fromkeys(SELECTORS)) == parse_request() == Request()
+
+
+def test_the_command_line_has_an_option_for_every_selector() -> None:
+    pytest.importorskip("typer")
+    import typer  # noqa: PLC0415 - the extra `cli` may be missing
+
+    from coatcheck.cli.app import app  # noqa: PLC0415
+    from coatcheck.cli.content_commands import get  # noqa: PLC0415
+
+    command = typer.main.get_command(app).commands["get"]  # type: ignore[attr-defined]
+    options = {each.name: each.opts[0] for each in command.params if each.name in SELECTORS}
+    taken = {
+        name: get_args(get_args(parameter.annotation)[0])[0]
+        for name, parameter in inspect.signature(get, eval_str=True).parameters.items()
+        if name in SELECTORS
+    }
+
+    assert options == {name: argument.option for name, argument in SELECTORS.items()}
+    assert taken == {name: PYTHON_TYPES[argument.json_type] for name, argument in SELECTORS.items()}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/model.md"])
+def test_the_pages_name_every_selector(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+
+    assert [name for name in SELECTORS if f"`{name}`" not in text and f'"{name}"' not in text] == []
+
+
+def test_the_docstring_explains_every_argument() -> None:
+    assert [name for name in NAMES if f"\n    {name}: " not in inspect.getdoc(Offloader.retrieve)] == []  # type: ignore[operator]
