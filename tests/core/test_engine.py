@@ -6,7 +6,7 @@ The generators are driven by hand. No storage is there: the driver notes each ef
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 import pytest
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from coatcheck import Block, Event, Outcome
     from coatcheck.engine.execution import Effects
+
+Result = TypeVar("Result")
 
 SMALL = TextBlock("a line\n" * 10)
 LARGE = TextBlock("a line of a log\n" * 1_000)
@@ -72,7 +74,7 @@ class Driver:
         """What was asked for, by the first words."""
         return [what for what in self.happened if what in WORDS.values()]
 
-    def drive(self, operation: Effects[Outcome]) -> Outcome:
+    def drive(self, operation: Effects[Result]) -> Result:
         """Run an operation to its end."""
         answer: object = None
         try:
@@ -81,8 +83,7 @@ class Driver:
                 if effect is not PAUSE:
                     answer = self._answer(effect)
         except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+            return cast("Result", end.value)
 
     def _answer(self, effect: Effect) -> object:
         word = next(word for begin, word in WORDS.items() if effect.what.startswith(begin))
@@ -167,9 +168,8 @@ def test_effects_come_in_this_order(blocks: list[Block], asks: str, *, evicts: b
 def test_a_step_asks_about_all_results_before_it_saves_any() -> None:
     requests = [_request([LARGE], asks="policy confirm"), _request([INDEXED], asks="measured policy")]
     driver = Driver()
-    operation: Effects[Any] = _engine()._engine.offload_step(requests)
 
-    outcomes: Any = driver.drive(operation)
+    outcomes = driver.drive(_engine()._engine.offload_step(requests))
 
     assert [type(outcome) for outcome in outcomes] == [Offloaded, Offloaded]
     assert driver.effects == ["policy", "measured", "policy", "save", "save", "save"], "a step confirms nothing"

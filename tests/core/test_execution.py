@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 COUNTER = ByteCounter()
 BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
-LARGE = TextBlock("words of a large result\n" * 60_000)
-"""More than a megabyte, so that it is hashed on another thread."""
+LARGE = TextBlock("words of a large result\n" * 100_000)
+"""More than 2 MB, so that it is hashed on another thread."""
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -137,10 +137,10 @@ def cut_to(
     budget = limit - _cost((TextBlock(head), *rest), counter)
     while True:
         previews = _previews(lost, counter, budget=budget)
-        blocks = _assemble(head, previews, rest)
-        over = _cost(blocks, counter) - limit
+        made = _assemble(head, previews, rest, counter)
+        over = made.tokens - limit
         if over <= 0 or not previews:
-            return blocks
+            return made.blocks
         budget -= over
 
 
@@ -151,21 +151,18 @@ def _fit(
     budget = decision.preview_tokens
     for _ in range(_ROUNDS):
         previews = _previews(listed, counter, budget=budget)
-        made = _priced(_assemble(head, previews, rest), counter)
+        made = _assemble(head, previews, rest, counter)
         over = 0 if decision.limit is None else made.tokens - decision.limit
         if over <= 0:
             return made
         budget = max(0, min(budget, counter.count(previews)) - over)
-    made = _priced(_assemble(head, "", rest), counter)
+    made = _assemble(head, "", rest, counter)
     return made if decision.limit is None or made.tokens <= decision.limit else None
 
 
-def _priced(blocks: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
+def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
+    blocks = (TextBlock(to_valid_unicode(f"{head}\n\n{previews}" if previews else head)), *rest)
     return Placeholder(blocks=blocks, tokens=_cost(blocks, counter))
-
-
-def _assemble(head: str, previews: str, rest: tuple[Block, ...]) -> tuple[Block, ...]:
-    return (TextBlock(to_valid_unicode(f"{head}\n\n{previews}" if previews else head)), *rest)
 
 
 def _rest(items: Sequence[Item], *, marks: bool) -> tuple[Block, ...]:

@@ -200,21 +200,17 @@ class TiktokenCounter(TokenCounter):
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
-        return self._too_long(text, limit) or self._certainly_exceeds(text, limit) or super().exceeds(text, limit)
-
-    def _certainly_exceeds(self, text: str, limit: int) -> bool:
-        """Return True if the beginning of a long text alone has more than ``limit`` tokens; False means unknown.
-
-        Counted in small pieces: a whole window takes three to seven times as long as what settles most questions.
-        """
-        if len(text) <= limit * _CHARACTERS_THAT_EXCEED:
-            return False
-        total = 0
-        for piece in windows(text[:WINDOW_CHARACTERS], size=_PIECE_CHARACTERS):
-            total += len(self._encode(piece)) - _TOKENS_OF_A_CUT
-            if total > limit:
-                return True
-        return False
+        if self._too_long(text, limit):
+            return True
+        if len(text) > limit * _CHARACTERS_THAT_EXCEED:
+            # The beginning of a long text settles most questions, in small pieces: a whole window takes three to seven
+            # times as long.
+            total = 0
+            for piece in windows(text[:WINDOW_CHARACTERS], size=_PIECE_CHARACTERS):
+                total += len(self._encode(piece)) - _TOKENS_OF_A_CUT
+                if total > limit:
+                    return True
+        return super().exceeds(text, limit)
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
@@ -327,7 +323,7 @@ def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Es
             return Estimate(total, exact=True)
         # The windows may miss dense parts; the estimate must not be less than what was counted.
         estimated = max(estimated or _extrapolate(text, counter), total)
-    return Estimate(_two_digits(estimated), exact=False)
+    return Estimate(round(estimated, 2 - len(str(estimated))), exact=False)
 
 
 def windows(text: str, *, size: int = WINDOW_CHARACTERS) -> Iterator[str]:
@@ -384,10 +380,6 @@ def _extrapolate(text: str, counter: TokenCounter) -> int:
     starts = (last * number // (SAMPLES - 1) for number in range(SAMPLES))
     samples = [text[start : start + SAMPLE_CHARACTERS] for start in starts]
     return sum(map(counter.count, samples)) * len(text) // max(1, sum(map(len, samples)))
-
-
-def _two_digits(number: int) -> int:
-    return round(number, 2 - len(str(number)))
 
 
 def ends_of(texts: Sequence[str], size: int) -> tuple[str, str]:

@@ -88,12 +88,13 @@ class Retrieving:
     ) -> Effects[Retrieved]:
         request = parse_request(**selectors)
         budget = self._settings.retrieval_limit
+        asked = canonical_reference(str(reference))
         try:
             answered = yield from self._retrieve(
                 reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
             )
         except CoatcheckError as error:
-            self._not_retrieved(error, reference, scope, milliseconds=_milliseconds_since(started))
+            self._not_retrieved(error, asked, scope, milliseconds=_milliseconds_since(started))
             if isinstance(error, InvalidRequest) and self._counter.exceeds(str(error), budget):
                 raise InvalidRequest(self._counter.head(str(error), budget)) from error
             raise
@@ -107,16 +108,15 @@ class Retrieving:
                 Event(
                     kind="retrieved",
                     scope=scope,
-                    references=(canonical_reference(reference),),
+                    references=(asked,),
                     tokens=self._counter.count(answered.text),
                     milliseconds=_milliseconds_since(started),
                 )
             )
         return answered
 
-    def _not_retrieved(self, error: CoatcheckError, reference: str, scope: Scope, *, milliseconds: float) -> None:
-        asked = (canonical_reference(str(reference)),)
-        event = partial(Event, scope=scope, references=asked, milliseconds=milliseconds)
+    def _not_retrieved(self, error: CoatcheckError, asked: str, scope: Scope, *, milliseconds: float) -> None:
+        event = partial(Event, scope=scope, references=(asked,), milliseconds=milliseconds)
         match error:
             case ReferenceExpired():
                 self._recorder.count(expired=1)

@@ -14,7 +14,7 @@ import re2
 from coatcheck.core.preview.source import join_lines, lines_of, parts_of, pick, plain, sample_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
@@ -81,32 +81,26 @@ def looks_like_a_log(content: Previewed) -> bool:
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return head, tail and lines of trouble within ``budget`` tokens, or None if hardly a line fits."""
     raw = lines_of(content)
-    head, tail = _filled(raw, raw), _filled(raw, reversed(raw))
+    head, tail = (
+        (number for number in numbers if raw[number] and not raw[number].isspace()) for numbers in (raw, reversed(raw))
+    )
     first, last = next(head, None), list(islice(tail, _LAST_LINES))
     if first is None:
         return None
 
-    def line(number: int) -> str:
-        return plain(raw[number])
-
-    suspects = [number for number in _suspects(content) if number in raw]
-    trouble = pick(_trouble(line, suspects), line, content.lines, int(budget * _TROUBLE_SHARE), counter)
+    suspects = {number: plain(raw[number]) for number in _suspects(content) if number in raw}
+    trouble = pick(_trouble(suspects), suspects.__getitem__, content.lines, int(budget * _TROUBLE_SHARE), counter)
     most = min(len(raw), budget)  # a line takes a token at least
     ends = (tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head for step in range(most))
     chosen = pick(
         chain([first], last, trouble, (number for end in ends for number in islice(end, 1))),
-        line,
+        lambda number: plain(raw[number]),
         content.lines,
         budget,
         counter,
     )
     shown = join_lines(chosen, content.lines)
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
-
-
-def _filled(raw: Mapping[int, str], numbers: Iterable[int]) -> Iterator[int]:
-    """Yield the numbers of lines that are not blank."""
-    return (number for number in numbers if raw[number] and not raw[number].isspace())
 
 
 def _suspects(content: Previewed) -> list[int]:
@@ -125,14 +119,14 @@ def _suspects(content: Previewed) -> list[int]:
     return found if len(found) <= _MOST_SUSPECTS else [*found[:half], *found[-half:]]
 
 
-def _trouble(text_of: Callable[[int], str], numbers: list[int]) -> list[int]:
-    """Return the lines of trouble: the first, the last, the second, and so on, few of each sort."""
+def _trouble(suspects: Mapping[int, str]) -> list[int]:
+    """Return the numbers of lines of trouble: the first, the last, the second, and so on, few of each sort."""
     found: list[int] = []
     alike: dict[str, int] = {}
-    for number in numbers:
-        line = text_of(number)[:400]
-        if _TROUBLE.search(line.encode("utf-8", "surrogatepass")):
-            sort = _DIGITS.sub("0", line)
+    for number, line in suspects.items():
+        beginning = line[:400]
+        if _TROUBLE.search(beginning.encode("utf-8", "surrogatepass")):
+            sort = _DIGITS.sub("0", beginning)
             alike[sort] = alike.get(sort, 0) + 1
             if alike[sort] <= _ALIKE:
                 found.append(number)
