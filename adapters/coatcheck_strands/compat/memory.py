@@ -1,6 +1,7 @@
 """The in-memory storage: the core's, with the constructor and the shape that Strands' own offloader has.
 
-Only what differs from ``coatcheck.InMemoryStorage`` belongs here: when entries are deleted, and ``store`` and ``retrieve``.
+Only what differs from ``coatcheck.InMemoryStorage`` belongs here: when entries are deleted, and ``store``
+and ``retrieve``.
 Several agents may share one; what they may read of it is decided by their scopes.
 """
 

@@ -1,8 +1,8 @@
 """References to files: those that ``store`` gives, and those of sessions that Strands' own offloader stored.
 
 Only reading such references belongs here: values in, a file's name out. That offloader names a file by time, counter
-and call, and keeps the types of all files in one file next to them. Its references were full paths once, bare names later;
-a name without its extension is accepted too. No other file in the folder can be named.
+and call, and keeps the types of all files in one file next to them. Its references were full paths once, bare names
+later; a name without its extension is accepted too. No other file in the folder can be named.
 """
 
 from __future__ import annotations
