@@ -1,7 +1,8 @@
 """Strictness for every test, and what a process does once: the same for each test, in whatever order they run.
 
-Hypothesis tries the same examples in every run, so that a red test means that the change is wrong. Look for new ones
-with ``HYPOTHESIS_PROFILE=explore``.
+Hypothesis tries the same examples in every run, so that a red test means that the change is wrong. How many is decided
+here for all tests: few in the proof, many with ``HYPOTHESIS_PROFILE=thorough``, which ``nox -s thorough`` sets, and new
+ones with ``HYPOTHESIS_PROFILE=explore``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from hypothesis import settings
 from coatcheck import scopes
 
 # No deadline: the first call in a process loads a vocabulary, and a busy machine is no failure.
-settings.register_profile("same", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("same", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=50)
+settings.register_profile("thorough", settings.get_profile("same"), max_examples=400)
 settings.register_profile("explore", deadline=None, max_examples=2_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 

@@ -92,10 +92,12 @@ class Source:
             raise InvalidRequest(msg)
         return resolve_scope(self.scope, state)
 
-    def identity_of(self, state: State | None) -> str | None:
+    def identity_of(self, state: State | None) -> ScopeName | None:
         """Return the scope that the context of a run names."""
         identity = context_of(state).get(SCOPE_CONTEXT_KEY)
-        return None if identity is None or identity == "" else str(identity)
+        if identity is None or isinstance(identity, tuple):
+            return identity
+        return str(identity) or None
 
 
 def source_of(store: StoreOrOffloader, options: Mapping[str, Any], *, scope: Scope, owner: str) -> Source:

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
         ReferenceNotFound,
         StorageError,
     )
+    from coatcheck.core.facts import Reference
     from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
     from coatcheck.core.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
-    from coatcheck.core.references import Reference
+    from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
     from coatcheck.engine.events import Event, Stats, log_failure
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
         Deletes,
         Listed,
         Lists,
+        ListsPages,
         LocalPath,
         NamesReferences,
+        Page,
         ReadsRanges,
         Storage,
         Stored,
@@ -68,6 +71,7 @@ __all__ = (
     "Kept",
     "Listed",
     "Lists",
+    "ListsPages",
     "LocalPath",
     "MediaBlock",
     "NamesReferences",
@@ -81,6 +85,7 @@ __all__ = (
     "OverChars",
     "OverShare",
     "OverTokens",
+    "Page",
     "Policy",
     "ReadsRanges",
     "Reference",
@@ -88,6 +93,7 @@ __all__ = (
     "ReferenceNotFound",
     "Retrieved",
     "S3Storage",
+    "Scope",
     "Settings",
     "Stats",
     "Storage",
@@ -125,12 +131,13 @@ _MODULES = {
         "ReferenceNotFound",
         "StorageError",
     ),
+    "core.facts": ("Reference",),
     "engine.events": ("Event", "Stats", "log_failure"),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader", "OffloaderOptions"),
     "core.outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
     "core.policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
-    "core.references": ("Reference",),
+    "core.references": ("Scope",),
     "core.settings": ("Settings",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
     "scopes": ("choose_scope", "scope"),
@@ -141,8 +148,10 @@ _MODULES = {
         "Deletes",
         "Listed",
         "Lists",
+        "ListsPages",
         "LocalPath",
         "NamesReferences",
+        "Page",
         "ReadsRanges",
         "Storage",
         "Stored",

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.blocks import ToolResult, require_blocks
 from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.facts import Reference
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
 from coatcheck.core.plan import Keep, certain_limit, certainly_within
-from coatcheck.core.policy import require_policy
-from coatcheck.core.references import Reference
+from coatcheck.core.policy import is_count, require_policy
 from coatcheck.core.settings import Settings
 from coatcheck.core.tokens import utf8_length
 from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.events import Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, arun, run
 from coatcheck.engine.request import OffloadRequest
-from coatcheck.scopes import choose_scope
+from coatcheck.scopes import choose_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Content, Offloaded, Outcome, Retrieved, Truncated
-    from coatcheck.core.policy import Policy
+    from coatcheck.core.policy import MaybeAwaitable, Policy
+    from coatcheck.core.references import Scope
     from coatcheck.core.tokens import TokenCounter
     from coatcheck.engine.events import Listener
-    from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
+    from coatcheck.storage.protocol import NamesReferences, Storage
 
 __all__ = ("Offloader", "OffloaderOptions", "OtherOptions", "check_options")
 
@@ -148,8 +149,8 @@ class Offloader:
         *,
         tool_name: str,
         tool_args: Mapping[str, object] | None = None,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         is_error: bool = False,
         measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None,
         confirm: Callable[[int], MaybeAwaitable[bool]] | None = None,
@@ -201,8 +202,8 @@ class Offloader:
         *,
         tool_name: str,
         tool_args: Mapping[str, object] | None = None,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         is_error: bool = False,
         measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None,
         confirm: Callable[[int], MaybeAwaitable[bool]] | None = None,
@@ -248,8 +249,8 @@ class Offloader:
         self,
         results: Sequence[ToolResult],
         *,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         policies: Sequence[Policy | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> tuple[Outcome, ...]:
@@ -283,8 +284,8 @@ class Offloader:
         self,
         results: Sequence[ToolResult],
         *,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         policies: Sequence[Policy | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> tuple[Outcome, ...]:
@@ -298,8 +299,8 @@ class Offloader:
         blocks: Sequence[Block],
         *,
         tool_name: str,
-        scope: str | Callable[[], str | None] | None = None,
-        identity: str | Callable[[], str | None] | None = None,
+        scope: Scope | Callable[[], Scope | None] | None = None,
+        identity: Scope | Callable[[], Scope | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Offloaded | Truncated | None:
         """Enforce a hard limit after an adapter failed to offload a result: store it as it is, or cut it. Never raises.
@@ -338,8 +339,8 @@ class Offloader:
         blocks: Sequence[Block],
         *,
         tool_name: str,
-        scope: str | Callable[[], str | None] | None = None,
-        identity: str | Callable[[], str | None] | None = None,
+        scope: Scope | Callable[[], Scope | None] | None = None,
+        identity: Scope | Callable[[], Scope | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Offloaded | Truncated | None:
         """Do what ``last_resort`` does, without blocking the event loop."""
@@ -360,8 +361,8 @@ class Offloader:
         self,
         reference: str | Reference,
         *,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         pattern: object = None,
         line_range: object = None,
         context_lines: object = DEFAULT_CONTEXT_LINES,
@@ -412,8 +413,8 @@ class Offloader:
         self,
         reference: str | Reference,
         *,
-        scope: str | None = None,
-        identity: str | None = None,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
         pattern: object = None,
         line_range: object = None,
         context_lines: object = DEFAULT_CONTEXT_LINES,
@@ -438,7 +439,7 @@ class Offloader:
             short=True,
         )
 
-    def load(self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None) -> Content:
+    def load(self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None) -> Content:
         """Return the whole of a stored content, for the host: of any size, and checked against its digest.
 
         Raises:
@@ -452,12 +453,12 @@ class Offloader:
         return run(self._engine.load(_id(reference), self._scope(scope, identity)))
 
     async def aload(
-        self, reference: str | Reference, *, scope: str | None = None, identity: str | None = None
+        self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None
     ) -> Content:
         """Do what ``load`` does, without blocking the event loop."""
         return await arun(self._engine.load(_id(reference), self._scope(scope, identity)))
 
-    def expand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
+    def expand(self, text: str, *, scope: Scope | None = None, identity: Scope | None = None) -> str:
         """Return ``text`` with every reference of the scope replaced by the stored text, such as for a final answer.
 
         References of other scopes, of expired content and of media stay as they are. The result may have any size.
@@ -470,14 +471,14 @@ class Offloader:
         _require_str("text", text)
         return run(self._engine.expand(text, self._scope(scope, identity)))
 
-    async def aexpand(self, text: str, *, scope: str | None = None, identity: str | None = None) -> str:
+    async def aexpand(self, text: str, *, scope: Scope | None = None, identity: Scope | None = None) -> str:
         """Do what ``expand`` does, without blocking the event loop."""
         _require_str("text", text)
         return await arun(self._engine.expand(text, self._scope(scope, identity)))
 
     # Clean-up and counts.
 
-    def delete_scope(self, scope: str) -> int:
+    def delete_scope(self, scope: Scope) -> int:
         """Delete everything that was stored in ``scope``; return how many entries that were.
 
         It lists the scope again until nothing is left that was saved before the call, at most 5 times. What is saved
@@ -495,9 +496,28 @@ class Offloader:
         """
         return run(self._engine.delete_scope(choose_scope(scope, None, required=True)))
 
-    async def adelete_scope(self, scope: str) -> int:
+    async def adelete_scope(self, scope: Scope) -> int:
         """Do what ``delete_scope`` does, without blocking the event loop."""
         return await arun(self._engine.delete_scope(choose_scope(scope, None, required=True)))
+
+    def delete_scopes(self, *, under: tuple[str, ...]) -> int:
+        """Delete everything that was stored in the tuple scopes that begin with the parts ``under``.
+
+        ``under=("tenant-7",)`` deletes the scopes ``("tenant-7",)``, ``("tenant-7", "thread-3")`` and so on, but not
+        the ``str`` scope ``"tenant-7"``. Otherwise it does what ``delete_scope`` does, and raises what that raises.
+
+        Returns:
+            The number of entries deleted.
+
+        Raises:
+            InvalidRequest: ``under`` is not a tuple of 1 to 8 ``str``.
+
+        """
+        return run(self._engine.delete_scopes(require_scope_parts("under", under)))
+
+    async def adelete_scopes(self, *, under: tuple[str, ...]) -> int:
+        """Do what ``delete_scopes`` does, without blocking the event loop."""
+        return await arun(self._engine.delete_scopes(require_scope_parts("under", under)))
 
     def sweep(
         self,
@@ -547,14 +567,14 @@ class Offloader:
         require_policy(tool_name, override)
         return override
 
-    def _scope(self, argument: str | None, identity: str | None) -> str:
+    def _scope(self, argument: Scope | None, identity: Scope | None) -> Scope:
         return choose_scope(argument, identity, required=self._settings.require_scope)
 
     def _scope_or_error(
         self,
-        scope: str | Callable[[], str | None] | None,
-        identity: str | Callable[[], str | None] | None,
-    ) -> str | Exception:
+        scope: Scope | Callable[[], Scope | None] | None,
+        identity: Scope | Callable[[], Scope | None] | None,
+    ) -> Scope | Exception:
         """Return the scope of a last resort, or whatever a callable of the adapter, or the choice, raised."""
         try:
             return self._scope(scope() if callable(scope) else scope, identity() if callable(identity) else identity)
@@ -564,9 +584,9 @@ class Offloader:
     def _step(
         self,
         results: Sequence[ToolResult],
-        scope: str | None,
+        scope: Scope | None,
         *,
-        identity: str | None,
+        identity: Scope | None,
         policies: Sequence[Policy | None] | None,
         retrieval_tool: str | None,
     ) -> list[OffloadRequest]:
@@ -589,7 +609,7 @@ class Offloader:
         tool_name: str,
         *,
         tool_args: Mapping[str, object] | None,
-        scope: str,
+        scope: Scope,
         is_error: bool,
         measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None,
         confirm: Callable[[int], MaybeAwaitable[bool]] | None,
@@ -599,6 +619,9 @@ class Offloader:
         """Return the outcome of a result that certainly stays, without counting a token; else the engine's input."""
         _require_str("tool_name", tool_name)
         content = require_blocks(blocks)
+        if not (measured_tokens is None or callable(measured_tokens) or is_count(measured_tokens)):
+            msg = f"measured_tokens must be a whole number of at least 0, a callable or None, not {measured_tokens!r}"
+            raise InvalidRequest(msg)
         governing = self._policy(tool_name, policy)
         limit, keep = certain_limit(governing, settings=self._settings, is_error=is_error)
         if retrieval_tool is not None and tool_name == retrieval_tool:

@@ -1,7 +1,9 @@
 """Who may read what: the scope that every save and every read names.
 
-A scope is a text that the host chooses: a tenant, a conversation, a user. It comes from the host or the framework,
-never from the model's arguments. Only choosing it belongs here; how it enters keys and references is in ``references``.
+The host chooses the scope: a tenant, a conversation, a user. It is a ``str``, which is never parsed, or a tuple such as
+``("tenant-7", "thread-3")``; everything below the first parts of a tuple can be deleted together. It comes from the
+host or the framework, never from the model's arguments. Only choosing it belongs here; how it becomes a part of keys
+and references is in ``references``.
 """
 
 from __future__ import annotations
@@ -9,20 +11,24 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.references import MAX_SCOPE_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("DEFAULT_SCOPE", "MAX_SCOPE_LENGTH", "choose_scope", "scope")
+    from coatcheck.core.references import Scope
+
+__all__ = ("DEFAULT_SCOPE", "MAX_SCOPE_LENGTH", "choose_scope", "require_scope", "require_scope_parts", "scope")
 
 DEFAULT_SCOPE = "default"
 """Where content goes when nobody named a scope. ``Offloader(require_scope=True)`` refuses it."""
 
 MAX_SCOPE_LENGTH = 4096
-"""Characters. A scope is hashed, so this bounds only mistakes such as a whole document passed as a scope."""
+"""Characters of a ``str`` and of each part of a tuple. A scope is hashed, so this only catches mistakes, such as a
+whole document passed as a scope."""
 
 _GIVE_ONE = (
     'Pass scope=..., call inside `with coatcheck.scope("..."):`, or give the framework an identity: a thread_id in'
@@ -32,25 +38,25 @@ _GIVE_ONE = (
 _unwarned = [True]
 """Empty once the warning about the default scope was logged."""
 
-_ambient: ContextVar[str | None] = ContextVar("coatcheck_scope", default=None)
+_ambient: ContextVar[Scope | None] = ContextVar("coatcheck_scope", default=None)
 
 
 @contextmanager
-def scope(name: str) -> Iterator[None]:
+def scope(name: Scope) -> Iterator[None]:
     """Make ``name`` the scope of everything inside the ``with`` block, in this thread or task and those it starts.
 
     Raises:
-        InvalidRequest: ``name`` is no text, empty, or longer than 4,096 characters.
+        InvalidRequest: ``name`` is neither a ``str`` of 1 to 4,096 characters nor a tuple of 1 to 8 of them.
 
     """
-    token = _ambient.set(_checked(name))
+    token = _ambient.set(require_scope(name))
     try:
         yield
     finally:
         _ambient.reset(token)
 
 
-def choose_scope(argument: str | None, identity: str | None, *, required: bool) -> str:
+def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bool) -> Scope:
     """Return the scope of a call: the argument, else the ambient one, else the framework's identity, else the default.
 
     Raises:
@@ -59,7 +65,7 @@ def choose_scope(argument: str | None, identity: str | None, *, required: bool) 
     """
     for candidate in (argument, _ambient.get(), identity):
         if candidate is not None:
-            return _checked(candidate)
+            return require_scope(candidate)
     if required:
         msg = f"no scope: require_scope=True refuses the shared default. {_GIVE_ONE}"
         raise InvalidRequest(msg)
@@ -67,10 +73,56 @@ def choose_scope(argument: str | None, identity: str | None, *, required: bool) 
     return DEFAULT_SCOPE
 
 
+def require_scope(name: object) -> Scope:
+    """Return ``name`` if it can be a scope.
+
+    Raises:
+        InvalidRequest: it is neither a ``str`` of 1 to 4,096 characters nor a tuple of 1 to 8 of them.
+
+    """
+    if isinstance(name, tuple):
+        return require_scope_parts("scope", name)
+    if _is_part(name):
+        return name
+    accepted = f"a str of 1 to {MAX_SCOPE_LENGTH:,} characters or a tuple of 1 to {MAX_SCOPE_PARTS} of them"
+    msg = f"scope must be {accepted}, not {_shown(name)}"
+    raise InvalidRequest(msg)
+
+
+def require_scope_parts(argument: str, parts: object) -> tuple[str, ...]:
+    """Return ``parts`` if they can be a tuple scope, or the first parts of some.
+
+    Raises:
+        InvalidRequest: they are not a tuple of 1 to 8 ``str`` of 1 to 4,096 characters; the message names ``argument``.
+
+    """
+    if not isinstance(parts, tuple) or not 1 <= len(parts) <= MAX_SCOPE_PARTS:
+        msg = f'{argument} must be a tuple of 1 to {MAX_SCOPE_PARTS} parts, such as ("tenant-7",), not {_shown(parts)}'
+        raise InvalidRequest(msg)
+    for part in parts:
+        if not _is_part(part):
+            msg = f"each part of {argument} must be a str of 1 to {MAX_SCOPE_LENGTH:,} characters, not {_shown(part)}"
+            raise InvalidRequest(msg)
+    return parts
+
+
+def _is_part(part: object) -> TypeGuard[str]:
+    return isinstance(part, str) and 0 < len(part) <= MAX_SCOPE_LENGTH
+
+
+def _shown(value: object) -> str:
+    """Return a wrong value as a message names it: a long ``str`` or tuple by its length."""
+    if isinstance(value, str) and len(value) > MAX_SCOPE_LENGTH:
+        return f"a str of {len(value):,} characters"
+    if isinstance(value, tuple) and len(value) > MAX_SCOPE_PARTS:
+        return f"a tuple of {len(value):,} parts"
+    return repr(value)
+
+
 def _warn_once() -> None:
     """Say once in a process that conversations are not kept apart: nothing else would show it."""
     try:
-        _unwarned.pop()  # atomic, so that of several threads one says it
+        _unwarned.pop()  # atomic, so that only one of several threads says it
     except IndexError:
         return
     logging.getLogger("coatcheck").warning(
@@ -80,11 +132,3 @@ def _warn_once() -> None:
         DEFAULT_SCOPE,
         _GIVE_ONE,
     )
-
-
-def _checked(name: object) -> str:
-    if not isinstance(name, str) or not name or len(name) > MAX_SCOPE_LENGTH:
-        shown = f"a text of {len(name):,} characters" if isinstance(name, str) and name else repr(name)
-        msg = f"scope must be a text of 1 to {MAX_SCOPE_LENGTH:,} characters, not {shown}"
-        raise InvalidRequest(msg)
-    return name

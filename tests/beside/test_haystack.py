@@ -1,4 +1,4 @@
-"""What README's comparison says of Haystack's own hook, and that ours differs where it says so.
+"""What docs/comparison.md says of Haystack's own hook, and that ours differs where it says so.
 
 Only the newest Haystack is compared; ids of calls and the rest in ``tests/adapters/haystack/test_deviations.py``.
 """

@@ -1,4 +1,4 @@
-"""What README's comparison says of deepagents' file system middleware, and that ours differs where it says so.
+"""What docs/comparison.md says of deepagents' file system middleware, and that ours differs where it says so.
 
 deepagents is installed for this and for its page only: no part of coatcheck needs it.
 """

@@ -1,4 +1,4 @@
-"""What README's comparison says of Strands' own offloader, and that ours differs where it says so.
+"""What docs/comparison.md says of Strands' own offloader, and that ours differs where it says so.
 
 Only the newest Strands is compared. The same storages, tools and counts are compared point by point in
 ``tests/adapters/strands/test_upstream_*.py``.

@@ -144,7 +144,7 @@ def test_put_tells_programs_the_facts(folder: Path) -> None:
         (b"", (), "nothing was stored: standard input is empty"),
         (b"\xff\xfe", ("--type", "text/csv"), "standard input is not text/csv in UTF-8: invalid start byte at byte 0"),
         (b"x", ("--type", "png"), "--type must be a MIME type such as image/png, not 'png'"),
-        (b"x", ("--scope", ""), "scope must be a text of 1 to 4,096 characters, not ''"),
+        (b"x", ("--scope", ""), "scope must be a str of 1 to 4,096 characters or a tuple of 1 to 8 of them, not ''"),
     ],
 )
 def test_put_refuses_on_one_line(data: bytes, options: tuple[str, ...], said: str, folder: Path) -> None:

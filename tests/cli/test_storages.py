@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import Always, FileStorage, Listed, Offloader, TextBlock
-from coatcheck.core.references import scope_tag
+from coatcheck.core.references import scope_part
 from coatcheck.engine.cleanup import overdue
 from tests.cli.running import answered, run
 
@@ -121,13 +121,13 @@ def test_stats_count_contents_and_bytes_by_scope(folder: Path) -> None:
     assert (facts["contents"], facts["content_bytes"]) == (3, 15 + len(LARGE))
     assert (facts["entries"], facts["bytes"]) == (4, 15 + len(LARGE) + index)
     assert [(row["scope"], row["scope_digest"], row["contents"], row["content_bytes"]) for row in facts["scopes"]] == [
-        (None, scope_tag("thread-1"), 1, len(LARGE)),
-        ("default", scope_tag("default"), 2, 15),
+        (None, scope_part("thread-1"), 1, len(LARGE)),
+        ("default", scope_part("default"), 2, 15),
     ]
     assert [line.split()[0] for line in lines[2:]] == ["thread-1", "default", "all", "and"]
     assert lines[-2].split()[:4] == ["all", "2", "3", f"{15 + len(LARGE):,}"]
     assert lines[-1] == f"and {index:,} bytes beside them, in indexes of lines and leftovers"
-    assert scope_tag("thread-1") in run("stats").stdout
+    assert scope_part("thread-1") in run("stats").stdout
 
 
 def test_stats_and_ls_agree_in_bytes(folder: Path) -> None:
@@ -211,7 +211,7 @@ def test_verify_names_what_is_there_in_part(folder: Path) -> None:
     assert ran.exit_code == 1
     *damaged, last = ran.stdout.splitlines()
     assert any(lost.stem in line and "only a part is there" in line for line in damaged)
-    assert any(f"{whole.stem}-lines: " in line and "that content is not" in line for line in damaged)
+    assert any(f"{whole.stem}-lines: " in line and "but the content is not" in line for line in damaged)
     assert last.endswith("2 damaged or unreadable.")
 
 
@@ -362,10 +362,10 @@ def test_rm_deletes_one_scope_whole_and_no_other(folder: Path) -> None:
 def test_rm_of_a_scope_that_holds_nothing_is_no_success(folder: Path) -> None:
     store(folder, "words")
 
-    ran = run("rm", "--scope", "tpyo", "--yes")
+    ran = run("rm", "--scope", "elsewhere", "--yes")
 
     assert (ran.exit_code, ran.stdout) == (1, "")
-    assert ran.stderr == f"Nothing is stored in scope 'tpyo' of FileStorage('{folder}').{HINT}\n"
+    assert ran.stderr == f"Nothing is stored in scope 'elsewhere' of FileStorage('{folder}').{HINT}\n"
     assert len(keys(folder)) == 1
 
 

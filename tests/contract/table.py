@@ -31,13 +31,14 @@ WAYS: Mapping[str, Mapping[Capability, str]] = {
 HEAD = """\
 # What every framework does alike
 
-Each scenario below is run by a real agent of each framework against a scripted model behind HTTP, through the
-framework's own OpenAI client, sync and async, in memory and on files. What the model receives and what the storage
-holds must be, to the character, what the core makes of the same result; so it is the same in all frameworks. LangChain
-is tried in the three ways in which people build agents with it, the second and third each in half of the deliveries.
+A real agent of each framework runs each scenario below against a scripted model behind HTTP, through the framework's
+own OpenAI client, sync and async: one of them in memory, the other on files. What the model receives and what the
+storage holds must equal, to the character, what the core makes of the same result. So all frameworks behave alike.
+LangChain is tested in the three ways in which people build agents with it. `nox -s thorough` runs every scenario with
+both storages.
 
-`nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)"` runs them. This page is made by
-`python -m tests.contract.table` from the scenarios in `coatcheck.testing`.
+`nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)"` runs the scenarios.
+`python -m tests.contract.table` generates this page from those in `coatcheck.testing`.
 """
 
 
@@ -57,7 +58,7 @@ def _table() -> Iterator[str]:
 
 
 def _reasons() -> Iterator[str]:
-    yield "No agent of that framework can get into the situation:"
+    yield "Numbers say why no agent of that framework can get into the situation:"
     yield ""
     for number, reason in enumerate(_all_reasons(), 1):
         yield f"{number}. {reason[0].upper()}{reason[1:]}."

@@ -10,11 +10,13 @@ import pytest
 from haystack.tracing.tracer import tracer
 from haystack_integrations.tracing.opentelemetry import OpenTelemetryTracer
 
+import coatcheck_haystack.agents
 import coatcheck_haystack.hook
 from coatcheck.testing import AdapterContract
 from coatcheck_haystack.options import Source
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
+from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.haystack_harness import HaystackHarness
 from tests.contract.inexpressible import HAYSTACK
 from tests.contract.telemetry import parents
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 class TestAgent(AdapterContract):
     lacks = HAYSTACK
+    deliveries = ASYNC_ON_FILES
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> HaystackHarness:
@@ -61,7 +64,7 @@ def drops_arguments(patch: pytest.MonkeyPatch) -> None:
 
 
 def patches_tools(patch: pytest.MonkeyPatch) -> None:
-    before = coatcheck_haystack.hook.tools_of
+    before = coatcheck_haystack.agents.tools_of
 
     def patching(state: Any) -> Any:
         tools = before(state)

@@ -15,6 +15,7 @@ from coatcheck.testing import SCENARIOS, AdapterContract
 from coatcheck_langchain.hook import CallWrapper
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
+from tests.contract.deliveries import ASYNC_ON_FILES, SYNC_ON_FILES
 from tests.contract.inexpressible import LANGCHAIN, LANGCHAIN_BY_CALL
 from tests.contract.langgraph_harness import (
     CreateAgentHarness,
@@ -38,6 +39,7 @@ STREAMED = [scenario for scenario in SCENARIOS if scenario.name in {"parallel ca
 
 class TestCreateAgent(AdapterContract):
     lacks = LANGCHAIN_BY_CALL
+    deliveries = ASYNC_ON_FILES
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> CreateAgentHarness:
@@ -46,7 +48,7 @@ class TestCreateAgent(AdapterContract):
 
 class TestToolNode(AdapterContract):
     lacks = LANGCHAIN_BY_CALL
-    deliveries = ("sync, files", "async, memory")
+    deliveries = SYNC_ON_FILES
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> ToolNodeHarness:
@@ -55,7 +57,7 @@ class TestToolNode(AdapterContract):
 
 class TestWrappedNode(AdapterContract):
     lacks = LANGCHAIN
-    deliveries = ("sync, memory", "async, files")
+    deliveries = ASYNC_ON_FILES
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> WrappedNodeHarness:

@@ -15,6 +15,7 @@ import coatcheck_strands.retrieval
 from coatcheck.testing import AdapterContract
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
+from tests.contract.deliveries import SYNC_ON_FILES
 from tests.contract.inexpressible import STRANDS
 from tests.contract.strands_harness import StrandsHarness
 from tests.contract.telemetry import parents
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 class TestAgent(AdapterContract):
     lacks = STRANDS
+    deliveries = SYNC_ON_FILES
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> StrandsHarness:

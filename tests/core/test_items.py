@@ -24,8 +24,8 @@ from coatcheck import (
     Truncated,
 )
 from coatcheck.engine.access import StorageAccess
+from coatcheck.engine.cleanup import damage
 from coatcheck.engine.execution import run
-from coatcheck.engine.inventory import damage
 from tests.core.storages import DictStorage, FailingStorage, RangeStorage, Shelves
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from coatcheck import (
     Always,
     ByteCounter,
+    InvalidRequest,
     Kept,
     MediaBlock,
     Never,
@@ -19,6 +21,7 @@ from coatcheck import (
     OverTokens,
     TextBlock,
     TiktokenCounter,
+    TokenCounter,
 )
 
 LIMIT = 600
@@ -173,6 +176,23 @@ def test_a_last_word_that_fails_is_none() -> None:
     confirm = Asked(RuntimeError("broken"), is_async=False)
 
     assert isinstance(offloader().offload([BIG], tool_name="t", confirm=confirm), Offloaded)
+
+
+@pytest.mark.parametrize("odd", [-1, 1.5, math.nan, True, "9", [9]])
+def test_a_count_of_the_framework_that_is_none_is_refused(odd: Any) -> None:  # noqa: ANN401 - whatever a host may pass
+    with pytest.raises(InvalidRequest, match="measured_tokens must be a whole number of at least 0"):
+        offloader().offload([BIG], tool_name="t", measured_tokens=odd)
+
+
+@pytest.mark.parametrize("odd", [-1, math.nan, math.inf, None, "9", True])
+def test_a_counter_that_gives_no_number_is_named(odd: Any) -> None:  # noqa: ANN401 - whatever a counter may return
+    class Odd(TokenCounter):
+        def count(self, text: str) -> int:
+            del text
+            return odd  # type: ignore[no-any-return]
+
+    with pytest.raises(InvalidRequest, match=r"Odd\.count must return a whole number of at least 0, not "):
+        Offloader(token_counter=Odd()).offload([BIG], tool_name="t")
 
 
 class CharactersCounted(TiktokenCounter):

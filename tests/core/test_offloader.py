@@ -36,6 +36,7 @@ from coatcheck import (
     OverTokens,
     ReferenceExpired,
     ReferenceNotFound,
+    Scope,
     Stats,
     StorageError,
     Stored,
@@ -544,7 +545,7 @@ def test_many_threads_count_every_result() -> None:
 
 
 async def test_the_scope_of_a_task_reaches_policies_and_storage_off_the_loop() -> None:
-    seen: list[str] = []
+    seen: list[Scope] = []
 
     def policy(_: ToolResult) -> None:
         seen.append(choose_scope(None, None, required=False))

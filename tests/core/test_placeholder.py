@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, MediaBlock, Offloaded, Offloader, OpaqueBlock, TextBlock
+from coatcheck.core.facts import Estimate, Reference
 from coatcheck.core.placeholder import (
     FIRST_SHOWN,
     LAST_SHOWN,
@@ -23,8 +24,6 @@ from coatcheck.core.placeholder import (
 )
 from coatcheck.core.plan import Offload
 from coatcheck.core.preview import Previewed
-from coatcheck.core.references import Reference
-from coatcheck.core.tokens import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

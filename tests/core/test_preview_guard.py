@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InMemoryStorage, Offloaded, Offloader, TextBlock
@@ -63,7 +63,6 @@ def test_what_is_empty_is_shown(text: str, filling: str) -> None:
     assert not failures
 
 
-@settings(max_examples=200)
 @given(wide_objects(), st.integers(1, 2_000))
 def test_an_object_is_shown_also_where_members_have_no_room(value: JsonValue, budget: int) -> None:
     failures: dict[str, Exception] = {}
@@ -72,7 +71,6 @@ def test_an_object_is_shown_also_where_members_have_no_room(value: JsonValue, bu
     assert not failures
 
 
-@settings(max_examples=300)
 @given(results_of_every_kind(), st.integers(1, 2_000))
 def test_whatever_a_tool_returns_is_shown_within_the_budget(text: str, budget: int) -> None:
     failures: dict[str, Exception] = {}
@@ -83,7 +81,6 @@ def test_whatever_a_tool_returns_is_shown_within_the_budget(text: str, budget: i
     assert shown == preview(_content(text), COUNTER, budget=budget)
 
 
-@settings(max_examples=100)
 @given(st.lists(results_of_every_kind(), min_size=1, max_size=3), st.integers(1, 2_000))
 def test_whatever_a_tool_returns_is_stored(parts: list[str], budget: int) -> None:
     offloader = Offloader(

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
@@ -258,7 +258,7 @@ _HOSTILE_QUERIES: list[Callable[[random.Random], str]] = [
 ]
 
 
-def test_ten_thousand_hostile_patterns_and_queries_are_answered_or_refused() -> None:
+def test_hostile_patterns_and_queries_are_answered_or_refused() -> None:
     chance = random.Random(20_260_101)  # noqa: S311 - reproducible, not secret
     contents = [_made("list of objects", 60), "[" * 200 + "]" * 200, "a" * 3_000, _made("log", 60)]
     offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=400)
@@ -266,7 +266,7 @@ def test_ten_thousand_hostile_patterns_and_queries_are_answered_or_refused() -> 
         str(offloader.offload([TextBlock(text)], tool_name="t", scope="s", policy=Always()).references[0])
         for text in contents
     ]
-    for turn in range(10_000):
+    for turn in range(25 * settings().max_examples):  # 10,000 where the run is thorough
         reference = references[turn % len(references)]
         name, makers = chance.choice((("pattern", _HOSTILE), ("query", _HOSTILE_QUERIES)))
         try:

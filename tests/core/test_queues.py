@@ -44,7 +44,7 @@ assert len(SMALL.text) < SHORT_BYTES < len(BIG.text)
 
 REPOSITORY = Path(__file__).parents[2]
 
-PATIENCE = 20
+PATIENCE = 60
 """Seconds until a test that would wait for ever is given up. Nothing waits for so long where the code is right."""
 
 
@@ -360,7 +360,7 @@ def test_local_work_is_brought_to_its_end_although_nobody_awaits_it() -> None:
 
         def listener(_: object) -> None:
             begun.set()
-            leaving.wait(20)
+            leaving.wait(60)
             print("".join(str(number % 10) for number in range(100_000)))
 
         async def leave() -> None:

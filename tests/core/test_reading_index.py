@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import CorruptContent
@@ -149,7 +149,6 @@ def test_alignment_finds_the_start_of_a_character(text: str) -> None:
 
 
 @given(st.binary(min_size=1, max_size=300))
-@settings(max_examples=50)
 def test_broken_content_is_paged_to_its_end(data: bytes) -> None:
     content, offset, pages = foreign(data), 0, []
     with pytest.MonkeyPatch.context() as patch:

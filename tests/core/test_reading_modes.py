@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import InvalidRequest
@@ -43,7 +43,6 @@ def pages(content: Stored, *, budget: int, counter: TokenCounter) -> list[str]:
 
 
 @given(text=long_texts(), budget=st.integers(MINIMUM_BUDGET, 3_000), counter=st.sampled_from(COUNTERS))
-@settings(max_examples=60)
 def test_pages_put_together_are_the_original(text: str, budget: int, counter: TokenCounter) -> None:
     text = text[:20_000]
     if text:
@@ -139,7 +138,6 @@ def test_a_line_that_does_not_fit_is_read_on_by_character() -> None:
 
 
 @given(text=long_texts(), start=st.integers(1, 60), count=st.integers(1, 60), budget=st.integers(MINIMUM_BUDGET, 2_000))
-@settings(max_examples=60)
 def test_following_the_next_call_shows_every_line(text: str, start: int, count: int, budget: int) -> None:
     text, counter = text[:20_000], ByteCounter()
     lines = [shown(line) for line in split_lines(text)]
@@ -228,7 +226,6 @@ _CONTENTS = st.one_of(long_texts(), texts(), texts().map(json.dumps), texts().ma
 @given(
     text=_CONTENTS, selectors=_selectors(), budget=st.integers(MINIMUM_BUDGET, 1_200), counter=st.sampled_from(COUNTERS)
 )
-@settings(max_examples=400)
 def test_no_answer_exceeds_its_budget(
     text: str, selectors: dict[str, object], budget: int, counter: TokenCounter
 ) -> None:
@@ -244,7 +241,6 @@ def test_no_answer_exceeds_its_budget(
 
 
 @given(text=_CONTENTS, selectors=_selectors(), budget=st.integers(MINIMUM_BUDGET, 700))
-@settings(max_examples=25)
 def test_no_answer_exceeds_its_budget_in_real_tokens(text: str, selectors: dict[str, object], budget: int) -> None:
     counter = TiktokenCounter()
     answer = attempt(lambda: stored(text[:30_000]).follow(selectors, budget=budget, counter=counter))

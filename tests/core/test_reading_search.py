@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import InvalidRequest
@@ -87,7 +87,6 @@ _MIXED = st.lists(st.one_of(_TEXTS, _LONG), min_size=1, max_size=4).map("\n".joi
 
 
 @given(text=_MIXED, pattern=st.sampled_from(PATTERNS), window=st.sampled_from([16, 80, 200]))
-@settings(max_examples=200)
 def test_all_matches_are_counted(text: str, pattern: str, window: int) -> None:
     expected = naive(pattern, split_lines(text), long_line=window // 4)
     with tiny(window):
@@ -96,7 +95,6 @@ def test_all_matches_are_counted(text: str, pattern: str, window: int) -> None:
 
 
 @given(text=_MIXED, pattern=st.sampled_from(PATTERNS), first=st.integers(1, 20), count=st.integers(1, 20))
-@settings(max_examples=200)
 def test_a_line_range_restricts_the_search(text: str, pattern: str, first: int, count: int) -> None:
     lines = split_lines(text)
     if first > len(lines):
@@ -118,7 +116,6 @@ _ROW = re.compile(r"(> |  ) *([0-9]+)(?: \[characters ([0-9,]+)-([0-9,]+)\])?\| 
 
 
 @given(text=_TEXTS, pattern=st.sampled_from(PATTERNS), context=st.integers(0, 3), window=st.sampled_from([16, 64]))
-@settings(max_examples=300)
 def test_rows_are_the_lines_around_the_matches(text: str, pattern: str, context: int, window: int) -> None:
     lines = split_lines(text)
     matching = {number for number, _ in naive(pattern, lines, long_line=10**9)}
@@ -142,7 +139,6 @@ def test_rows_are_the_lines_around_the_matches(text: str, pattern: str, context:
 
 
 @given(text=_MIXED, pattern=st.sampled_from(PATTERNS), context=st.integers(0, 2), offset=st.integers(0, 300))
-@settings(max_examples=200)
 def test_following_the_next_call_shows_every_match(text: str, pattern: str, context: int, offset: int) -> None:
     lines = split_lines(text)
     expected = naive(pattern, lines, long_line=20)

@@ -20,7 +20,7 @@ from coatcheck import (
     retrieval_schema,
 )
 from coatcheck.core.notice import INTERNAL_ERROR
-from coatcheck.engine import engine
+from coatcheck.engine import retrieving
 from coatcheck.engine.execution import run
 
 
@@ -87,7 +87,7 @@ def test_a_bug_is_told_as_an_internal_error_and_logged_once_with_where_it_was_ra
     offloader = Offloader(policies={"*": Always()}, on_event=events.append)
     outcome = offloader.offload([TextBlock("x" * 9_000)], tool_name="t", scope="s")
     assert isinstance(outcome, Offloaded)
-    monkeypatch.setattr(engine, "read", broken)
+    monkeypatch.setattr(retrieving, "read", broken)
 
     with pytest.raises(TypeError) as caught:
         offloader.retrieve(outcome.references[0], scope="s")

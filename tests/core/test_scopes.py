@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coatcheck import InvalidRequest, Offloader, TextBlock, scope, scopes
+from coatcheck import InvalidRequest, Offloader, Scope, TextBlock, scope, scopes
 from coatcheck.scopes import choose_scope
 
 
@@ -45,7 +45,7 @@ def test_scopes_nest_and_end() -> None:
 
 
 async def test_tasks_do_not_see_each_others_scope() -> None:
-    async def worker(name: str) -> str:
+    async def worker(name: str) -> Scope:
         with scope(name):
             await asyncio.sleep(0)
             return choose_scope(None, None, required=True)
@@ -56,7 +56,7 @@ async def test_tasks_do_not_see_each_others_scope() -> None:
 
 
 def test_a_thread_with_a_copied_context_sees_the_scope() -> None:
-    seen: list[str] = []
+    seen: list[Scope] = []
     with scope("tenant"):
         context = contextvars.copy_context()
     thread = threading.Thread(target=lambda: seen.append(context.run(choose_scope, None, None, required=False)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coatcheck import ByteCounter, InMemoryStorage, InvalidRequest, Listed, Offloader, TextBlock
-from coatcheck.core.references import scope_tag, storage_key
+from coatcheck.core.references import Key, scope_part
 from tests.core.storages import DictStorage
 
 
@@ -52,7 +52,7 @@ def test_sweep_by_the_size_of_a_scope_leaves_smaller_scopes_alone() -> None:
     assert offloader.sweep(max_scope_bytes=45_000) == 1
 
     (gone,) = before - {listed.key for listed in storage.entries("")}
-    assert gone.startswith(f"{scope_tag('large')}/")
+    assert gone.startswith(f"{scope_part('large')}/")
 
 
 class _Aged(DictStorage):
@@ -70,7 +70,7 @@ class _Aged(DictStorage):
         del self.listed[key]
 
 
-OLDER, YOUNGER = (storage_key("scope", digit * 64) for digit in "01")
+OLDER, YOUNGER = (str(Key.of("scope", digit * 64)) for digit in "01")
 
 
 def test_an_index_of_lines_goes_with_its_content_although_there_is_room_for_it() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coatcheck import Storage
 
 
-PATIENCE = 20
+PATIENCE = 60
 """Seconds until a test that would wait for ever is given up."""
 
 

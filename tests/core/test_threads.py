@@ -14,7 +14,7 @@ from coatcheck.engine.threads import UnawaitedThreads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE = 20
+PATIENCE = 60
 """Seconds until a test that would wait for ever is given up."""
 
 

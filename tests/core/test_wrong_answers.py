@@ -9,8 +9,8 @@ import pytest
 
 from coatcheck import Always, Listed, Offloader, StorageError, Stored, TextBlock
 from coatcheck.engine.access import StorageAccess
+from coatcheck.engine.cleanup import damage
 from coatcheck.engine.execution import run
-from coatcheck.engine.inventory import damage
 from tests.core.storages import DictStorage, RangeStorage
 
 if TYPE_CHECKING:

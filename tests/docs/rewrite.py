@@ -1,6 +1,7 @@
 """Write into the pages what their code makes now: ``python -m tests.docs.rewrite``, then look at the difference.
 
-For whoever changed a word that the model reads, on purpose. Only shown blocks are written.
+For whoever changed, on purpose, a word that the model reads, a docstring or a command. It writes shown blocks, the
+tables of the API pages and the commands of docs/command-line.md. It needs every extra.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+from tests.docs import api, command_line
 from tests.docs.pages import PAGES, blocks_of, shown
 
 if TYPE_CHECKING:
@@ -38,3 +40,7 @@ if __name__ == "__main__":
         os.chdir(folder)
         for each in PAGES:
             rewrite(each)
+        for each in api.PAGES:
+            each.write_text(api.with_tables(each.read_text(encoding="utf-8")), encoding="utf-8")
+        page = command_line.PAGE
+        page.write_text(command_line.with_commands(page.read_text(encoding="utf-8")), encoding="utf-8")

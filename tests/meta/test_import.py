@@ -24,7 +24,6 @@ _LATER = """
 LATER = frozenset(_LATER.split())
 """What is loaded with the first offloader, or the first result that leaves."""
 
-BUDGET_SECONDS = 0.040
 ROUNDS = 7
 
 
@@ -71,12 +70,15 @@ def test_what_is_loaded_later_is_what_offloading_needs(tmp_path: Path) -> None:
     assert loaded >= LATER
 
 
-def test_import_is_quick() -> None:
-    code = "import time; began = time.process_time(); import coatcheck; print(time.process_time() - began)"
-    # Processor time, and the least of several runs: what else the machine does must not count.
-    seconds = min(float(run(code)) for _ in range(ROUNDS))
+def test_import_takes_no_longer_than_that_of_asyncio_which_every_agent_loads() -> None:
+    # Measured: 13 ms and 35 ms. Against each other, because a slow or busy machine takes three times as long for both.
+    assert _seconds_of_import("coatcheck") <= _seconds_of_import("asyncio")
 
-    assert seconds <= BUDGET_SECONDS
+
+def _seconds_of_import(module: str) -> float:
+    """Return the processor time that an import takes, the least of several."""
+    code = f"import time; began = time.process_time(); import {module}; print(time.process_time() - began)"
+    return min(float(run(code)) for _ in range(ROUNDS))
 
 
 def test_import_opens_no_connection() -> None:

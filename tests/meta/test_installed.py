@@ -1,6 +1,8 @@
 """What must be there once coatcheck is installed, from the sources or from the wheel.
 
-`nox -s wheel` runs this against the built wheel with ``COATCHECK_EXPECT_WHEEL=1``, no source in reach.
+`nox -s wheel` runs this against the built wheel, with ``COATCHECK_EXPECT_WHEEL`` set to the folder of the sources, to
+which nothing else leads. It asks for what packaging can break: missing files, names that do not load, the command. What
+the code does once it is there, the other tests prove on the sources.
 """
 
 from __future__ import annotations
@@ -13,17 +15,72 @@ from importlib import import_module, metadata
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 
 import coatcheck
 
-PACKAGES = ("coatcheck", "coatcheck_langchain")
+PACKAGES = ("coatcheck", "coatcheck_haystack", "coatcheck_langchain", "coatcheck_strands")
 
 
-@pytest.mark.skipif("COATCHECK_EXPECT_WHEEL" not in os.environ, reason="runs from the sources; `nox -s wheel` sets it")
+SOURCES = os.environ.get("COATCHECK_EXPECT_WHEEL")
+FOLDERS = ("src", "adapters")
+
+OF_EXTRAS = {"boto3", "fsspec", "langgraph", "opentelemetry", "rich", "typer"}
+"""What modules of ``coatcheck`` import that an extra brings."""
+
+
+@pytest.mark.skipif(SOURCES is None, reason="runs from the sources; `nox -s wheel` sets COATCHECK_EXPECT_WHEEL")
 def test_the_wheel_is_what_is_tested() -> None:
     assert "site-packages" in Path(coatcheck.__file__).parts
+
+
+@pytest.mark.skipif(SOURCES is None, reason="runs from the sources; `nox -s wheel` sets COATCHECK_EXPECT_WHEEL")
+def test_every_file_of_the_sources_is_in_the_wheel() -> None:
+    installed = {file.as_posix() for file in metadata.files("coatcheck") or ()}
+    sources = {
+        path.relative_to(Path(SOURCES or "", folder)).as_posix()
+        for folder in FOLDERS
+        for path in Path(SOURCES or "", folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+    assert len(sources) > 100
+    assert sources <= installed
+
+
+def test_every_module_loads_or_lacks_an_extra() -> None:
+    names = [found.name for found in walk_packages(coatcheck.__path__, "coatcheck.", onerror=lambda _: None)]
+
+    lacking = {name: _lacking(name) for name in names if not name.endswith(".__main__")}  # which is the program
+    assert {module for module in lacking.values() if module} <= OF_EXTRAS
+    assert len(names) > 80
+
+
+def _lacking(name: str) -> str | None:
+    """Load a module; return the package of an extra that it lacks."""
+    try:
+        import_module(name)
+    except ModuleNotFoundError as error:
+        return str(error.name).partition(".")[0]
+    return None
+
+
+def test_every_public_name_loads() -> None:
+    assert all(hasattr(coatcheck, name) for name in coatcheck.__all__)
+
+
+def test_a_result_is_offloaded_and_read_back(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(20_000))
+    offloader = coatcheck.Offloader(coatcheck.FileStorage(tmp_path))
+
+    outcome = offloader.offload([coatcheck.TextBlock(text)], tool_name="search", scope="a")
+
+    assert isinstance(outcome, coatcheck.Offloaded)
+    reference = outcome.references[0].id
+    assert offloader.load(reference, scope="a").data == text.encode()
+    assert "line 19999" in offloader.retrieve(reference, scope="a", pattern="line 19999").text
 
 
 @pytest.mark.parametrize("package", PACKAGES)

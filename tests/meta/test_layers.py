@@ -99,6 +99,41 @@ def test_a_pure_module_imports_pure_modules_only(module: Module) -> None:
     assert not places(module, wrong), "keep I/O, clocks and randomness in the engine and the storages"
 
 
+LAYERS = {"coatcheck.storage": {PURE}, "coatcheck.engine": {PURE, "coatcheck.storage"}}
+"""What each package may import of ours beside itself, for types too."""
+
+
+@pytest.mark.parametrize(
+    "module", [module for module in SOURCE if any(within(module.name, layer) for layer in LAYERS)], ids=by_name
+)
+def test_a_layer_imports_only_those_below_it(module: Module) -> None:
+    layer = next(layer for layer in LAYERS if within(module.name, layer))
+    wrong = [
+        found
+        for found in module.imports()
+        if found.package == "coatcheck" and not any(within(found.module, below) for below in {layer, *LAYERS[layer]})
+    ]
+
+    assert not places(module, wrong), f"{layer} may import {sorted(LAYERS[layer])} only"
+
+
+def test_no_module_of_the_core_imports_itself_by_a_detour_not_even_for_types() -> None:
+    names = {module.name for module in SOURCE if within(module.name, PURE)}
+    imported = {
+        module.name: {
+            submodule if (submodule := f"{found.module}.{found.name}") in names else found.module
+            for found in module.imports()
+        }
+        for module in SOURCE
+        if module.name in names
+    }
+    while leaves := [name for name, targets in imported.items() if not targets & imported.keys()]:
+        for name in leaves:
+            del imported[name]
+
+    assert not imported, f"move the values that both need below them: {sorted(imported)}"
+
+
 @pytest.mark.parametrize("module", [*SOURCE, *ADAPTERS], ids=by_name)
 def test_imports_are_absolute(module: Module) -> None:
     assert not places(module, [found for found in module.imports() if found.module.startswith(".")])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import InvalidRequest
@@ -174,7 +174,6 @@ PARTS = st.lists(
 )
 
 
-@settings(max_examples=50)
 @given(PARTS, st.integers(0, 2))
 def test_the_rows_of_all_tools_add_up_to_the_conversation(parts: list[Part], retrievals: int) -> None:
     report = replayed_parts(parts, replace(GIVEN, retrievals=retrievals, definition_tokens=200))
@@ -189,7 +188,6 @@ def test_the_rows_of_all_tools_add_up_to_the_conversation(parts: list[Part], ret
     assert next(row for row in report.tools if row.name == OTHER).results == 0
 
 
-@settings(max_examples=50)
 @given(PARTS)
 def test_what_is_offloaded_is_never_billed_more_where_nothing_is_read_back(parts: list[Part]) -> None:
     report = replayed_parts(parts)

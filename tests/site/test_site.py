@@ -36,7 +36,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         self.anchors.add(given.get("id", ""))
-        if tag in LOADING:
+        if tag in LOADING and given.get("rel") != "canonical":  # that one names the page itself, and nobody fetches it
             self.loaded += [given[name] for name in ("src", "srcset", "href", "data") if name in given]
 
 
@@ -72,6 +72,14 @@ def test_every_public_name_is_in_the_reference(package: object) -> None:
     names = getattr(package, "__all__")  # noqa: B009 - the packages have it, their type does not
 
     assert set(names) - anchors == {"__version__"} & set(names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(SITE).as_posix())
+def test_a_page_does_not_let_the_theme_ask_github(page: Path) -> None:
+    html = page.read_text(encoding="utf-8")
+
+    assert 'class="md-source"' in html
+    assert 'data-md-component="source"' not in html, "the theme's script fetches what GitHub counts of that repository"
 
 
 def test_every_command_is_described() -> None:

@@ -26,6 +26,7 @@ from coatcheck import (
 from coatcheck.testing import (
     DeletesContract,
     ListsContract,
+    ListsPagesContract,
     LocalPathContract,
     ReadsRangesContract,
     StorageContract,
@@ -46,6 +47,7 @@ class TestFileStorage(
     ReadsRangesContract,
     DeletesContract,
     ListsContract,
+    ListsPagesContract,
     SweepsContract,
     LocalPathContract,
 ):

@@ -21,7 +21,7 @@ from coatcheck.testing.storage import check_holds, save
 from tests.storage.writing import entry_of, write_and_read
 
 ENTRIES = 150
-KILLS = 10
+KILLS = 4
 SIZE = 400_000
 """Bytes: large enough that most kills come while one is being written."""
 

@@ -22,12 +22,21 @@ from coatcheck import (
     StorageError,
     TextBlock,
 )
-from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract, SweepsContract
+from coatcheck.testing import (
+    DeletesContract,
+    ListsContract,
+    ListsPagesContract,
+    ReadsRangesContract,
+    StorageContract,
+    SweepsContract,
+)
 from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
 
 
-class TestInMemoryStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, SweepsContract):
+class TestInMemoryStorage(
+    StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract, SweepsContract
+):
     now = 1_000.0
 
     @pytest.fixture

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coatcheck import FileStorage, Listed, Stored
+from coatcheck import FileStorage, Listed, Page, Stored
 from coatcheck.testing.storage import LONGEST_HOLD_UP_SECONDS
 from tests.testing.dict_storages import CapableStorage
 
@@ -126,6 +126,21 @@ class IgnoresTheScope(CapableStorage):
     def load(self, key: str) -> Stored | None:
         digest = key.partition("/")[2]
         return next((found for held, found in self.held.items() if held.partition("/")[2] == digest), None)
+
+
+class CutsTheScope(CapableStorage):
+    """Keeps the first 32 digits of a scope, as a column of that length does."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        super().save(_cut(key), content, content_type=content_type, metadata=metadata)
+
+    def load(self, key: str) -> Stored | None:
+        return super().load(_cut(key))
+
+
+def _cut(key: str) -> str:
+    scope, slash, digest = key.partition("/")
+    return scope[:32] + slash + digest
 
 
 class KeepsAnAlias(CapableStorage):
@@ -309,6 +324,48 @@ class ListsEverything(CapableStorage):
         return super().entries("")
 
 
+class ListsWholeScopes(CapableStorage):
+    """Looks a scope up by its whole name."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        scope, slash, _ = prefix.partition("/")
+        listed = super().entries(prefix)
+        return listed if slash or not scope else [each for each in listed if each.key.startswith(f"{scope}/")]
+
+
+class PagesOldestFirst(CapableStorage):
+    """Has its oldest entries on the first page."""
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        found = super().page(prefix, limit=limit, after=after)
+        return replace(found, entries=found.entries[::-1])
+
+
+class RepeatsAnEntry(CapableStorage):
+    """Begins each page with the last entry of the one before."""
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        ordered = sorted(self.entries(prefix), key=lambda listed: (-listed.modified, listed.key))
+        first = next((at for at, listed in enumerate(ordered) if listed.key == after), 0)
+        page = tuple(ordered[first : first + limit])
+        return Page(entries=page, after=page[-1].key if len(ordered) > first + limit else None)
+
+
+class PagesOthersMetadata(CapableStorage):
+    """Gives what a listing knows of an entry as its metadata."""
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        found = super().page(prefix, limit=limit, after=after)
+        return replace(found, entries=tuple(replace(each, metadata={"etag": "1"}) for each in found.entries))
+
+
+class PagesForever(CapableStorage):
+    """Says that there is a further page where there is nothing."""
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        return replace(super().page(prefix, limit=limit, after=after), after=after or "more")
+
+
 class LosesBetweenPages(CapableStorage):
     """Pages by offset through entries that share a time, and whose order changes from page to page."""
 
@@ -393,6 +450,12 @@ BROKEN: dict[type, tuple[str, str]] = {
     RaisesOnASecondDelete: ("test_deleting_twice_is_no_error", "KeyError"),
     MarksWhatIsGone: ("test_what_was_deleted_has_expired_and_what_never_was_is_unknown", "has not expired"),
     ListsEverything: ("test_lists_only_what_has_the_prefix", "does not keep to the prefix"),
+    ListsWholeScopes: ("test_lists_what_is_below_the_first_parts_of_a_scope", "below the first part of a tuple"),
+    CutsTheScope: ("test_keeps_the_scopes_of_tuples_apart", "of another scope"),
+    PagesOldestFirst: ("test_the_newest_come_first", "not in order"),
+    RepeatsAnEntry: ("test_all_pages_together_are_the_listing", ""),
+    PagesOthersMetadata: ("test_metadata_are_those_that_were_saved", "the metadata are wrong"),
+    PagesForever: ("test_nothing_is_an_empty_page", "an empty listing has a further page"),
     LosesBetweenPages: (
         "test_a_burst_is_listed_whole_and_goes_with_its_scope",
         "of 150 entries that were saved at once are not listed",

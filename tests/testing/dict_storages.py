@@ -10,7 +10,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from coatcheck import Listed, StorageError, Stored
+from coatcheck import Listed, Page, StorageError, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -75,10 +75,16 @@ class CapableStorage(DictStorage):
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return [
-            Listed(key=key, size=entry.size, modified=self.times[key])
+            Listed(key=key, size=entry.size, modified=self.times[key], metadata=entry.metadata)
             for key, entry in self.held.items()
             if key.startswith(prefix)
         ]
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        ordered = sorted(self.entries(prefix), key=lambda listed: (-listed.modified, listed.key))
+        first = next((at for at, listed in enumerate(ordered, 1) if listed.key == after), 0)
+        page = tuple(ordered[first : first + limit])
+        return Page(entries=page, after=page[-1].key if len(ordered) > first + limit else None)
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         with self.lock:

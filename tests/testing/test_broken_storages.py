@@ -8,6 +8,7 @@ from coatcheck import FileStorage, Storage
 from coatcheck.testing import (
     DeletesContract,
     ListsContract,
+    ListsPagesContract,
     LocalPathContract,
     ReadsRangesContract,
     StorageContract,
@@ -18,7 +19,7 @@ from tests.testing.dict_storages import CapableStorage
 from tests.testing.running import contract_tests, failures
 
 
-class Suite(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, SweepsContract):
+class Suite(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract, SweepsContract):
     """Run by hand, so it is not named like a test."""
 
     def make_older(self, storage: Storage, key: str) -> bool:

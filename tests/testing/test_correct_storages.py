@@ -9,6 +9,7 @@ import pytest
 from coatcheck.testing import (
     DeletesContract,
     ListsContract,
+    ListsPagesContract,
     ReadsRangesContract,
     StorageContract,
     SweepsContract,
@@ -37,7 +38,9 @@ class TestAsyncCapableStorage(StorageContract, DeletesContract, ListsContract):
         return AsyncCapableStorage()
 
 
-class TestCapableStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, SweepsContract):
+class TestCapableStorage(
+    StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract, SweepsContract
+):
     @pytest.fixture
     def storage(self) -> CapableStorage:
         return CapableStorage()

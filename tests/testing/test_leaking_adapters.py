@@ -102,7 +102,8 @@ class KnowsNoLastResort(ToyHarness):
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         made = super().deliver(call, result, case, offloader)
         assert isinstance(made, ToyResult)
-        return WithoutLastResort(**{name: getattr(made, name) for name in ToyResult.__slots__})
+        slots: tuple[str, ...] = ToyResult.__slots__
+        return WithoutLastResort(**{name: getattr(made, name) for name in slots})
 
 
 class WithoutLastResort(ToyResult):

@@ -17,20 +17,22 @@ from coatcheck import InvalidRequest, choose_scope
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from coatcheck import Scope
+
 __all__ = ("begin_call", "calling", "end_calls", "scope_at_hand")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Running:
     agent: object
-    choose: Callable[[], str]
+    choose: Callable[[], Scope]
     outer: _Running | None
 
 
 _running: ContextVar[_Running | None] = ContextVar("coatcheck_strands_running", default=None)
 
 
-def begin_call(agent: object, choose: Callable[[], str]) -> None:
+def begin_call(agent: object, choose: Callable[[], Scope]) -> None:
     """Note that ``agent`` is about to run a tool; ``choose`` gives the scope, and is asked only where it is needed."""
     end_calls(agent)  # an agent runs one tool in one context
     _running.set(_Running(agent=agent, choose=choose, outer=_running.get()))
@@ -46,7 +48,7 @@ def end_calls(agent: object) -> None:
 
 
 @contextmanager
-def calling(agent: object, choose: Callable[[], str]) -> Iterator[None]:
+def calling(agent: object, choose: Callable[[], Scope]) -> Iterator[None]:
     """Make the scope that ``choose`` gives the one at hand inside the block."""
     token = _running.set(_Running(agent=agent, choose=choose, outer=_running.get()))
     try:
@@ -55,7 +57,7 @@ def calling(agent: object, choose: Callable[[], str]) -> Iterator[None]:
         _running.reset(token)
 
 
-def scope_at_hand() -> str | None:
+def scope_at_hand() -> Scope | None:
     """Return the scope of the tool call at hand, else the ambient one, else None."""
     running = _running.get()
     if running is not None:

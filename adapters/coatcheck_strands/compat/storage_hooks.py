@@ -82,13 +82,13 @@ class StorageHooks(Plugin):
         """Let the storages know for whom we store inside the block; give what asks for the scope, at most once."""
         scope = cache(partial(resolve_scope, self.scope, call_of(event)))
 
-        def choose() -> str:
+        def choose() -> ScopeName:
             return choose_scope(scope(), identity_of(event.agent), required=False)
 
         with used_by(event.agent), calling(event.agent, choose):
             yield scope
 
-    def _choose_scope(self, call: Call) -> str:
+    def _choose_scope(self, call: Call) -> ScopeName:
         return choose_scope(resolve_scope(self.scope, call), identity_of(call.agent), required=False)
 
 

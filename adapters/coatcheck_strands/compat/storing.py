@@ -28,7 +28,7 @@ from coatcheck_strands.compat.cycles import FOLDER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coatcheck import Storage, Stored
+    from coatcheck import Scope, Storage, Stored
 
 __all__ = ("FOLDER", "KnownScopes", "StoresAndRetrieves", "missing", "off_loop", "shipped")
 
@@ -56,10 +56,10 @@ class KnownScopes:
     """The scopes that one storage object saved under in this process, the latest 256. Safe for many threads."""
 
     def __init__(self) -> None:
-        self._names: OrderedDict[str, None] = OrderedDict()
+        self._names: OrderedDict[Scope, None] = OrderedDict()
         self._lock = threading.Lock()
 
-    def note(self, scope: str) -> None:
+    def note(self, scope: Scope) -> None:
         """Remember a scope."""
         with self._lock:
             self._names[scope] = None
@@ -67,7 +67,7 @@ class KnownScopes:
             if len(self._names) > MOST_SCOPES:
                 self._names.popitem(last=False)
 
-    def names(self) -> list[str]:
+    def names(self) -> list[Scope]:
         """Return the scopes, the latest first."""
         with self._lock:
             return list(reversed(self._names))

@@ -37,7 +37,7 @@ __all__ = (
     "resolve_scope",
 )
 
-ScopeName: TypeAlias = str
+ScopeName: TypeAlias = str | tuple[str, ...]
 """What the core takes as a scope."""
 
 Scope: TypeAlias = ScopeName | Callable[[Any], "ScopeName | None"] | None

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Mapping, Sequence
 
+    from coatcheck.adapting.arguments import ScopeName
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Offloaded, Outcome, Retrieved, Truncated
-    from coatcheck.core.policy import Policy
+    from coatcheck.core.policy import MaybeAwaitable, Policy
     from coatcheck.offloader import Offloader
-    from coatcheck.storage.protocol import MaybeAwaitable
 
 __all__ = (
     "FAILED",
@@ -48,7 +48,7 @@ UNLIMITED = "coatcheck could not cut a tool result either; it stays as it is, wh
 
 Raw = TypeVar("Raw")
 Answer = TypeVar("Answer")
-Lazy: TypeAlias = "str | Callable[[], str | None] | None"
+Lazy: TypeAlias = "ScopeName | Callable[[], ScopeName | None] | None"
 Changed: TypeAlias = "tuple[Arrival, Offloaded | Truncated]"
 
 
@@ -313,7 +313,7 @@ def _put_back(delivery: Delivery[Raw], settled: Sequence[tuple[Arrival, Outcome 
     return delivery.put_back(changed) if changed else delivery.raw
 
 
-def _resolve(value: Lazy | Exception) -> str | None:
+def _resolve(value: Lazy | Exception) -> ScopeName | None:
     if isinstance(value, Exception):
         raise value
     return value() if callable(value) else value

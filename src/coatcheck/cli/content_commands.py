@@ -190,9 +190,9 @@ def show_content(
 ) -> None:
     """Show what is known of a content: its type, size, time and file."""
     from coatcheck.engine.access import StorageAccess  # noqa: PLC0415
+    from coatcheck.engine.cleanup import entries  # noqa: PLC0415
     from coatcheck.engine.contents import Contents  # noqa: PLC0415 - see put
     from coatcheck.engine.execution import run  # noqa: PLC0415
-    from coatcheck.engine.inventory import entries  # noqa: PLC0415
 
     access = StorageAccess(storage_at(storage, refresh_on_read=False))
     with _in_words_of_a_shell(access.storage, scope):

@@ -131,7 +131,9 @@ class Demo:
         offloaded = next((event for event in events if event.kind == "offloaded"), None)
         if offloaded is None:
             return None
-        return self._storage.local_path(resolve_reference(offloaded.references[0], SCOPE), content_type="text/plain")
+        return self._storage.local_path(
+            str(resolve_reference(offloaded.references[0], SCOPE)), content_type="text/plain"
+        )
 
 
 def _made(folder: Path | None) -> Path:

@@ -18,7 +18,7 @@ from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, storage_at
 from coatcheck.cli.options import AsJson, ScopeOption, StorageOption  # noqa: TC001 - typer reads the annotations
 from coatcheck.cli.printing import complain, iso_time, local_time, progress, show, show_json
-from coatcheck.scopes import DEFAULT_SCOPE, choose_scope
+from coatcheck.scopes import DEFAULT_SCOPE, choose_scope, require_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,14 +54,14 @@ def list_contents(
     The last used come first. References may begin with any word, here "content":
     the name of the tool is not stored. Keys name a scope by its digest.
     """
-    from coatcheck.core.references import make_reference, scope_tag  # noqa: PLC0415 - the library is loaded when it is used
+    from coatcheck.core.references import Key, make_reference, scope_part  # noqa: PLC0415 - the library is loaded when it is used
 
     access = _open(storage)
     chosen = choose_scope(scope, None, required=True)
-    found = _contents(_entries(access, "" if all_scopes else f"{scope_tag(chosen)}/"))
+    found = _contents(_entries(access, "" if all_scopes else f"{scope_part(chosen)}/"))
     rows = [
         {
-            "reference": None if all_scopes else make_reference("content", chosen, digest=entry.key.rpartition("/")[2]),
+            "reference": None if all_scopes else make_reference("content", chosen, digest=Key.parse(entry.key).digest),
             "key": entry.key,
             "bytes": entry.size,
             "modified": iso_time(entry.modified),
@@ -86,14 +86,14 @@ def stats(
 
     A storage knows scopes by their digest only; yours, and the default one, are shown by name.
     """
-    from coatcheck.core.references import scope_tag  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.references import Key, scope_part  # noqa: PLC0415 - see list_contents
 
     access = _open(storage)
-    names = {scope_tag(name): name for name in (DEFAULT_SCOPE, choose_scope(scope, None, required=True))}
+    names = {scope_part(require_scope(name)): name for name in (DEFAULT_SCOPE, scope)}
     of_scope: defaultdict[str, list[Listed]] = defaultdict(list)
     everything = _entries(access, "")
     for entry in everything:
-        of_scope[entry.key.partition("/")[0]].append(entry)
+        of_scope[Key.parse(entry.key).scope].append(entry)
     largest = sorted(of_scope.items(), key=lambda item: _size(item[1]), reverse=True)
     rows = [{"scope": names.get(tag), "scope_digest": tag, **_counts(found)} for tag, found in largest]
     if as_json:
@@ -113,8 +113,8 @@ def stats(
 @reported
 def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Read every entry and compare its checksum. Nothing is changed."""
-    from coatcheck.engine.execution import run  # noqa: PLC0415 - see list_contents
-    from coatcheck.engine.inventory import damage  # noqa: PLC0415
+    from coatcheck.engine.cleanup import damage  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.execution import run  # noqa: PLC0415
 
     access = _open(storage)
     everything = _entries(access, "")
@@ -196,11 +196,11 @@ def remove(
     as_json: AsJson = False,
 ) -> None:
     """Delete everything that was stored in a scope. Asks first."""
-    from coatcheck.core.references import scope_tag  # noqa: PLC0415
+    from coatcheck.core.references import scope_part  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see list_contents
 
     access = _open(storage)
-    found = _entries(access, f"{scope_tag(choose_scope(scope, None, required=True))}/")
+    found = _entries(access, f"{scope_part(choose_scope(scope, None, required=True))}/")
     if not found:
         if as_json:
             show_json({"scope": scope, **_counts(found), "deleted": 0})
@@ -220,8 +220,10 @@ def _nothing(access: StorageAccess, scope: str | None) -> str:
     """Say that nothing is stored, and what is stored in other scopes."""
     if scope is None:
         return f"Nothing is stored in {access.storage!r}."
+    from coatcheck.core.references import Key  # noqa: PLC0415 - see list_contents
+
     others = _contents(_entries(access, ""))
-    scopes = len({entry.key.partition("/")[0] for entry in others})
+    scopes = len({Key.parse(entry.key).scope for entry in others})
     hint = ""
     if others:
         hint = f" {_number(len(others), 'content')} in {_number(scopes, 'other scope')}: --scope, or ls --all-scopes."
@@ -250,16 +252,16 @@ def _open(location: str) -> StorageAccess:
 
 def _entries(access: StorageAccess, prefix: str) -> list[Listed]:
     """Return the entries under a prefix, the last used first."""
-    from coatcheck.engine.execution import run  # noqa: PLC0415 - see list_contents
-    from coatcheck.engine.inventory import entries  # noqa: PLC0415
+    from coatcheck.engine.cleanup import entries  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.execution import run  # noqa: PLC0415
 
     return sorted(run(entries(access, prefix)), key=lambda entry: (-entry.modified, entry.key))
 
 
 def _contents(found: Iterable[Listed]) -> list[Listed]:
-    from coatcheck.engine.contents import is_content  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.references import Key  # noqa: PLC0415 - see list_contents
 
-    return [entry for entry in found if is_content(entry.key)]
+    return [entry for entry in found if Key.parse(entry.key).is_content]
 
 
 def _size(found: Iterable[Listed]) -> int:

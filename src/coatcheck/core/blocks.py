@@ -71,6 +71,8 @@ class OpaqueBlock:
 
 
 Block: TypeAlias = TextBlock | JsonBlock | MediaBlock | OpaqueBlock
+"""One part of a tool result, of any kind."""
+
 StoredBlock: TypeAlias = TextBlock | JsonBlock | MediaBlock
 
 _BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from coatcheck.core.references import Reference
-    from coatcheck.core.tokens import Estimate
+    from coatcheck.core.facts import Estimate, Reference
 
 __all__ = (
     "ALL_LOST",

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.errors import CoatcheckError
+    from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.plan import KeepReason
-    from coatcheck.core.references import Reference
-    from coatcheck.core.tokens import Estimate
 
 __all__ = ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated")
 
@@ -84,6 +83,7 @@ class Truncated:
 
 
 Outcome: TypeAlias = Kept | Offloaded | Truncated
+"""What became of a tool result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,9 @@ from coatcheck.core.preview import Previewed, preview
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.plan import Offload
-    from coatcheck.core.references import Reference
-    from coatcheck.core.tokens import Estimate, TokenCounter
+    from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
     "FIRST_SHOWN",

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
+from coatcheck.core.facts import Estimate
 from coatcheck.core.items import are_joined
 from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
-from coatcheck.core.tokens import Estimate, TokenCounter, estimate_tokens, utf8_length
+from coatcheck.core.tokens import TokenCounter, estimate_tokens, utf8_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from coatcheck.core.blocks import ToolResult
 from coatcheck.core.errors import InvalidRequest
 
 __all__ = (
     "Always",
+    "MaybeAwaitable",
     "Never",
     "OverChars",
     "OverShare",
@@ -25,10 +26,20 @@ __all__ = (
     "PolicyFunction",
     "Rule",
     "Verdict",
+    "is_count",
     "require_flag",
     "require_policy",
     "require_positive",
 )
+
+Result = TypeVar("Result")
+MaybeAwaitable: TypeAlias = Result | Awaitable[Result]
+"""What a method or callback returns that may be plain or ``async``."""
+
+
+def is_count(value: object, *, least: int = 0) -> bool:
+    """Return whether ``value`` is a whole number of at least ``least``."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def require_positive(name: str, value: object) -> int:

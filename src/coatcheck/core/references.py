@@ -1,21 +1,26 @@
-"""Scope and content become a storage key and the reference that the model sees.
+"""How a scope and a content become a storage key, and the reference that the model sees.
 
-    key        = <16 hex of SHA-256(scope)>/<16 hex of SHA-256(content type, content)>
-    reference  = <tool slug>-<the same 16 hex of the content>-<4 hex over scope and content>
-    name       = <tool slug>_<the same 16 hex of the content>_scope_<16 hex of SHA-256(scope)>
+    key        = <scope part>/<16 hex digits of SHA-256(content type, content)>, then "-lines" for an index of lines
+    reference  = <tool slug>-<the same 16 digits of the content>-<4 hex digits over scope and content>
+    name       = <tool slug>_<the same 16 digits of the content>_scope_<16 hex digits of SHA-256(scope)>
+
+The scope part of a ``str`` is one tag: 16 hex digits of its SHA-256. The scope part of a tuple has one tag for each of
+its beginnings, from ``()`` to the whole tuple. So everything below ``("tenant-7",)`` has one prefix, and the number of
+tags tells a tuple from a ``str``.
 
 The name is for storages that choose their references themselves: they are asked to keep it in them.
 
-Nothing random, no clock, no counter: the same call, content and scope give the same reference in every framework, on
-every storage, after any restart. The four check digits tell a reference of this scope from any other, so a miss can be
-named *unknown* or *expired* with nothing kept for it. No raw tool name, call id or scope reaches a key.
+Nothing here is random, a clock or a counter: the same call, content and scope give the same reference in every
+framework, on every storage, after any restart. The four check digits tell a reference of this scope from any other, so
+that *unknown* and *expired* can be told apart although nothing is kept of what is gone. No raw tool name, call id or
+scope reaches a key.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest, ReferenceNotFound, StorageError
@@ -27,23 +32,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = (
-    "Reference",
+    "Key",
+    "Scope",
     "begin_digest",
     "canonical_reference",
     "content_digest",
     "find_references",
     "find_storage_references",
+    "is_scope_part",
     "is_storage_key",
-    "keys_from",
     "make_reference",
     "names_scope",
-    "require_storage_key",
     "resolve_reference",
     "resolve_storage_reference",
-    "scope_tag",
-    "storage_key",
+    "scope_part",
+    "scope_tags",
     "storage_name",
 )
+
+Scope: TypeAlias = str | tuple[str, ...]
+"""Who may read a content: a ``str``, which is never parsed, or a tuple such as ``("tenant-7", "thread-3")``."""
 
 DIGEST_LENGTH = 16
 """Hex digits of a digest in a key: 64 bits, so two contents meet by accident only among billions in one scope."""
@@ -57,44 +65,122 @@ MAX_REFERENCE_LENGTH = 256
 MAX_STORAGE_REFERENCE_LENGTH = 4_096
 """The same for a reference that a storage chose, which may be a path: the longest that Linux takes."""
 
-INDEX_SUFFIX = "-lines"
-"""Makes of the key of a content that of the index of its lines."""
+MAX_SCOPE_PARTS = 8
+"""Of a tuple. With nine tags a scope part has 144 characters: file systems take names of 255."""
 
+_LINES = "lines"
 _MAX_SLUG_LENGTH = 32
-_KEY = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}/[0-9a-f]{{{DIGEST_LENGTH}}}(?:-[a-z]{{1,16}})?", re.ASCII)
-"""What ``storage_key`` makes, and the engine's own entries beside it. No name of a device has hex digits only."""
+
+_SCOPE_PART = re.compile(rf"(?:[0-9a-f]{{{DIGEST_LENGTH}}}){{1,{MAX_SCOPE_PARTS + 1}}}", re.ASCII)
+"""Only hex digits, so that it is harmless as the name of a folder: no device is called so."""
+
+_KEY = re.compile(
+    rf"(?P<scope>{_SCOPE_PART.pattern})/(?P<digest>[0-9a-f]{{{DIGEST_LENGTH}}})(?:-(?P<kind>[a-z]{{1,16}}))?", re.ASCII
+)
 
 _REFERENCE = re.compile(r"(?<![\w-])(?:[\w.-]{0,64}-)?([0-9A-Fa-f]{16})-([0-9A-Fa-f]{4})(?![\w-])", re.ASCII)
-
 """What a model gives back: the slug may have become anything."""
 
 _EXACT_REFERENCE = re.compile(r"(?<![0-9a-z_-])[0-9a-z_]{1,32}-[0-9a-f]{16}-[0-9a-f]{4}(?![\w-])", re.ASCII)
-"""What was made here, in a text."""
+"""What ``make_reference`` made, anywhere in a ``str``."""
 
 _SCOPE_IN_NAME = re.compile(r"[0-9a-f]{16}_scope_([0-9a-f]{16})", re.ASCII | re.IGNORECASE)
-"""In what ``storage_name`` makes. The digest before it makes it longer than the slug of a tool's name may be."""
+"""In what ``storage_name`` makes. With the digest before it, it is longer than the slug of a tool's name may be."""
 
 _NO_REFERENCE = r"\s\"'`<>()\[\]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
-    """One stored content block. ``str()`` is what the model sees."""
+class Key:
+    """Where a storage keeps one entry. ``str()`` is what the storage gets."""
 
-    id: str
-    """The reference as the model reads it and gives it back."""
+    scope: str
+    """The scope part: the tags of the scope, without the scope itself."""
 
-    content_type: str
-    """MIME type of the stored bytes."""
+    digest: str
+    """The first 16 hex digits of the content's digest."""
 
-    size: int
-    """Bytes stored."""
+    kind: str = ""
+    """Empty for a content, ``"lines"`` for the index of its lines; another word marks what a storage is writing."""
 
-    items: int | None = None
-    """How many texts were joined into this content; None where it is one block."""
+    @classmethod
+    def of(cls, scope: Scope, digest: str) -> Key:
+        """Return the key of the content with this (full or short) ``digest`` in ``scope``."""
+        return cls(scope=scope_part(scope), digest=digest[:DIGEST_LENGTH])
+
+    @classmethod
+    def parse(cls, key: str) -> Key:
+        """Return the key that ``str(key)`` came from. Then its parts are harmless as names of files and folders.
+
+        Raises:
+            StorageError: ``key`` has not the form of one.
+
+        """
+        found = _KEY.fullmatch(key)
+        if found is None:
+            msg = f"malformed storage key {key[:100]!r}"
+            raise StorageError(msg)
+        return cls(scope=found["scope"], digest=found["digest"], kind=found["kind"] or "")
 
     def __str__(self) -> str:
-        return self.id
+        return f"{self.scope}/{self.name}"
+
+    @property
+    def name(self) -> str:
+        """What tells the entry from the others of its scope: the key behind the slash."""
+        return f"{self.digest}-{self.kind}" if self.kind else self.digest
+
+    @property
+    def is_content(self) -> bool:
+        """Whether the entry is a content: neither a line index, nor something that a storage is writing."""
+        return not self.kind
+
+    @property
+    def is_line_index(self) -> bool:
+        """Whether the entry is the line index of a content."""
+        return self.kind == _LINES
+
+    @property
+    def content(self) -> Key:
+        """The key of the content that a line index belongs to; any other key itself."""
+        return replace(self, kind="") if self.is_line_index else self
+
+    @property
+    def line_index(self) -> Key:
+        """The key of the line index of this content."""
+        return replace(self, kind=_LINES)
+
+    @property
+    def family(self) -> tuple[Key, ...]:
+        """All keys that begin with this one: itself and, for a content, its line index."""
+        return (self, self.line_index) if self.is_content else (self,)
+
+
+def is_storage_key(key: str) -> bool:
+    """Return whether ``Key.parse`` takes ``key``."""
+    return _KEY.fullmatch(key) is not None
+
+
+def is_scope_part(name: str) -> bool:
+    """Return whether ``name`` has the form of a key before its slash."""
+    return _SCOPE_PART.fullmatch(name) is not None
+
+
+def scope_part(scope: Scope) -> str:
+    """Return what the keys of ``scope`` have before their slash: one tag for a ``str``, several for a tuple.
+
+    The part of a tuple is a prefix of that of every tuple that begins with the same parts, and of nothing else.
+    """
+    if isinstance(scope, str):
+        return _tag(scope)
+    return "".join(_tag(scope[:length]) for length in range(len(scope) + 1))
+
+
+def scope_tags(part: str) -> tuple[str, ...]:
+    """Return the whole tags at the beginning of a scope part, or of a prefix of a key."""
+    scope, _, _ = part.partition("/")
+    ends = range(DIGEST_LENGTH, len(scope) + 1, DIGEST_LENGTH)
+    return tuple(scope[end - DIGEST_LENGTH : end] for end in ends)
 
 
 def content_digest(content_type: str, data: bytes) -> str:
@@ -105,73 +191,38 @@ def content_digest(content_type: str, data: bytes) -> str:
 
 
 def begin_digest(content_type: str) -> hashlib._Hash:
-    """Return the digest of a content of this type whose bytes are still to come."""
-    digest = _sha256(content_type)
-    digest.update(b"\0")
-    return digest
+    """Return the digest of a content of this type, to be updated with its bytes."""
+    return _sha256(content_type.encode("utf-8", "surrogatepass") + b"\0")
 
 
-def scope_tag(scope: str) -> str:
-    """Return the 16 hex digits that stand for ``scope`` in keys."""
-    return _sha256(scope).hexdigest()[:DIGEST_LENGTH]
-
-
-def storage_key(scope: str, digest: str) -> str:
-    """Return the storage key of the content with this (full or short) ``digest`` in ``scope``."""
-    return f"{scope_tag(scope)}/{digest[:DIGEST_LENGTH]}"
-
-
-def is_storage_key(key: str) -> bool:
-    """Return whether ``key`` has the form of those made here."""
-    return _KEY.fullmatch(key) is not None
-
-
-def keys_from(key: str) -> tuple[str, ...]:
-    """Return all keys that begin with a whole one: itself, and of a content that of the index of its lines."""
-    return (key,) if "-" in key else (key, key + INDEX_SUFFIX)
-
-
-def require_storage_key(key: str) -> str:
-    """Return ``key`` if it has the form of those made here, and so is harmless as a path or a name.
-
-    Raises:
-        StorageError: it has not.
-
-    """
-    if not is_storage_key(key):
-        msg = f"malformed storage key {key[:100]!r}"
-        raise StorageError(msg)
-    return key
-
-
-def make_reference(tool_name: str, scope: str, *, digest: str) -> str:
+def make_reference(tool_name: str, scope: Scope, *, digest: str) -> str:
     """Return the reference for the content with this ``digest``, stored in ``scope`` for a call of ``tool_name``."""
     short = digest[:DIGEST_LENGTH]
     return f"{_slug(tool_name)}-{short}-{_check(scope, short)}"
 
 
-def resolve_reference(reference: object, scope: str) -> str:
-    """Return the storage key that ``reference`` names in ``scope``.
+def resolve_reference(reference: object, scope: Scope) -> Key:
+    """Return the key of the content that ``reference`` names in ``scope``.
 
     The tool slug and upper or lower case do not matter, and neither do quotes, brackets or spaces around it.
 
     Raises:
-        InvalidRequest: ``reference`` is no text, empty, or longer than 256 characters.
-        ReferenceNotFound: it has not the form of a reference, or its check does not belong to ``scope``.
+        InvalidRequest: ``reference`` is not a ``str``, or it is empty or longer than 256 characters.
+        ReferenceNotFound: it does not have the form of a reference, or its check belongs to another scope.
 
     """
-    given = _required(reference, longest=MAX_REFERENCE_LENGTH)
+    given = _require(reference, longest=MAX_REFERENCE_LENGTH)
     found = list(_REFERENCE.finditer(given))
     if len(found) != 1:
         raise ReferenceNotFound(no_reference(given), reference=given)
     digest, check = found[0].group(1).lower(), found[0].group(2).lower()
     if check != _check(scope, digest):
         raise ReferenceNotFound(miss(given, expired=False), reference=given)
-    return storage_key(scope, digest)
+    return Key.of(scope, digest)
 
 
 def canonical_reference(reference: str) -> str:
-    """Return the reference in what a model gave, without what stands around it."""
+    """Return the reference in what a model gave, without what the model put around it."""
     found = _REFERENCE.search(reference)
     return reference.strip() if found is None else found.group().lower()
 
@@ -181,46 +232,46 @@ def find_references(text: str) -> Iterator[re.Match[str]]:
     return _EXACT_REFERENCE.finditer(text)
 
 
-def storage_name(tool_name: str, scope: str, *, digest: str) -> str:
+def storage_name(tool_name: str, scope: Scope, *, digest: str) -> str:
     """Return the name that a storage is asked to keep in a reference of its own choice.
 
-    It holds the digest, since a place in the result would come back with the tool's next call and overwrite this one.
+    It contains the digest. A name made of the place in the result would come back with the tool's next call, which
+    would overwrite this one.
     """
-    return f"{_slug(tool_name)}_{digest[:DIGEST_LENGTH]}_scope_{scope_tag(scope)}"
+    return f"{_slug(tool_name)}_{digest[:DIGEST_LENGTH]}_scope_{_tag(scope)}"
 
 
-def resolve_storage_reference(reference: object, scope: str) -> str:
+def resolve_storage_reference(reference: object, scope: Scope) -> str:
     """Return a reference that a storage chose, as that storage knows it.
 
     Raises:
-        InvalidRequest: ``reference`` is no text, empty, or longer than 4,096 characters.
-        ReferenceNotFound: it holds the name of another scope, or what no storage can take: NUL, a lone surrogate.
+        InvalidRequest: ``reference`` is not a ``str``, or it is empty or longer than 4,096 characters.
+        ReferenceNotFound: it contains the name of another scope, or something that no storage can take: NUL, a lone
+            surrogate.
 
     """
-    wanted = _required(reference, longest=MAX_STORAGE_REFERENCE_LENGTH).strip().strip("\"'`")
-    if _scopes_in(wanted) - {scope_tag(scope)} or "\0" in wanted or to_valid_unicode(wanted) != wanted:
+    wanted = _require(reference, longest=MAX_STORAGE_REFERENCE_LENGTH).strip().strip("\"'`")
+    if _tags_in(wanted) - {_tag(scope)} or "\0" in wanted or to_valid_unicode(wanted) != wanted:
         raise ReferenceNotFound(miss(wanted, expired=False), reference=wanted)
     return wanted
 
 
-def names_scope(reference: str, scope: str) -> bool:
+def names_scope(reference: str, scope: Scope) -> bool:
     """Return whether a reference that a storage chose shows that it was made in ``scope``."""
-    # Every one counts: where a storage looks at a part only, as behind "..", a second would open the first.
-    return _scopes_in(reference) == {scope_tag(scope)}
+    # Every tag counts: where a storage looks only at a part, as behind "..", a second tag would open the first.
+    return _tags_in(reference) == {_tag(scope)}
 
 
-def _scopes_in(reference: str) -> set[str]:
+def find_storage_references(text: str, scope: Scope) -> Iterator[re.Match[str]]:
+    """Yield every place in ``text`` that has the form of a reference that a storage chose for content of ``scope``."""
+    return re.finditer(rf"[^{_NO_REFERENCE}]*scope_{_tag(scope)}(?:[^{_NO_REFERENCE}]*[^{_NO_REFERENCE}.,;:!?])?", text)
+
+
+def _tags_in(reference: str) -> set[str]:
     return {tag.lower() for tag in _SCOPE_IN_NAME.findall(reference)}
 
 
-def find_storage_references(text: str, scope: str) -> Iterator[re.Match[str]]:
-    """Yield every place in ``text`` that has the form of a reference that a storage chose for content of ``scope``."""
-    return re.finditer(
-        rf"[^{_NO_REFERENCE}]*scope_{scope_tag(scope)}(?:[^{_NO_REFERENCE}]*[^{_NO_REFERENCE}.,;:!?])?", text
-    )
-
-
-def _required(reference: object, *, longest: int) -> str:
+def _require(reference: object, *, longest: int) -> str:
     if reference is None or (isinstance(reference, str) and not reference.strip()):
         raise InvalidRequest(missing_reference())
     if not isinstance(reference, str):
@@ -230,16 +281,27 @@ def _required(reference: object, *, longest: int) -> str:
     return reference
 
 
-def _check(scope: str, digest: str) -> str:
-    # The separator cannot appear in a digest, so no two pairs of scope and digest hash the same text.
-    return _sha256(f"{digest}\n{scope}").hexdigest()[:CHECK_LENGTH]
+def _check(scope: Scope, digest: str) -> str:
+    # The separator cannot appear in a digest, so no two pairs of scope and digest hash the same bytes.
+    return _sha256(digest.encode() + b"\n" + _bytes_of(scope)).hexdigest()[:CHECK_LENGTH]
 
 
-def _sha256(text: str) -> hashlib._Hash:
+def _tag(scope: Scope) -> str:
+    return _sha256(_bytes_of(scope)).hexdigest()[:DIGEST_LENGTH]
+
+
+def _bytes_of(scope: Scope) -> bytes:
+    """Return bytes that no other scope has: UTF-8 contains no 0xff, so it can mark a tuple and end each part."""
+    if isinstance(scope, str):
+        return scope.encode("utf-8", "surrogatepass")
+    return b"\xff" + b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in scope)
+
+
+def _sha256(data: bytes) -> hashlib._Hash:
     with loading:
         import hashlib  # noqa: PLC0415 - loads OpenSSL
 
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    return hashlib.sha256(data)
 
 
 def _slug(tool_name: str) -> str:

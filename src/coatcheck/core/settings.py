@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.policy import OverTokens, Policies, require_flag, require_positive
+from coatcheck.core.policy import OverTokens, Policies, is_count, require_flag, require_positive
 from coatcheck.core.tokens import TiktokenCounter, TokenCounter, for_any_text
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Settings:
 
     def _check_tokens(self) -> None:
         threshold = require_positive("max_result_tokens", self.max_result_tokens)
-        if self.preview_tokens is not None and not _is_count(self.preview_tokens):
+        if self.preview_tokens is not None and not is_count(self.preview_tokens):
             msg = f"preview_tokens must be non-negative, a whole number of at least 0, not {self.preview_tokens!r}"
             raise InvalidRequest(msg)
         if self.preview_tokens is not None and self.preview_tokens >= threshold:
@@ -131,7 +131,7 @@ class Settings:
                 f"max_inline_tokens must be at least max_result_tokens ({threshold:,}), not {self.max_inline_tokens!r}"
             )
             raise InvalidRequest(msg)
-        if self.max_retrieval_tokens is not None and not _is_count(self.max_retrieval_tokens, least=MINIMUM_BUDGET):
+        if self.max_retrieval_tokens is not None and not is_count(self.max_retrieval_tokens, least=MINIMUM_BUDGET):
             msg = (
                 f"max_retrieval_tokens must be a whole number of at least {MINIMUM_BUDGET}, which an answer with its"
                 f" next call needs, not {self.max_retrieval_tokens!r}"
@@ -157,7 +157,3 @@ def _require_seconds(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         msg = f"{name} must be a number of seconds above 0, not {value!r}"
         raise InvalidRequest(msg)
-
-
-def _is_count(value: object, *, least: int = 0) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import unicodedata
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.facts import Estimate
 from coatcheck.core.vocabulary import (
     BUNDLED,
     Vocabulary,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     import tiktoken
 
-__all__ = ("ByteCounter", "Estimate", "TiktokenCounter", "TokenCounter", "ends_of", "estimate_tokens", "for_any_text")
+__all__ = ("ByteCounter", "TiktokenCounter", "TokenCounter", "ends_of", "estimate_tokens", "for_any_text")
 
 WINDOW_CHARACTERS = 16_384
 """What a tokenizer is fed at once: at most 64 KB of UTF-8. A million blanks in one piece end tiktoken's Rust code in a
@@ -277,7 +278,10 @@ def for_any_text(counter: TokenCounter) -> TokenCounter:
 
 
 class _ForAnyText(TokenCounter):
-    """Wraps a host's counter: makes each text valid Unicode first, of the same length."""
+    """Wraps a host's counter: makes each text valid Unicode first, of the same length, and checks each count.
+
+    A negative count, or one that is not a number, would pass every limit in silence.
+    """
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -288,9 +292,15 @@ class _ForAnyText(TokenCounter):
         return self._counter.longest_token
 
     def count(self, text: str) -> int:
-        return self._counter.count(to_valid_unicode(text))
+        tokens: object = self._counter.count(to_valid_unicode(text))
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+            msg = f"{type(self._counter).__name__}.count must return a whole number of at least 0, not {tokens!r}"
+            raise InvalidRequest(msg)
+        return tokens
 
     def exceeds(self, text: str, limit: int) -> bool:
+        if type(self._counter).exceeds is TokenCounter.exceeds:
+            return super().exceeds(text, limit)  # through ``count`` above, so that every decision rests on a number
         return self._counter.exceeds(to_valid_unicode(text), limit)
 
     def head(self, text: str, limit: int) -> str:
@@ -298,17 +308,6 @@ class _ForAnyText(TokenCounter):
 
     def tail(self, text: str, limit: int) -> str:
         return text[len(text) - len(self._counter.tail(to_valid_unicode(text), limit)) :]
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number of tokens, and whether it was counted or extrapolated."""
-
-    tokens: int
-    """Exact, or extrapolated and rounded to two digits."""
-
-    exact: bool
-    """Whether every token was counted."""
 
 
 def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Estimate:

@@ -1,4 +1,4 @@
-"""How the engine reaches a storage: every call as an ``Effect``, and every capability asked for in one place."""
+"""How the engine reaches a storage: every call is an ``Effect``, and every capability is asked for here."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
 from coatcheck.engine.execution import Effect, Line
-from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
-from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import (
     Deletes,
     Lists,
+    ListsPages,
     LocalPath,
     NamesReferences,
     ReadsRanges,
@@ -22,7 +21,7 @@ from coatcheck.storage.protocol import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 __all__ = ("StorageAccess",)
 
@@ -36,7 +35,7 @@ class StorageAccess:
         """Take any object with the two methods of ``Storage`` or of ``NamesReferences``.
 
         Raises:
-            InvalidRequest: it has not both.
+            InvalidRequest: it does not have both.
 
         """
         if isinstance(storage, type) or not isinstance(storage, Storage | NamesReferences):
@@ -49,55 +48,46 @@ class StorageAccess:
         self.names_references = not isinstance(storage, Storage)
         self.reads_ranges = isinstance(storage, ReadsRanges)
         self.sweeps = isinstance(storage, Sweeps)
-        self.evicts = isinstance(storage, InMemoryStorage)
+        self.lists_pages = isinstance(storage, ListsPages)
+        self.evicts = self._says("evicts")
+        self._is_local = self._says("is_local", default=isinstance(storage, LocalPath))
+        self._takes_file_name = self._says("takes_file_name")
         self._line = Line(network_threads, seconds=queue_seconds)
-        self._local = isinstance(storage, LocalPath | InMemoryStorage)
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Effect:
         """Save an entry. Answers with None."""
-        if not isinstance(self.storage, Storage):
-            raise self._lacks(Storage)
-        call = partial(self.storage.save, key, content, content_type=content_type, metadata=metadata)
-        return self._effect(self.storage.save, call, f"saving {len(content):,} bytes")
+        doing = f"saving {len(content):,} bytes"
+        return self._effect(Storage, "save", doing, key, content, content_type=content_type, metadata=metadata)
 
     def save_named(self, name: str, content: bytes, *, content_type: str, file_name: str | None) -> Effect:
-        """Save an entry whose reference the storage chooses, and which a tool may have named. Answers with it."""
-        if not isinstance(self.storage, NamesReferences):
-            raise self._lacks(NamesReferences)
-        method = self.storage.save_named
-        call = partial(method, name, content, content_type=content_type)
-        if isinstance(self.storage, ToolResultStoreBridge):  # no other keeps its content's type in nothing but a name
-            call = partial(call, file_name=file_name)
-        return self._effect(method, call, f"saving {len(content):,} bytes")
+        """Save an entry under a reference that the storage chooses. Answers with that reference."""
+        doing = f"saving {len(content):,} bytes"
+        file = {"file_name": file_name} if self._takes_file_name else {}
+        return self._effect(NamesReferences, "save_named", doing, name, content, content_type=content_type, **file)
 
     def load(self, key: str) -> Effect:
         """Load a whole entry. Answers with ``Stored`` or None."""
-        return self._effect(self.storage.load, partial(self.storage.load, key), "loading")
+        return self._effect(NamesReferences if self.names_references else Storage, "load", "loading", key)
 
     def load_range(self, key: str, *, start: int, length: int) -> Effect:
         """Load a part of an entry. Answers with ``Stored`` or None."""
-        if not isinstance(self.storage, ReadsRanges):
-            raise self._lacks(ReadsRanges)
-        method = self.storage.load_range
-        return self._effect(method, partial(method, key, start=start, length=length), "loading a part")
+        return self._effect(ReadsRanges, "load_range", "loading a part", key, start=start, length=length)
 
     def delete(self, key: str) -> Effect:
         """Remove an entry. Answers with None."""
-        if not isinstance(self.storage, Deletes):
-            raise self._lacks(Deletes)
-        return self._effect(self.storage.delete, partial(self.storage.delete, key), "deleting")
+        return self._effect(Deletes, "delete", "deleting", key)
 
     def entries(self, prefix: str) -> Effect:
         """List entries. Answers with an iterable of ``Listed``."""
-        if not isinstance(self.storage, Lists):
-            raise self._lacks(Lists)
-        return self._effect(self.storage.entries, partial(self.storage.entries, prefix), "listing")
+        return self._effect(Lists, "entries", "listing", prefix)
+
+    def page(self, prefix: str, *, limit: int, after: str | None) -> Effect:
+        """List a few entries, newest first. Answers with a ``Page``."""
+        return self._effect(ListsPages, "page", "listing", prefix, limit=limit, after=after)
 
     def sweep(self, keys: list[str], *, before: float) -> Effect:
-        """Remove entries that were not used since, in one step each. Answers with how many."""
-        if not isinstance(self.storage, Sweeps):
-            raise self._lacks(Sweeps)
-        return self._effect(self.storage.sweep, partial(self.storage.sweep, keys, before=before), "sweeping")
+        """Remove each entry, atomically, unless it was used after ``before``. Answers with how many it removed."""
+        return self._effect(Sweeps, "sweep", "sweeping", keys, before=before)
 
     def path_of(self, key: str, *, content_type: str) -> str | None:
         """Return the file that holds an entry, if the storage keeps files."""
@@ -105,10 +95,29 @@ class StorageAccess:
             return None
         return str(self.storage.local_path(key, content_type=content_type))
 
-    def _effect(self, method: Callable[..., object], call: Callable[[], object], what: str) -> Effect:
-        is_async = inspect.iscoroutinefunction(method)
-        what = f"{what} ({type(self.storage).__name__})"
-        return Effect(call=call, local=self._local, is_async=is_async, what=what, line=self._line)
+    def _effect(self, capability: type, method: str, doing: str, /, *arguments: object, **named: object) -> Effect:
+        """Return the call of one method of a capability.
 
-    def _lacks(self, capability: type) -> InvalidRequest:
-        return InvalidRequest(f"{type(self.storage).__name__} cannot do this: it lacks coatcheck.{capability.__name__}")
+        The methods above keep the types of its arguments for those who call them; this one cannot.
+
+        Raises:
+            InvalidRequest: the storage lacks the capability.
+
+        """
+        kind = type(self.storage).__name__
+        if not isinstance(self.storage, capability):
+            msg = f"{kind} cannot do this: it lacks coatcheck.{capability.__name__}"
+            raise InvalidRequest(msg)
+        call = getattr(self.storage, method)
+        return Effect(
+            call=partial(call, *arguments, **named),
+            local=self._is_local,
+            is_async=inspect.iscoroutinefunction(call),
+            what=f"{doing} ({kind})",
+            line=self._line,
+        )
+
+    def _says(self, what: str, *, default: bool = False) -> bool:
+        """Return what a storage says of itself in an attribute. Most say nothing, and a mock says everything."""
+        said = getattr(self.storage, what, None)
+        return said if isinstance(said, bool) else default

@@ -1,33 +1,48 @@
-"""Clean-up: what is deleted, and when, as generators of effects.
+"""What a storage contains: whether it is still what was saved, and what is deleted, as generators of effects.
 
-Nothing is ever deleted but here, and only when the host asks: a scope that ended, or what is past a limit. Storages say
-what there is and remove it; which entries those are is decided here.
+Nothing is ever deleted but here, and only when the host asks: scopes that ended, or entries past a limit. Storages list
+and remove; which entries go is decided here. Entries with keys that coatcheck does not make belong to somebody else:
+they are neither checked nor deleted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError
-from coatcheck.core.references import scope_tag
-from coatcheck.engine.inventory import content_key, entries
+from coatcheck.core.errors import CoatcheckError, CorruptContent, ForeignCall, InvalidRequest, StorageError
+from coatcheck.core.references import Key, begin_digest, is_storage_key, scope_part
+from coatcheck.engine.contents import require_digest, require_stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
+    from coatcheck.core.references import Scope
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.execution import Effects
-    from coatcheck.storage.protocol import Listed
 
-__all__ = ("SweepLimits", "delete_scope", "overdue", "remove_unused", "sweep")
+__all__ = (
+    "SweepLimits",
+    "damage",
+    "delete_scope",
+    "delete_scopes",
+    "entries",
+    "newest",
+    "overdue",
+    "remove_unused",
+    "sweep",
+)
 
 GRACE_SECONDS = 3_600.0
-"""``sweep`` leaves alone what was saved within the last hour: a conversation may be about to use it."""
+"""``sweep`` keeps what was saved within the last hour: a conversation may be about to use it."""
 
 MOST_PASSES = 5
-"""Of ``delete_scope`` over a scope. Usual are two: one that deletes, and one that finds nothing left."""
+"""Of ``delete_scope`` over what it deletes. It usually takes two: one that deletes, and one that finds nothing left."""
+
+PART_BYTES = 8 << 20
+"""Chunk size for checking an entry: it bounds memory, and a network delivers it within the time limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +62,7 @@ class SweepLimits:
         """Check the limits.
 
         Raises:
-            InvalidRequest: there is none, or one is no number of at least 0.
+            InvalidRequest: there is no limit, or one is not a number of at least 0.
 
         """
         limits = {name: getattr(self, name) for name in self.__slots__}
@@ -60,54 +75,207 @@ class SweepLimits:
                 raise InvalidRequest(msg)
 
 
-def delete_scope(storage: StorageAccess, scope: str, *, now: float) -> Effects[int]:
-    """Delete everything stored in ``scope`` until ``now``; return how many entries that were.
+# Looking.
 
-    One listing is no proof: a storage may miss entries while others change what it pages through. So the scope is
-    listed again until nothing older than ``now`` is found. What was saved since may go or stay.
+
+def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
+    """Return the entries of ours that have a key with this ``prefix``.
+
+    Raises:
+        InvalidRequest: the storage cannot list.
+        StorageError: the storage failed, or listed something else.
+
+    """
+    answer = yield storage.entries(prefix)
+    if isinstance(answer, CoatcheckError):
+        raise answer
+    with ForeignCall(f"{storage.storage!r} could not list its entries"):  # an iterable may ask its backend only now
+        listed = list(cast("Iterable[Listed]", answer))
+    return _require_listed(storage, listed)
+
+
+def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Listed]:
+    """Return those of the listed entries that are ours.
+
+    Raises:
+        StorageError: something else than entries was listed.
+
+    """
+    ours = []
+    for entry in listed:
+        if not _is_well_formed(entry):
+            msg = (
+                f"{type(storage.storage).__name__} listed {str(entry)[:200]!r}, where coatcheck.Listed with key: str,"
+                " size: int and modified: float was due: whoever wrote the storage must convert it"
+            )
+            raise StorageError(msg)
+        if is_storage_key(entry.key):
+            ours.append(entry)
+    return ours
+
+
+def _is_well_formed(entry: object) -> bool:
+    return (
+        isinstance(entry, Listed)
+        and isinstance(entry.key, str)
+        and isinstance(entry.size, int)
+        and isinstance(entry.modified, int | float)
+    )
+
+
+def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | None = None) -> Effects[Page]:
+    """Return at most ``limit`` contents of a scope, newest first as ``coatcheck.ListsPages`` says.
+
+    ``after`` is that of the page before. Line indexes count, so a page may have fewer contents and not be the last one.
+    A storage that cannot list pages is listed whole for each one.
+
+    Raises:
+        InvalidRequest: the storage cannot list.
+        StorageError: the storage failed, or answered with something else.
+
+    """
+    prefix = f"{scope_part(scope)}/"
+    if not storage.lists_pages:
+        page = newest_first((yield from entries(storage, prefix)), limit=limit, after=after)
+    else:
+        answer = yield storage.page(prefix, limit=limit, after=after)
+        if isinstance(answer, CoatcheckError):
+            raise answer
+        if not isinstance(answer, Page):
+            msg = (
+                f"{type(storage.storage).__name__}.page answered with {type(answer).__name__}, where a coatcheck.Page"
+                " was due: whoever wrote the storage must return it"
+            )
+            raise StorageError(msg)
+        page = answer
+    contents = _require_listed(storage, page.entries)
+    return Page(entries=tuple(entry for entry in contents if Key.parse(entry.key).is_content), after=page.after)
+
+
+def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Effects[CoatcheckError | None]:
+    """Read a listed entry to its end; return what is wrong with it, or None if it is intact.
+
+    ``keys`` are those that were listed with it. The answer is also None for an entry that was deleted since it was
+    listed, and for what a storage is still writing.
+    """
+    key = Key.parse(entry.key)
+    if not key.is_content and not key.is_line_index:
+        return None
+    if key.is_line_index and str(key.content) not in keys:
+        return (yield from _left_behind(storage, key))
+    read, digest = 0, None
+    while True:
+        whole = not storage.reads_ranges
+        answer = yield (
+            storage.load(entry.key) if whole else storage.load_range(entry.key, start=read, length=PART_BYTES)
+        )
+        if answer is None:
+            return (yield from _lost(storage, entry.key))
+        try:
+            answer = require_stored(answer)
+        except CoatcheckError as error:
+            return error
+        content = answer.content if answer.whole is None else answer.whole
+        digest = digest or begin_digest(answer.content_type)
+        digest.update(content)
+        read += len(content)
+        # The size that was listed, not the one that was saved: bytes that were added behind the end are damage too.
+        if not content or answer.whole is not None or whole or read >= entry.size:
+            break
+    try:
+        require_digest(key, digest.hexdigest(), answer.metadata)
+    except CorruptContent as error:
+        return error
+    return None
+
+
+def _lost(storage: StorageAccess, key: str) -> Effects[CoatcheckError | None]:
+    """Return what is wrong with an entry that did not load: nothing if it is no longer listed, or loads now."""
+    try:
+        listed = yield from entries(storage, key)
+    except CoatcheckError as error:
+        return error
+    if all(entry.key != key for entry in listed) or isinstance((yield storage.load(key)), Stored):
+        return None
+    return CorruptContent(f"of the entry {key!r} only a part is there: its content or its description")
+
+
+def _left_behind(storage: StorageAccess, key: Key) -> Effects[CoatcheckError | None]:
+    """Return what is wrong with a line index without listed content: nothing if that changed since."""
+    content = str(key.content)
+    try:
+        listed = {entry.key for entry in (yield from entries(storage, content))}
+    except CoatcheckError as error:
+        return error
+    if str(key) not in listed or content in listed:
+        return None
+    return CorruptContent(f"the line index of {content!r} is there, but the content is not: a sweep removes the index")
+
+
+# Deleting.
+
+
+def delete_scope(storage: StorageAccess, scope: Scope, *, now: float) -> Effects[int]:
+    """Delete everything stored in ``scope`` until ``now``; return the number of entries.
 
     Raises:
         InvalidRequest: the storage cannot list or delete.
         StorageError: the storage failed, or still lists older entries after the last pass.
 
     """
-    prefix = f"{scope_tag(scope)}/"
+    return (yield from _delete_all(storage, f"{scope_part(scope)}/", now=now))
+
+
+def delete_scopes(storage: StorageAccess, under: tuple[str, ...], *, now: float) -> Effects[int]:
+    """Delete everything stored until ``now`` in the tuple scopes that begin with the parts ``under``.
+
+    Returns the number of entries; raises what ``delete_scope`` raises.
+    """
+    return (yield from _delete_all(storage, scope_part(under), now=now))
+
+
+def _delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[int]:
+    """Delete everything under a prefix.
+
+    One listing is no proof: a storage may miss entries while others change what it pages through. So it lists again
+    until it finds nothing older than ``now``. What was saved since may go or stay.
+    """
     deleted: set[str] = set()
     for _ in range(MOST_PASSES):
         listed = yield from entries(storage, prefix)
         yield from _delete(storage, listed)
         deleted.update(entry.key for entry in listed)
-        if not _older(listed, now):
+        if not _count_older(listed, now):
             return len(deleted)
-    left = _older((yield from entries(storage, prefix)), now)
+    left = _count_older((yield from entries(storage, prefix)), now)
     if left:
         msg = (
             f"entries of this scope are left in {storage.storage!r}, and may still be readable: {left:,}, after"
-            f" {MOST_PASSES} passes that deleted all that was listed. Delete the scope again; if the number stays, the"
-            " storage must be mended: it does not delete, or lists what is gone"
+            f" {MOST_PASSES} passes that deleted everything listed. Delete the scope again; if the number stays, fix"
+            " the storage: it does not delete, or it lists entries that are gone"
         )
         raise StorageError(msg)
     return len(deleted)
 
 
-def _older(listed: Sequence[Listed], now: float) -> int:
+def _count_older(listed: Sequence[Listed], now: float) -> int:
     return sum(1 for entry in listed if entry.modified < now)
 
 
 def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects[int]:
-    """Delete what is past a limit and older than an hour, the oldest first; return how many entries that were."""
+    """Delete what is past a limit and older than an hour, oldest first; return the number of entries."""
     past = yield from overdue(storage, limits, now=now)
     return (yield from remove_unused(storage, past, now=now))
 
 
 def overdue(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects[list[Listed]]:
-    """Return what is past a limit and older than an hour, the oldest first."""
+    """Return what is past a limit and older than an hour, oldest first."""
     listed = yield from entries(storage, "")
     return list(_past(listed, limits, now=now))
 
 
 def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float) -> Effects[int]:
-    """Delete those of the entries that nobody has used since an hour before ``now``; return how many those were."""
+    """Delete those of the entries that nobody has used since an hour before ``now``; return their number."""
     before = now - GRACE_SECONDS
     if storage.sweeps:
         answer = yield storage.sweep([entry.key for entry in past], before=before)
@@ -122,7 +290,7 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
         return answer
     deleted = 0
     for entry in past:
-        # Looking right before leaves a gap, but one of a moment instead of one as long as the whole sweep.
+        # A look right before leaves a gap, but one of a moment and not one as long as the whole sweep.
         listed_now = yield from entries(storage, entry.key)
         unused = [found for found in listed_now if found.key == entry.key and found.modified < before]
         deleted += yield from _delete(storage, unused)
@@ -130,38 +298,34 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
 
 
 def _past(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> Iterator[Listed]:
-    """Yield the entries to delete, so that what stays keeps the limits as far as the last hour allows."""
+    """Yield what to delete, oldest first, until the rest is within the limits; never what is within the last hour."""
     total = sum(entry.size for entry in listed)
     of_scope: Counter[str] = Counter()
     for entry in listed:
-        of_scope[_scope_of(entry)] += entry.size
+        of_scope[Key.parse(entry.key).scope] += entry.size
     staying = {entry.key for entry in listed}
     for entry in sorted(listed, key=lambda entry: entry.modified):
-        age = now - entry.modified
+        key, age = Key.parse(entry.key), now - entry.modified
         is_past = (
             _exceeds(age, limits.max_age_seconds)
             or _exceeds(total, limits.max_bytes)
-            or _exceeds(of_scope[_scope_of(entry)], limits.max_scope_bytes)
-            or content_key(entry.key) not in staying  # a line index is younger than its content, and goes with it
+            or _exceeds(of_scope[key.scope], limits.max_scope_bytes)
+            or str(key.content) not in staying  # a line index is younger than its content, and goes with it
         )
         if age > GRACE_SECONDS and is_past:
             yield entry
             staying.discard(entry.key)
             total -= entry.size
-            of_scope[_scope_of(entry)] -= entry.size
+            of_scope[key.scope] -= entry.size
 
 
 def _exceeds(value: float, limit: float | None) -> bool:
     return limit is not None and value > limit
 
 
-def _scope_of(entry: Listed) -> str:
-    return entry.key.partition("/")[0]
-
-
-def _delete(storage: StorageAccess, doomed: Sequence[Listed]) -> Effects[int]:
-    for entry in doomed:
+def _delete(storage: StorageAccess, listed: Sequence[Listed]) -> Effects[int]:
+    for entry in listed:
         answer = yield storage.delete(entry.key)
         if isinstance(answer, CoatcheckError):
             raise answer
-    return len(doomed)
+    return len(listed)

@@ -13,19 +13,22 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
 import orjson
 
+from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import CoatcheckError, CorruptContent, ReferenceExpired, ReferenceNotFound, StorageError
+from coatcheck.core.facts import Reference
 from coatcheck.core.items import split_items
 from coatcheck.core.notice import miss
 from coatcheck.core.reading import Encoded, LineIndex, Part, Source
 from coatcheck.core.reading.index import INDEX_THRESHOLD
 from coatcheck.core.references import (
     DIGEST_LENGTH,
-    INDEX_SUFFIX,
     MAX_STORAGE_REFERENCE_LENGTH,
-    Reference,
+    Key,
+    Scope,
     canonical_reference,
     content_digest,
     find_references,
@@ -34,7 +37,6 @@ from coatcheck.core.references import (
     names_scope,
     resolve_reference,
     resolve_storage_reference,
-    storage_key,
     storage_name,
 )
 from coatcheck.engine.threads import UnawaitedThreads
@@ -52,10 +54,9 @@ __all__ = (
     "Found",
     "Saved",
     "content_type_of",
-    "is_content",
-    "is_line_index",
     "require_digest",
     "require_stored",
+    "tool_name_in",
 )
 
 HASHED_ON_THREAD_BYTES = 2_000_000
@@ -74,6 +75,13 @@ _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 
 _ITEMS = "items"
 """In the metadata: how many texts were joined; as a parameter of the type: a digest of where each begins."""
+
+
+_TOOL = "tool"
+"""In the metadata: the name of the tool, its first characters, in percent-encoding."""
+
+_LONGEST_TOOL_NAME = 64
+"""Characters: as many as model providers allow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +152,7 @@ class Contents:
         content_type: str,
         *,
         digest: str,
-        scope: str,
+        scope: Scope,
         tool_name: str,
         encoded: Encoded | None = None,
         starts: tuple[int, ...] | None = None,
@@ -173,17 +181,18 @@ class Contents:
             return answer if isinstance(answer, CoatcheckError) else Saved(reference=entry(id=answer), path=None)
         if encoded is not None and starts is not None:
             encoded = encoded.with_items(starts)
-        key, stored_type = storage_key(scope, digest), self._stored_type(content_type, starts)
-        metadata = {**({} if encoded is None else _metadata(encoded)), "sha256": digest}
-        answer = yield self._storage.save(key, data, content_type=stored_type, metadata=metadata)
+        key, stored_type = Key.of(scope, digest), self._stored_type(content_type, starts)
+        known = {} if encoded is None else _metadata(encoded)
+        metadata = {**known, "sha256": digest, **_tool_metadata(tool_name)}
+        answer = yield self._storage.save(str(key), data, content_type=stored_type, metadata=metadata)
         if encoded is not None and encoded.index is not None and not isinstance(answer, CoatcheckError):
             index = encoded.index.to_bytes()
             checksum = {"sha256": content_digest(_INDEX_TYPE, index)}
-            answer = yield self._storage.save(key + INDEX_SUFFIX, index, content_type=_INDEX_TYPE, metadata=checksum)
+            answer = yield self._storage.save(str(key.line_index), index, content_type=_INDEX_TYPE, metadata=checksum)
         if isinstance(answer, CoatcheckError):
             return answer
         reference = entry(id=make_reference(tool_name, scope, digest=digest))
-        return Saved(reference=reference, path=self._storage.path_of(key, content_type=stored_type))
+        return Saved(reference=reference, path=self._storage.path_of(str(key), content_type=stored_type))
 
     def _stored_type(self, content_type: str, starts: tuple[int, ...] | None) -> str:
         """Return the type that a content is stored under: many joined texts differ from one text of the same bytes."""
@@ -191,7 +200,7 @@ class Contents:
             return content_type
         return _type_with_items(content_type, starts)
 
-    def missing(self, references: Sequence[Reference], scope: str) -> Effects[bool]:
+    def missing(self, references: Sequence[Reference], scope: Scope) -> Effects[bool]:
         """Return whether a bounded storage pushed out one entry of a result to make room for another."""
         is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD and references[0].items is None
         if is_one_entry or not self._storage.evicts:  # to ask a storage far away would double what a save takes there
@@ -204,7 +213,7 @@ class Contents:
 
     # Finding.
 
-    def belongs(self, reference: str, scope: str) -> bool:
+    def belongs(self, reference: str, scope: Scope) -> bool:
         """Return whether a reference is one of this scope; whether its content is still there is another question."""
         try:
             self._key(reference, scope)
@@ -212,11 +221,11 @@ class Contents:
             return False
         return True
 
-    def references_in(self, text: str, scope: str) -> Iterator[re.Match[str]]:
+    def references_in(self, text: str, scope: Scope) -> Iterator[re.Match[str]]:
         """Yield what looks like a reference in ``text``; of those that a storage chose, the ones of ``scope``."""
         return find_storage_references(text, scope) if self._storage.names_references else find_references(text)
 
-    def find(self, reference: str, scope: str) -> Effects[Found]:
+    def find(self, reference: str, scope: Scope) -> Effects[Found]:
         """Return the content that a reference names, as it is known before anything of it is read.
 
         Raises:
@@ -239,23 +248,23 @@ class Contents:
         named = self._storage.names_references
         return Found(reference=key if named else canonical_reference(reference), key=key, stored=stored)
 
-    def load(self, reference: str, scope: str) -> Effects[Stored]:
+    def load(self, reference: str, scope: Scope) -> Effects[Stored]:
         """Return a content whole and checked; raises what ``find`` raises."""
         key = self._key(reference, scope)
         stored = self._entry((yield self._storage.load(key)), reference, scope)
         self._verify(stored, key)
         return stored
 
-    def items(self, stored: Stored, reference: str, scope: str) -> Effects[tuple[bytes, ...] | None]:
+    def items(self, stored: Stored, reference: str, scope: Scope) -> Effects[tuple[bytes, ...] | None]:
         """Return each text of a whole content that was many, or None where it was one, or nobody knows any more.
 
         Raises:
             StorageError: the storage failed.
 
         """
-        if _ITEMS not in stored.metadata:
+        if _ITEMS not in stored.metadata or self._storage.names_references:
             return None
-        answer = yield self._storage.load(self._key(reference, scope) + INDEX_SUFFIX)
+        answer = yield self._storage.load(str(Key.parse(self._key(reference, scope)).line_index))
         if isinstance(answer, CoatcheckError):
             raise answer
         index = LineIndex.from_bytes(answer.content, size=stored.size) if isinstance(answer, Stored) else None
@@ -263,7 +272,7 @@ class Contents:
             return None
         return split_items(stored.content, index.items)
 
-    def part(self, found: Found, wanted: Part, *, scope: str) -> Effects[bytes]:
+    def part(self, found: Found, wanted: Part, *, scope: Scope) -> Effects[bytes]:
         """Return some bytes of a content; raises what ``find`` raises."""
         if found.stored.whole is not None:
             return found.stored.whole[wanted.start : wanted.start + wanted.length]
@@ -278,18 +287,18 @@ class Contents:
 
     def index(self, found: Found) -> Effects[bytes | None]:
         """Return the stored index of the lines of a text, or None if there is none."""
-        answer = yield self._storage.load(found.key + INDEX_SUFFIX)
         try:
+            answer = yield self._storage.load(str(Key.parse(found.key).line_index))
             return require_stored(answer).content
         except CoatcheckError:  # without an index reading takes longer, and no more
             return None
 
-    def _key(self, reference: str, scope: str) -> str:
+    def _key(self, reference: str, scope: Scope) -> str:
         if self._storage.names_references:
             return resolve_storage_reference(reference, scope)
-        return resolve_reference(reference, scope)
+        return str(resolve_reference(reference, scope))
 
-    def _entry(self, answer: object, reference: str, scope: str) -> Stored:
+    def _entry(self, answer: object, reference: str, scope: Scope) -> Stored:
         """Return the entry that a storage answered with.
 
         Raises:
@@ -312,7 +321,7 @@ class Contents:
 
         """
         if not self._storage.names_references:
-            require_digest(key, content_digest(entry.content_type, entry.content), entry.metadata)
+            require_digest(Key.parse(key), content_digest(entry.content_type, entry.content), entry.metadata)
 
 
 def require_stored(answer: object) -> Stored:
@@ -347,17 +356,7 @@ def require_stored(answer: object) -> Stored:
     return answer
 
 
-def is_content(key: str) -> bool:
-    """Return whether an entry is a content: not where the lines of one lie, nor what a storage is still writing."""
-    return "-" not in key
-
-
-def is_line_index(key: str) -> bool:
-    """Return whether an entry is where the lines of a content lie."""
-    return key.endswith(INDEX_SUFFIX)
-
-
-def require_digest(key: str, digest: str, metadata: Mapping[str, str]) -> None:
+def require_digest(key: Key, digest: str, metadata: Mapping[str, str]) -> None:
     """Compare the full digest of what was loaded with the key and the metadata that it was saved under.
 
     Raises:
@@ -365,9 +364,9 @@ def require_digest(key: str, digest: str, metadata: Mapping[str, str]) -> None:
 
     """
     # The key of a line index holds the digest of the content that it belongs to.
-    fits_key = is_line_index(key) or digest.startswith(key.rpartition("/")[2])
+    fits_key = key.is_line_index or digest.startswith(key.digest)
     if not fits_key or metadata.get("sha256", digest) != digest:
-        msg = f"the content under {key!r} is not what was saved there: its SHA-256 differs"
+        msg = f"the content under {str(key)!r} is not what was saved there: its SHA-256 differs"
         raise CorruptContent(msg)
 
 
@@ -379,6 +378,21 @@ def content_type_of(stored: Stored) -> str:
 def _type_with_items(content_type: str, starts: Sequence[int]) -> str:
     """Return the type to store many joined texts under: other items, joined to the same bytes, are another content."""
     return f"{content_type}; {_ITEMS}={content_digest(_INDEX_TYPE, orjson.dumps(starts))[:DIGEST_LENGTH]}"
+
+
+def tool_name_in(metadata: Mapping[str, str]) -> str | None:
+    """Return the name of the tool that a content came from; None if the version that saved it did not keep that.
+
+    Of equal contents in one scope it is the name that the storage kept: of the first one or of the last.
+    """
+    found = metadata.get(_TOOL)
+    return unquote(found) if isinstance(found, str) else None
+
+
+def _tool_metadata(tool_name: str) -> dict[str, str]:
+    """Return the name of a tool as metadata: ASCII, since some backends keep nothing else, at most 768 characters."""
+    name = quote(to_valid_unicode(tool_name[:_LONGEST_TOOL_NAME]), safe="/:")
+    return {_TOOL: name} if name else {}
 
 
 def _metadata(encoded: Encoded) -> dict[str, str]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from coatcheck.engine.cleanup import SweepLimits, delete_scope, sweep
+from coatcheck.engine.cleanup import SweepLimits, delete_scope, delete_scopes, sweep
 from coatcheck.engine.contents import Contents
 from coatcheck.engine.offloading import Offloading
 from coatcheck.engine.retrieving import Retrieving
 
 if TYPE_CHECKING:
+    from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.events import Recorder
@@ -37,9 +38,13 @@ class Engine:
         self.load = retrieving.load
         self.expand = retrieving.expand
 
-    def delete_scope(self, scope: str) -> Effects[int]:
+    def delete_scope(self, scope: Scope) -> Effects[int]:
         """Delete everything that a scope holds; see ``cleanup.delete_scope``."""
         return delete_scope(self._storage, scope, now=time.time())
+
+    def delete_scopes(self, under: tuple[str, ...]) -> Effects[int]:
+        """Delete everything in the scopes that begin with these parts; see ``cleanup.delete_scopes``."""
+        return delete_scopes(self._storage, under, now=time.time())
 
     def sweep(self, **limits: float | None) -> Effects[int]:
         """Delete what is past a limit now; see ``cleanup.SweepLimits``."""

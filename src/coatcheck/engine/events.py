@@ -14,11 +14,14 @@ import os
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from coatcheck.core.errors import CoatcheckError, InvalidRequest
+from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_error
 from coatcheck.core.forks import ForkSafeLock
-from coatcheck.engine.execution import named, queued_milliseconds
+from coatcheck.engine.execution import queued_milliseconds
+
+if TYPE_CHECKING:
+    from coatcheck.core.references import Scope
 
 __all__ = (
     "Attribute",
@@ -51,7 +54,7 @@ class Event:
     """What happened: a result was offloaded, kept or truncated; a reference was read, unknown or expired; or something
     failed and the agent went on without it."""
 
-    scope: str
+    scope: Scope
     """The scope of the call."""
 
     tool_name: str | None = None
@@ -217,7 +220,7 @@ def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
     content. Of an error that is none of ours this has the class, and the system's own words where it has a number. An
     ``InvalidRequest`` says itself who must do what: where it was raised is left out.
     """
-    said = str(error) if isinstance(error, CoatcheckError) else named(error)
+    said = str(error) if isinstance(error, CoatcheckError) else describe_error(error)
     where = "" if isinstance(error, InvalidRequest) else _raised_at(error)
     log.warning("%s", f"{message}: {said}\n{where}".rstrip())
 

@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError
+from coatcheck.core.errors import CoatcheckError, ForeignCall, InvalidRequest, StorageError, describe_error
 from coatcheck.core.forks import in_forked_child, loading
 from coatcheck.engine.threads import UnawaitedThreads
 
@@ -39,7 +39,6 @@ __all__ = (
     "Line",
     "arun",
     "in_pieces",
-    "named",
     "queued_milliseconds",
     "run",
 )
@@ -288,14 +287,11 @@ def _perform(effect: Effect) -> object:
 
 async def _aperform(effect: Effect) -> object:
     try:
-        answer = effect.call() if effect.is_async else await _off_loop(effect)
-        if inspect.isawaitable(answer):
-            answer = await _in_time(answer)
+        with _failing_as(effect):
+            answer = effect.call() if effect.is_async else await _off_loop(effect)
+            return await _in_time(answer) if inspect.isawaitable(answer) else answer
     except CoatcheckError as error:
         return error
-    except Exception as error:  # noqa: BLE001 - whatever a backend raises is its failure, not the agent's
-        return _failure(effect, error)
-    return answer
 
 
 async def _in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float] | None = None) -> Result:
@@ -336,34 +332,27 @@ def _forget(task: asyncio.Future[Any]) -> None:
 
 
 def _guarded(effect: Effect, call: Callable[[], object]) -> object:
-    """Return what ``call`` returns, or the error it raises: the one place where backends' errors become ours."""
+    """Return what ``call`` returns, or the error it raises, as one of ours."""
     try:
-        return call()
+        with _failing_as(effect):
+            return call()
     except CoatcheckError as error:
         return error
-    except Exception as error:  # noqa: BLE001 - see _aperform
-        return _failure(effect, error)
 
 
-def _failure(effect: Effect, error: Exception) -> CoatcheckError:
+def _failing_as(effect: Effect) -> ForeignCall:
+    return ForeignCall(f"{effect.what} failed", failure=effect.failure, describe=_reason)
+
+
+def _reason(error: Exception) -> str:
     with loading:
         import asyncio  # noqa: PLC0415 - see the head
 
     if isinstance(error, NoThreadFree):
-        reason = str(error)
-    elif isinstance(error, asyncio.TimeoutError | FutureTimeoutError):
-        reason = "no answer in time"
-    else:
-        reason = named(error)
-    failure = effect.failure(f"{effect.what} failed: {reason}")
-    failure.__cause__ = error
-    return failure
-
-
-def named(error: Exception) -> str:
-    """Name an error of somebody else's code. Only the system's own words are repeated: others may quote the content."""
-    is_of_the_system = isinstance(error, OSError) and error.errno is not None
-    return f"{type(error).__name__}: {error}" if is_of_the_system else type(error).__name__
+        return str(error)
+    if isinstance(error, asyncio.TimeoutError | FutureTimeoutError):
+        return "no answer in time"
+    return describe_error(error)
 
 
 def _loop_is_running() -> bool:

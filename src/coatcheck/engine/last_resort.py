@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
-from coatcheck.core.errors import CoatcheckError, StorageError
+from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
+from coatcheck.core.facts import Estimate
 from coatcheck.core.notice import (
     ALL_LOST,
     block_left_out,
@@ -25,15 +26,15 @@ from coatcheck.core.notice import (
     truncation_notice,
 )
 from coatcheck.core.outcomes import Offloaded, Truncated
-from coatcheck.core.tokens import Estimate, ends_of, utf8_length
+from coatcheck.core.tokens import ends_of, utf8_length
 from coatcheck.engine.contents import Contents
 from coatcheck.engine.events import Event, cause_for_model, class_of
-from coatcheck.engine.execution import named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coatcheck.core.references import Reference
+    from coatcheck.core.facts import Reference
+    from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.events import Recorder
@@ -61,7 +62,7 @@ class LastResort:
             return True
         return any(self._is_heavy(block) for block in blocks)
 
-    def store(self, blocks: Sequence[Block], scope: str | Exception, *, tool_name: str) -> Effects[Reference]:
+    def store(self, blocks: Sequence[Block], scope: Scope | Exception, *, tool_name: str) -> Effects[Reference]:
         """Store all that is taken out, joined by line ends, and return the reference.
 
         Raises:
@@ -87,7 +88,7 @@ class LastResort:
         blocks: Sequence[Block],
         stored: Reference | Exception,
         *,
-        scope: str | Exception,
+        scope: Scope | Exception,
         tool_name: str,
         retrieval_tool: str | None,
     ) -> Offloaded | Truncated:
@@ -121,7 +122,7 @@ class LastResort:
             return Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
         return outcome
 
-    def _tell(self, outcome: Offloaded | Truncated, tokens: Estimate, *, scope: str, tool_name: str) -> None:
+    def _tell(self, outcome: Offloaded | Truncated, tokens: Estimate, *, scope: Scope, tool_name: str) -> None:
         event = partial(Event, scope=scope, tool_name=tool_name, tokens=tokens.tokens)
         if isinstance(outcome, Truncated):
             self._recorder.count(results=1, truncated=1)
@@ -197,6 +198,6 @@ def _ends(texts: Sequence[str], room: int) -> str:
 def _ours(error: Exception) -> CoatcheckError:
     if isinstance(error, CoatcheckError):
         return error
-    ours = StorageError(f"the last resort could not store a result: {named(error)}")
+    ours = StorageError(f"the last resort could not store a result: {describe_error(error)}")
     ours.__cause__ = error
     return ours

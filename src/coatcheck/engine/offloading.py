@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from coatcheck.core.blocks import Block
+    from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.items import Part
     from coatcheck.core.policy import Verdict
-    from coatcheck.core.references import Reference
     from coatcheck.core.settings import Settings
-    from coatcheck.core.tokens import Estimate
     from coatcheck.engine.contents import Contents
     from coatcheck.engine.request import OffloadRequest
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import ToolResult
     from coatcheck.core.plan import Keep
-    from coatcheck.core.policy import Policy
-    from coatcheck.storage.protocol import MaybeAwaitable
+    from coatcheck.core.policy import MaybeAwaitable, Policy
+    from coatcheck.core.references import Scope
 
 __all__ = ("OffloadRequest",)
 
@@ -25,7 +25,7 @@ class OffloadRequest:
     """One tool result on its way through the engine."""
 
     result: ToolResult
-    scope: str
+    scope: Scope
     policy: Policy
     retrieval_tool: str | None
     measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None

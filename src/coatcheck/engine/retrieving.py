@@ -31,6 +31,7 @@ from coatcheck.engine.execution import PAUSE, PIECE_BYTES, Effects
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
 
 __all__ = ("READING_SECONDS", "Retrieving")
@@ -52,7 +53,7 @@ class Retrieving:
         self._counter = settings.counter
 
     def retrieve(
-        self, reference: str, scope: str, *, native_media: bool, retrieval_tool: str, **selectors: object
+        self, reference: str, scope: Scope, *, native_media: bool, retrieval_tool: str, **selectors: object
     ) -> Effects[Retrieved]:
         """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
         started = time.perf_counter()
@@ -78,7 +79,7 @@ class Retrieving:
     def _answer(
         self,
         reference: str,
-        scope: str,
+        scope: Scope,
         *,
         started: float,
         native_media: bool,
@@ -113,7 +114,7 @@ class Retrieving:
             )
         return answered
 
-    def _not_retrieved(self, error: CoatcheckError, reference: str, scope: str, *, milliseconds: float) -> None:
+    def _not_retrieved(self, error: CoatcheckError, reference: str, scope: Scope, *, milliseconds: float) -> None:
         asked = (canonical_reference(str(reference)),)
         event = partial(Event, scope=scope, references=asked, milliseconds=milliseconds)
         match error:
@@ -130,7 +131,7 @@ class Retrieving:
                 pass  # the request itself was wrong, and the answer says so
 
     def _retrieve(
-        self, reference: str, scope: str, *, request: Request, native_media: bool, retrieval_tool: str
+        self, reference: str, scope: Scope, *, request: Request, native_media: bool, retrieval_tool: str
     ) -> Effects[Retrieved]:
         found = yield from self._contents.find(reference, scope)
         if request.pattern is not None or request.query is not None:
@@ -144,7 +145,7 @@ class Retrieving:
             text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
         )
 
-    def _read(self, found: Found, scope: str, *, request: Request, retrieval_tool: str) -> Effects[Answer]:
+    def _read(self, found: Found, scope: Scope, *, request: Request, retrieval_tool: str) -> Effects[Answer]:
         """Drive ``reading``: fetch the parts of the content that it asks for.
 
         Raises:
@@ -178,13 +179,13 @@ class Retrieving:
             return cast("Answer", stop.value)
         raise InvalidRequest(too_slow(READING_SECONDS))
 
-    def load(self, reference: str, scope: str) -> Effects[Content]:
+    def load(self, reference: str, scope: Scope) -> Effects[Content]:
         """Return a stored content, whole and verified, for the host."""
         stored = yield from self._contents.load(reference, scope)
         items = yield from self._contents.items(stored, reference, scope)
         return Content(data=stored.content, content_type=content_type_of(stored), items=items)
 
-    def expand(self, text: str, scope: str) -> Effects[str]:
+    def expand(self, text: str, scope: Scope) -> Effects[str]:
         """Replace every reference of ``scope`` in ``text`` by the text that it stands for."""
         expanded: list[str] = []
         end = 0
@@ -195,7 +196,7 @@ class Retrieving:
                 end = match.end()
         return "".join([*expanded, text[end:]])
 
-    def _text_of(self, reference: str, scope: str) -> Effects[str | None]:
+    def _text_of(self, reference: str, scope: Scope) -> Effects[str | None]:
         try:
             content = yield from self.load(reference, scope)
         except ReferenceNotFound:

@@ -1,4 +1,4 @@
-"""Storages: where content goes when it leaves the conversation.
+"""Storages: where offloaded content goes.
 
 ``protocol`` says what a storage is; each other module is one storage, or a bridge to those of a framework. A storage
 keeps bytes under keys and knows nothing of agents, scopes or previews.
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
         Deletes,
         Listed,
         Lists,
+        ListsPages,
         LocalPath,
         NamesReferences,
+        Page,
         ReadsRanges,
         Storage,
         Stored,
@@ -37,8 +39,10 @@ __all__ = (
     "LangGraphStoreBridge",
     "Listed",
     "Lists",
+    "ListsPages",
     "LocalPath",
     "NamesReferences",
+    "Page",
     "ReadsRanges",
     "S3Storage",
     "Storage",
@@ -59,8 +63,10 @@ __getattr__ = lazily(
             "Deletes",
             "Listed",
             "Lists",
+            "ListsPages",
             "LocalPath",
             "NamesReferences",
+            "Page",
             "ReadsRanges",
             "Storage",
             "Stored",

@@ -13,16 +13,17 @@ import os
 import re
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from coatcheck.core.errors import CorruptContent, InvalidRequest, StorageError
+from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.policy import require_flag
-from coatcheck.core.references import DIGEST_LENGTH, is_storage_key, require_storage_key
+from coatcheck.core.references import Key, is_scope_part, is_storage_key
 from coatcheck.storage.folder import Folder, make_folders
 from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,8 +38,8 @@ _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 _UNDER_WAY_SECONDS = 60.0
-"""An entry whose description is there alone for longer is no save or deletion under way, but half an entry: its content
-was lost, or a writer was killed."""
+"""A description without content that is older than this is not a save or deletion in progress but half an entry: its
+content was lost, or a writer was killed."""
 
 _EXTENSIONS = {
     "text/plain": ".txt",
@@ -86,13 +87,13 @@ class FileStorage:
             # An empty text is refused: it would be the current folder.
             self._root = Path(os.fspath(root) or "\0").expanduser().absolute()
             is_path = b"\0" not in os.fsencode(self._root)
-        except (TypeError, ValueError):  # no text, a lone surrogate
+        except (TypeError, ValueError):  # not a str, a lone surrogate
             is_path = False
         except RuntimeError as error:  # the home of nobody
             msg = f"FileStorage cannot find the folder {root!r}: {error}"
             raise InvalidRequest(msg) from None
         if not is_path:
-            msg = f"FileStorage needs a folder as a text or a path, not {root!r}"
+            msg = f"FileStorage needs a folder as a str or a path, not {root!r}"
             raise InvalidRequest(msg)
         if _URL.match(os.fspath(root)) is not None:
             msg = (
@@ -128,13 +129,13 @@ class FileStorage:
             StorageError: the key is malformed, another content has it, or the disk refused.
 
         """
-        scope, digest = _split(key)
-        with self._failing_as_storage_error(f"save {len(content):,} bytes"):
-            # What is there may be of a writer that did not wait for the disk; what is written now is waited for.
-            if not self._fsync and self._refreshed(scope, digest, content, metadata):
+        scope, stem = _parts_of(key)
+        with self._calling(f"save {len(content):,} bytes"):
+            # An earlier writer may not have waited for the disk, so with ``fsync`` the content is written again.
+            if not self._fsync and self._refreshed(scope, stem, content, metadata):
                 return
             with self._written(scope, content) as (folder, temporary):
-                self._name(folder, temporary, digest, size=len(content), content_type=content_type, metadata=metadata)
+                self._name(folder, temporary, stem, size=len(content), content_type=content_type, metadata=metadata)
 
     def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None; a read refreshes its time as a save does, if it is to.
@@ -158,17 +159,17 @@ class FileStorage:
             StorageError: the key is malformed, or the disk refused.
 
         """
-        scope, digest = _split(key)
+        scope, stem = _parts_of(key)
         with (
-            self._failing_as_storage_error(f"delete {key!r}"),
+            self._calling(f"delete {key!r}"),
             suppress(FileNotFoundError),
             self._open(_VERSION, scope) as folder,
             folder.locked(),
         ):
-            _remove(folder, digest, _content_names(folder, digest))
+            _remove(folder, stem, _content_names(folder, stem))
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, damaged ones and halves too: they are to be deleted.
+        """Return the entries that have a key with this ``prefix``, even damaged ones and halves: clean-up deletes them.
 
         Raises:
             StorageError: the disk refused.
@@ -176,10 +177,33 @@ class FileStorage:
         """
         scope, slash, _ = prefix.partition("/")
         found: list[Listed] = []
-        with self._failing_as_storage_error("list its entries"):
+        with self._calling("list its entries"):
             for folder in self._scopes(scope, whole=bool(slash)):
                 found += (listed for listed in _listing(folder) if listed.key.startswith(prefix))
         return found
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        """Return a page of the entries that have a key with this ``prefix``, newest first.
+
+        It looks at every name under the prefix, and reads the descriptions of the entries on the page.
+
+        Raises:
+            StorageError: the disk refused.
+
+        """
+        found = newest_first(self.entries(prefix), limit=limit, after=after)
+        return replace(found, entries=tuple(map(self._described, found.entries)))
+
+    def _described(self, entry: Listed) -> Listed:
+        """Return an entry with its metadata, if its description is there and intact."""
+        scope, stem = _parts_of(entry.key)
+        with self._calling("list its entries"):
+            try:
+                with self._open(_VERSION, scope) as folder:
+                    description = _describe(folder, stem)
+            except (FileNotFoundError, CorruptContent):
+                return entry
+        return entry if description is None else replace(entry, metadata=description["metadata"])
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         """Remove those of ``keys`` last used before then, and what killed writers left; see ``coatcheck.Sweeps``.
@@ -188,24 +212,24 @@ class FileStorage:
             StorageError: a key is malformed, or the disk refused; what was not removed yet is still there.
 
         """
-        doomed: dict[str, list[str]] = {}
+        unwanted: dict[str, list[str]] = {}
         for key in keys:
-            scope, digest = _split(key)
-            doomed.setdefault(scope, []).append(digest)
+            scope, stem = _parts_of(key)
+            unwanted.setdefault(scope, []).append(stem)
         removed = 0
-        with self._failing_as_storage_error("sweep"):
+        with self._calling("sweep"):
             for folder in self._scopes("", whole=False):
-                for digest in doomed.get(folder.path.name, ()):
+                for stem in unwanted.get(folder.path.name, ()):
                     with folder.locked():
-                        removed += _remove_unused(folder, digest, before=before)
+                        removed += _remove_unused(folder, stem, before=before)
                 _remove_leftovers(folder, before=before)
                 self._remove_if_empty(folder, before=before)
         return removed
 
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content."""
-        scope, digest = _split(key)
-        return self._root / _VERSION / scope / (digest + _extension(content_type))
+        scope, stem = _parts_of(key)
+        return self._root / _VERSION / scope / (stem + _extension(content_type))
 
     def _open(self, *names: str) -> Folder:
         """Open the root, or the folder that ``names`` lead to from there. Only the root may be a link, its owner's."""
@@ -215,14 +239,14 @@ class FileStorage:
                 folder = folder.open(name)
         return folder
 
-    def _refreshed(self, scope: str, digest: str, content: bytes, metadata: Mapping[str, str]) -> bool:
+    def _refreshed(self, scope: str, stem: str, content: bytes, metadata: Mapping[str, str]) -> bool:
         """Refresh the time of an entry that is there with this very content; return whether it is."""
         try:
             folder = self._open(_VERSION, scope)
         except FileNotFoundError:
             return False
         with folder, folder.locked():
-            name = _content_name(folder, digest, metadata)
+            name = _content_name(folder, stem, metadata)
             # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
             if name is None or folder.read(name) != content:
                 return False
@@ -255,7 +279,7 @@ class FileStorage:
         self,
         folder: Folder,
         temporary: str,
-        digest: str,
+        stem: str,
         *,
         size: int,
         content_type: str,
@@ -269,9 +293,9 @@ class FileStorage:
         described = folder.write(orjson.dumps(description), fsync=self._fsync)
         try:
             with folder.locked():
-                _content_name(folder, digest, metadata)  # another writer may have been quicker, with other content
-                folder.rename(described, digest + _ENTRY_SUFFIX)
-                folder.rename(temporary, digest + _extension(content_type))
+                _content_name(folder, stem, metadata)  # another writer may have been quicker, with other content
+                folder.rename(described, stem + _ENTRY_SUFFIX)
+                folder.rename(temporary, stem + _extension(content_type))
         finally:
             folder.remove(described)
         self._sync(folder)
@@ -285,17 +309,17 @@ class FileStorage:
                     parent.sync()
 
     def _read(self, key: str, *, start: int, length: int | None) -> Stored | None:
-        scope, digest = _split(key)
-        with self._failing_as_storage_error(f"load {key!r}"):
+        scope, stem = _parts_of(key)
+        with self._calling(f"load {key!r}"):
             try:
                 folder = self._open(_VERSION, scope)
             except FileNotFoundError:
                 return None
             with folder:
-                description = _describe(folder, digest)
+                description = _describe(folder, stem)
                 if description is None:
                     return None
-                name = digest + _extension(description["content_type"])
+                name = stem + _extension(description["content_type"])
                 content = folder.read(name, start=start, length=length, size=description["size"])
                 if self._refresh_on_read:
                     with suppress(OSError):  # what a disk that takes no writes holds can still be read
@@ -321,7 +345,7 @@ class FileStorage:
                 for found in versioned.scan()
                 if found.name.startswith(scope)
                 and (found.name == scope or not whole)
-                and is_storage_key(f"{found.name}/{'0' * DIGEST_LENGTH}")
+                and is_scope_part(found.name)
                 and found.is_dir(follow_symlinks=False)
             ]
             for name in names:
@@ -333,27 +357,22 @@ class FileStorage:
             with self._open(_VERSION) as versioned:
                 versioned.remove_folder(folder.path.name)
 
-    @contextmanager
-    def _failing_as_storage_error(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            msg = f"{self!r} could not {doing}: {error}"
-            raise StorageError(msg) from error
+    def _calling(self, doing: str) -> ForeignCall:
+        return ForeignCall(f"{self!r} could not {doing}")
 
 
-def _split(key: str) -> tuple[str, str]:
-    """Return the names of the folder and of the files of an entry.
+def _parts_of(key: str) -> tuple[str, str]:
+    """Return the name of an entry's folder, and the stem of the names of its files.
 
     Raises:
-        StorageError: the key is malformed, so that its parts are not safe as names.
+        StorageError: the key is malformed, so its parts are not safe as names.
 
     """
-    scope, _, digest = require_storage_key(key).partition("/")
-    return scope, digest
+    parsed = Key.parse(key)
+    return parsed.scope, parsed.name
 
 
-def _describe(folder: Folder, digest: str) -> _Description | None:
+def _describe(folder: Folder, stem: str) -> _Description | None:
     """Return what an entry file says, or None if there is none.
 
     Raises:
@@ -363,7 +382,7 @@ def _describe(folder: Folder, digest: str) -> _Description | None:
     with loading:
         import orjson  # noqa: PLC0415 - see json_text in blocks
 
-    name = digest + _ENTRY_SUFFIX
+    name = stem + _ENTRY_SUFFIX
     raw = folder.read(name)
     if raw is None:
         return None
@@ -377,7 +396,7 @@ def _describe(folder: Folder, digest: str) -> _Description | None:
         raise CorruptContent(msg) from error
 
 
-def _content_name(folder: Folder, digest: str, metadata: Mapping[str, str]) -> str | None:
+def _content_name(folder: Folder, stem: str, metadata: Mapping[str, str]) -> str | None:
     """Return the name of the content of an entry that is there in full length. The folder is locked.
 
     Raises:
@@ -385,44 +404,44 @@ def _content_name(folder: Folder, digest: str, metadata: Mapping[str, str]) -> s
 
     """
     try:
-        existing = _describe(folder, digest)
+        existing = _describe(folder, stem)
     except CorruptContent:  # a power cut can leave it empty; what is saved now replaces it
         existing = None
     if existing is None:
         return None
     # Under its own type: other content that meets it here may have another, and hence another file name.
-    name = digest + _extension(existing["content_type"])
+    name = stem + _extension(existing["content_type"])
     status = folder.status(name)
     if status is None or status.st_size != existing["size"]:
         return None
-    refuse_other_content(f"{folder.path.name}/{digest}", existing["metadata"], metadata)
+    refuse_other_content(f"{folder.path.name}/{stem}", existing["metadata"], metadata)
     return name
 
 
-def _content_names(folder: Folder, digest: str) -> list[str]:
+def _content_names(folder: Folder, stem: str) -> list[str]:
     """Return the names that the content of an entry has: one; any number where what describes it is damaged."""
     with suppress(CorruptContent):
-        description = _describe(folder, digest)
+        description = _describe(folder, stem)
         if description is not None:
-            name = digest + _extension(description["content_type"])
+            name = stem + _extension(description["content_type"])
             if folder.status(name) is not None:  # else a damaged type may have led to it
                 return [name]
-    return [found.name for found in folder.scan() if _digest_in(found.name) == digest]
+    return [found.name for found in folder.scan() if _stem_of(found.name) == stem]
 
 
-def _remove(folder: Folder, digest: str, content_names: list[str]) -> None:
+def _remove(folder: Folder, stem: str, content_names: list[str]) -> None:
     """Remove an entry, its content first, so that no half of it is ever found. The folder is locked."""
-    for name in (*content_names, digest + _ENTRY_SUFFIX):
+    for name in (*content_names, stem + _ENTRY_SUFFIX):
         folder.remove(name)
 
 
-def _remove_unused(folder: Folder, digest: str, *, before: float) -> bool:
+def _remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
     """Remove an entry if it was last used before then; return whether it was. The folder is locked."""
-    names = _content_names(folder, digest)
-    times = _times(folder, names) or _times(folder, [digest + _ENTRY_SUFFIX])
+    names = _content_names(folder, stem)
+    times = _times(folder, names) or _times(folder, [stem + _ENTRY_SUFFIX])
     if not (names or times) or max(times, default=0.0) >= before:
         return False
-    _remove(folder, digest, names)
+    _remove(folder, stem, names)
     return True
 
 
@@ -449,28 +468,28 @@ def _listing(folder: Folder) -> Iterator[Listed]:
     under_way = time.time() - _UNDER_WAY_SECONDS
     for name in names:
         is_half = name in alone
-        digest = alone[name] if is_half else _digest_in(name)
-        status = folder.status(name) if digest is not None and _is_digest(folder, digest) else None
+        stem = alone[name] if is_half else _stem_of(name)
+        status = folder.status(name) if stem is not None and _is_stem(folder, stem) else None
         if status is not None and not (is_half and status.st_mtime > under_way):
             size = 0 if is_half else status.st_size
-            yield Listed(key=f"{folder.path.name}/{digest}", size=size, modified=status.st_mtime)
+            yield Listed(key=f"{folder.path.name}/{stem}", size=size, modified=status.st_mtime)
 
 
 def _descriptions_alone(folder: Folder, names: list[str]) -> dict[str, str]:
-    """Return the digests of those descriptions whose content is not there, by name."""
-    contents = set(map(_digest_in, names))
-    digests = {name: name.removesuffix(_ENTRY_SUFFIX) for name in names if name.endswith(_ENTRY_SUFFIX)}
-    return {name: digest for name, digest in digests.items() if digest not in contents and _is_digest(folder, digest)}
+    """Return the stems of those descriptions whose content is not there, by name."""
+    contents = set(map(_stem_of, names))
+    stems = {name: name.removesuffix(_ENTRY_SUFFIX) for name in names if name.endswith(_ENTRY_SUFFIX)}
+    return {name: stem for name, stem in stems.items() if stem not in contents and _is_stem(folder, stem)}
 
 
-def _digest_in(name: str) -> str | None:
-    """Return the digest of a content file's name, or None if it is no such name."""
+def _stem_of(name: str) -> str | None:
+    """Return the stem of a content file's name, or None if it is no such name."""
     match = _CONTENT.fullmatch(name)
     return None if match is None else match.group(1)
 
 
-def _is_digest(folder: Folder, digest: str) -> bool:
-    return is_storage_key(f"{folder.path.name}/{digest}")
+def _is_stem(folder: Folder, stem: str) -> bool:
+    return is_storage_key(f"{folder.path.name}/{stem}")
 
 
 def _extension(content_type: str) -> str:

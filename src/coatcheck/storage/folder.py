@@ -1,7 +1,7 @@
 """One folder of a file storage, opened once: every name is looked up in what was opened, and no link is followed.
 
 A path can lead elsewhere from one call to the next; what is open cannot. Only what the operating system does belongs
-here: opening, writing, renaming, locking. What the files mean stands in ``file``. Where the system cannot look up names
+here: opening, writing, renaming, locking. ``file`` says what the files mean. Where the system cannot look up names
 in an open folder (Windows), links are refused by looking first.
 """
 
@@ -33,7 +33,7 @@ _CHUNK_BYTES = 1 << 20
 """Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
 
 LOCK_SECONDS = 10.0
-"""How long to wait for a lock, which its owner needs for milliseconds. ``flock`` alone would wait for ever."""
+"""How long to wait for a lock, which its owner needs for milliseconds. ``flock`` alone has no time limit."""
 
 LOCK_PAUSE_SECONDS = 0.001
 """Between two looks at a lock."""
@@ -42,7 +42,7 @@ LOCK_PAUSE_SECONDS = 0.001
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
-_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe planted in place of a file would hold its reader for ever
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # reading a pipe planted in place of a file would never return
 _BINARY = getattr(os, "O_BINARY", 0)
 
 _IN_OPEN_FOLDERS = os.scandir in os.supports_fd and os.supports_dir_fd >= {
@@ -108,7 +108,7 @@ class Folder:
             yield from found
 
     def status(self, name: str) -> os.stat_result | None:
-        """Return what is known of a regular file, or None if there is none."""
+        """Return the status of a regular file, or None if there is none."""
         try:
             found = os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
@@ -142,7 +142,7 @@ class Folder:
             return file.read() if length is None else file.read(length)
 
     def write(self, content: bytes, *, fsync: bool) -> str:
-        """Write a temporary file, for its owner only, and return its name; leave none behind if that fails."""
+        """Write a temporary file, for its owner only, and return its name; remove it if that fails."""
         name = f".{os.urandom(16).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOSE_ON_EXEC | _BINARY
         descriptor = os.open(self._at(name), flags, 0o600, dir_fd=self._descriptor)
@@ -223,7 +223,7 @@ def _takes_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        pass  # some network file systems lock no folders: a save beside a sweep is not told apart there
+        pass  # some network file systems lock no folders: a sweep may miss a concurrent save there
     return True
 
 

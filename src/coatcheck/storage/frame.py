@@ -1,4 +1,4 @@
-"""Content with its type and its metadata in one piece, for backends that keep bytes and nothing beside them.
+"""Content with its type and its metadata in one piece, for backends that keep only bytes.
 
     two bytes: the length of the head   |   the head, JSON   |   the content, as it is
 
@@ -65,7 +65,7 @@ def framed(
 
 
 def read_head(frame: bytes, name: str) -> Head:
-    """Return what stands before the content; ``frame`` may end there, and ``name`` is for the error.
+    """Return the head before the content; ``frame`` may end there, and ``name`` is for the error.
 
     Raises:
         CorruptContent: it is no frame.

@@ -2,7 +2,7 @@
 
     <folder>/v1/<scope>/<digest>     4,096 bytes of type, time and metadata, then the content
 
-One file holds an entry, since few filesystems keep anything beside content. fsspec is imported when a storage is made.
+Each entry is one file, since few filesystems keep metadata. fsspec is imported when a storage is made.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from coatcheck.core.errors import CorruptContent, InvalidRequest
+from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest
 from coatcheck.core.forks import loading
-from coatcheck.core.references import DIGEST_LENGTH, is_storage_key, keys_from, require_storage_key
-from coatcheck.storage.failing import failing_as_storage_error
+from coatcheck.core.references import DIGEST_LENGTH, Key, is_scope_part, is_storage_key
 from coatcheck.storage.frame import Head, framed, read_head, unframed
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
@@ -33,9 +32,9 @@ HEAD_BYTES = 4_096
 HEADS_AT_ONCE = 1_000
 """Asked for together in a listing, 4 MB; async filesystems ask in parallel."""
 
-_UNFINISHED = "-unfinished"
-"""Ends the name of a file that is being written. It begins with the time, eight hex digits, and is a key: what a killed
-writer left is listed, deleted with its scope, and swept, like an entry."""
+_UNFINISHED = "unfinished"
+"""The kind of key that a file has while it is being written. Its digits begin with the time, eight of them: what a
+killed writer left is listed, deleted with its scope, and swept, like an entry."""
 
 _TIME_LENGTH = 8
 
@@ -62,7 +61,7 @@ class FsspecBridge:
         Raises:
             ImportError: fsspec is not installed.
             InvalidRequest: this is no filesystem, one made with ``asynchronous=True``, one that cannot save a file
-                whole, or one that keeps copies; or ``folder`` is no text or empty.
+                whole, or one that keeps copies; or ``folder`` is not a str, or empty.
 
         """
         try:
@@ -87,12 +86,10 @@ class FsspecBridge:
             else kind.pipe_file is not AbstractFileSystem.pipe_file  # that one opens the file and writes
         )
         if not self._renames and not puts_whole:
-            msg = f"{kind.__name__} neither renames files nor puts them whole: pass the filesystem that it stands for"
+            msg = f"{kind.__name__} neither renames files nor puts them whole: pass the filesystem behind it"
             raise InvalidRequest(msg)
         if issubclass(kind, CachingFileSystem):
-            msg = (
-                f"the copies that {kind.__name__} keeps outlive what is deleted: pass the filesystem that it stands for"
-            )
+            msg = f"the copies that {kind.__name__} keeps survive a deletion: pass the filesystem behind it"
             raise InvalidRequest(msg)
         self._given = filesystem
         self._folder = f"{filesystem._strip_protocol(folder).rstrip('/')}/v1"  # noqa: SLF001 - as fsspec's own tools do
@@ -113,7 +110,7 @@ class FsspecBridge:
 
         """
         path = self._path(key)
-        with failing_as_storage_error(self, f"save {len(content):,} bytes"):
+        with self._calling(f"save {len(content):,} bytes"):
             with suppress(CorruptContent):  # what is saved now replaces what is damaged
                 existing = self._head(path)
                 if existing is not None:
@@ -132,14 +129,14 @@ class FsspecBridge:
 
         """
         path = self._path(key)
-        with failing_as_storage_error(self, f"load {key!r}"):
+        with self._calling(f"load {key!r}"):
             frame = self._read(path, 0, None)
         return None if frame is None else unframed(frame, path)[0]
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises."""
         path = self._path(key)
-        with failing_as_storage_error(self, f"load a part of {key!r}"):
+        with self._calling(f"load a part of {key!r}"):
             found = self._head(path)
             if found is None:
                 return None
@@ -161,11 +158,11 @@ class FsspecBridge:
 
         """
         path = self._path(key)
-        with failing_as_storage_error(self, f"delete {key!r}"), suppress(FileNotFoundError):
+        with self._calling(f"delete {key!r}"), suppress(FileNotFoundError):
             self._filesystem.rm_file(path)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, damaged ones too, as if they were as old as can be.
+        """Return the entries that have a key with this ``prefix``, even damaged ones, with the time 0.
 
         A whole key costs a look at its own entries only.
 
@@ -173,12 +170,9 @@ class FsspecBridge:
             StorageError: the filesystem failed.
 
         """
-        with failing_as_storage_error(self, "list its entries"):
+        with self._calling("list its entries"):
             sizes = self._sizes(prefix)
-            return [
-                Listed(key=key, size=max(0, sizes[key] - HEAD_BYTES), modified=saved)
-                for key, saved in self._times(sizes)
-            ]
+            return list(self._described(sizes))
 
     @property
     def _filesystem(self) -> Any:  # noqa: ANN401 - fsspec has no types
@@ -187,7 +181,10 @@ class FsspecBridge:
         return type(given)(*given.storage_args, **given.storage_options)
 
     def _path(self, key: str) -> str:
-        return f"{self._folder}/{require_storage_key(key)}"
+        return f"{self._folder}/{Key.parse(key)}"
+
+    def _calling(self, doing: str) -> ForeignCall:
+        return ForeignCall(f"{self!r} could not {doing}")
 
     def _head(self, path: str) -> tuple[Head, int] | None:
         """Return what a file says of its content, and the bytes of that, or None if there is no file."""
@@ -212,8 +209,8 @@ class FsspecBridge:
             filesystem.pipe_file(path, frame)
             return
         scope = path.rpartition("/")[0]
-        temporary = f"{scope}/{int(self._clock()):0{_TIME_LENGTH}x}{uuid4().hex[: DIGEST_LENGTH - _TIME_LENGTH]}"
-        temporary += _UNFINISHED
+        digits = f"{int(self._clock()):0{_TIME_LENGTH}x}{uuid4().hex[: DIGEST_LENGTH - _TIME_LENGTH]}"
+        temporary = f"{scope}/{digits}-{_UNFINISHED}"
         filesystem.makedirs(scope, exist_ok=True)
         try:
             filesystem.pipe_file(temporary, frame)
@@ -226,14 +223,14 @@ class FsspecBridge:
     def _sizes(self, prefix: str) -> dict[str, int]:
         """Return the bytes of every file that is ours and whose key starts with ``prefix``."""
         if is_storage_key(prefix):
-            sizes = {key: self._size(self._path(key)) for key in keys_from(prefix)}
+            sizes = {key: self._size(self._path(key)) for key in map(str, Key.parse(prefix).family)}
             return {key: size for key, size in sizes.items() if size is not None}
         scope, slash, _ = prefix.partition("/")
         scopes = [scope] if slash else [name for name in self._listing(self._folder) if name.startswith(scope)]
         found = {
             f"{each}/{name}": size
             for each in scopes
-            if is_storage_key(f"{each}/{'0' * DIGEST_LENGTH}")
+            if is_scope_part(each)
             for name, size in self._listing(f"{self._folder}/{each}").items()
         }
         return {key: size for key, size in found.items() if key.startswith(prefix) and is_storage_key(key)}
@@ -260,25 +257,32 @@ class FsspecBridge:
             if info["name"].strip("/") != path.strip("/")  # an object store may list an empty folder as a file in it
         }
 
-    def _times(self, sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:
-        """Yield the keys of files with the time of their last save; 0 where a file does not tell."""
+    def _described(self, sizes: Mapping[str, int]) -> Iterator[Listed]:
+        """Yield files as entries, with the time of their last save; 0 if a file does not say."""
         whole: list[str] = []
         for key, size in sizes.items():
-            if key.endswith(_UNFINISHED):
-                yield key, float(int(key.partition("/")[2][:_TIME_LENGTH], 16))
+            parsed = Key.parse(key)
+            if parsed.kind == _UNFINISHED:
+                yield _listed(key, size, modified=float(int(parsed.digest[:_TIME_LENGTH], 16)))
             elif size < HEAD_BYTES:
-                yield key, 0.0
+                yield _listed(key, size)
             else:
                 whole.append(key)
         for first in range(0, len(whole), HEADS_AT_ONCE):
             keys = whole[first : first + HEADS_AT_ONCE]
             heads = self._filesystem.cat_ranges(list(map(self._path, keys)), 0, HEAD_BYTES, on_error="return")
-            for key, head in zip(keys, heads, strict=True):
-                if isinstance(head, FileNotFoundError):  # deleted meanwhile
+            for key, frame in zip(keys, heads, strict=True):
+                if isinstance(frame, FileNotFoundError):  # deleted meanwhile
                     continue
-                if isinstance(head, BaseException):
-                    raise head
+                if isinstance(frame, BaseException):
+                    raise frame
                 try:
-                    yield key, read_head(bytes(head), key).saved
+                    head = read_head(bytes(frame), key)
                 except CorruptContent:
-                    yield key, 0.0
+                    yield _listed(key, sizes[key])
+                else:
+                    yield _listed(key, sizes[key], modified=head.saved, metadata=head.metadata)
+
+
+def _listed(key: str, size: int, *, modified: float = 0.0, metadata: Mapping[str, str] | None = None) -> Listed:
+    return Listed(key=key, size=max(0, size - HEAD_BYTES), modified=modified, metadata=metadata)

@@ -53,7 +53,7 @@ class _WritesAndReads(Protocol):
         ...
 
     def read(self, reference: str) -> str | bytes:
-        """Return what a reference stands for."""
+        """Return the content of a reference."""
         ...
 
 
@@ -63,10 +63,13 @@ class ToolResultStoreBridge:
     Keys end as Haystack's own do: ``.md`` for a file called ``notes.md``, ``.csv`` for a nameless one of ``text/csv``.
     A text goes to the store as text, with lone surrogates as they are, or as UTF-8 if its own class, not one that it
     inherits from, says ``stores_text_as_utf8``: two copies of a large text are saved then. Media go there as bytes,
-    and only if it says ``supports_binary_content``. What ``write`` got is never written over by another content: its
-    key holds the digest. A content of a type whose ending is not known comes back as ``application/octet-stream``, or
-    as text if the store returns text.
+    and only if it says ``supports_binary_content``. Keys contain the digest,
+    so no other content overwrites what ``write`` got. A content of a type without a known ending comes back as
+    ``application/octet-stream``, or as text if the store returns text.
     """
+
+    takes_file_name = True
+    """See ``coatcheck.NamesReferences``."""
 
     def __init__(self, store: object) -> None:
         """Take a store.
@@ -95,7 +98,7 @@ class ToolResultStoreBridge:
         """Write a content, and return the reference that the store chose; ``file_name`` is what the tool called it.
 
         Raises:
-            StorageError: it is no text, and the store takes nothing else. What the store raises passes.
+            StorageError: it is not text, and the store takes nothing else. Errors of the store pass unchanged.
 
         """
         writes_text = content_type in _TEXTS

@@ -1,31 +1,30 @@
-"""A LangGraph store as a storage: content beside a graph's long-term memory, in Postgres, Redis, SQLite or MongoDB.
+"""A LangGraph store as a storage: content next to a graph's long-term memory, in Postgres, Redis, SQLite or MongoDB.
 
-    namespace   (*namespace, <scope>)          key   <digest>
+    namespace   (*namespace, *<tags of the scope>)          key   <digest>
     value       {"content": base64, "content_type": ..., "metadata": {...}, "size": bytes}
 
-Content too large for one entry is split. The entry above then has ``"part_bytes"`` in place of ``"content"``:
+Content too large for one entry is split. The entry above then has ``"part_bytes"`` instead of ``"content"``:
 
-    namespace   (*namespace, "parts", <scope>, <digest>)          key   00000, 00001, ...
+    namespace   (*namespace, "parts", *<tags of the scope>, <digest>)          key   00000, 00001, ...
     value       {"content": base64}
 
-    namespace   (*namespace, <scope>)          key   <digest>-unfinished, while the parts are being written
+    namespace   (*namespace, *<tags of the scope>)          key   <digest>-unfinished, while the parts are being written
     value       {"size": bytes}
 
-Only the two shapes meet here; LangGraph is not imported. Any object with ``get``, ``put``, ``delete`` and ``search`` of
-LangGraph's ``BaseStore`` will do.
+Each tag of a tuple scope is a label of its own, so that a search below the first parts reads nothing else. LangGraph is
+not imported: any object with ``get``, ``put``, ``delete`` and ``search`` of LangGraph's ``BaseStore`` will do.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from coatcheck.core.errors import CorruptContent, InvalidRequest, StorageError
-from coatcheck.core.references import is_storage_key, keys_from, require_storage_key
-from coatcheck.storage.failing import failing_as_storage_error
+from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, StorageError
+from coatcheck.core.references import Key, is_storage_key, scope_tags
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
 
@@ -52,8 +51,8 @@ PAGE = 20
 
 _PARTS = "parts"
 _UNFINISHED = "unfinished"
-"""Ends the key of a mark that says that parts are being written. It is a storage key: what a killed writer left is
-listed, deleted with its scope, and swept, like an entry."""
+"""Ends the kind of key of a mark that says that parts are being written. It is a key like any other: what a killed
+writer left is listed, deleted with its scope, and swept, like an entry."""
 
 _REFUSED_ROOT = "langgraph"
 """The one label that no namespace may begin with, in any LangGraph store."""
@@ -146,23 +145,23 @@ class LangGraphStoreBridge:
             StorageError: the key is malformed, another content has it, or the store failed.
 
         """
-        namespace, name = self._place(key)
+        parsed = Key.parse(key)
         value = {"content_type": content_type, "metadata": dict(metadata), "size": len(content)}
-        with failing_as_storage_error(self, f"save {len(content):,} bytes"):
+        with self._calling(f"save {len(content):,} bytes"):
             with suppress(CorruptContent):  # what is saved now replaces what is damaged
-                existing = self._head((namespace, name))
+                existing = self._head(parsed)
                 if existing is not None:
                     refuse_other_content(key, existing.metadata, metadata)
             if len(content) <= LARGEST_ENTRY:
-                self._put((namespace, name), {"content": _encoded(content), **value})
+                self._put(self._place(parsed), {"content": _encoded(content), **value})
             else:
-                self._save_parts(key, content, {"part_bytes": PART_BYTES, **value})
+                self._save_parts(parsed, content, {"part_bytes": PART_BYTES, **value})
 
     def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None, also where a part of it is gone.
 
         Raises:
-            CorruptContent: what is there is not what ``save`` writes.
+            CorruptContent: the entry is not one that ``save`` writes.
             StorageError: the key is malformed, or the store failed.
 
         """
@@ -182,62 +181,64 @@ class LangGraphStoreBridge:
             StorageError: the key is malformed, or the store failed.
 
         """
-        namespace, name = self._place(key)
-        content = _content_of(name)
-        with failing_as_storage_error(self, f"delete {key!r}"):
-            # The parts go first: after a crash in between, what is listed still leads to the rest of them.
-            if content == name or self._store.get(namespace, content) is None:
-                self._delete_parts((namespace, content))
-            self._store.delete(namespace, name)
+        parsed = Key.parse(key)
+        content = _content_of(parsed)
+        with self._calling(f"delete {key!r}"):
+            # The parts go first: after a crash in between, the listing still leads to the rest of them.
+            if content == parsed or self._store.get(*self._place(content)) is None:
+                self._delete_parts(content)
+            self._store.delete(*self._place(parsed))
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, damaged ones too; a whole key costs its entries only.
+        """Return the entries that have a key with this ``prefix``, even damaged ones. A whole key is cheap.
 
         Raises:
             StorageError: the store failed.
 
         """
         found: list[Listed] = []
-        with failing_as_storage_error(self, "list its entries"):
+        with self._calling("list its entries"):
             for item in self._items(prefix):
                 ours, below = item.namespace[: len(self._namespace)], item.namespace[len(self._namespace) :]
-                key = "/".join((*below, item.key))
+                key = f"{''.join(below)}/{item.key}"
                 if ours == self._namespace and key.startswith(prefix) and is_storage_key(key):
                     size = item.value.get("size")
                     size = size if isinstance(size, int) and size >= 0 else 0
-                    found.append(Listed(key=key, size=size, modified=item.updated_at.timestamp()))
+                    kept = item.value.get("metadata")
+                    metadata = dict(kept) if isinstance(kept, dict) else None
+                    modified = item.updated_at.timestamp()
+                    found.append(Listed(key=key, size=size, modified=modified, metadata=metadata))
         return found
 
     # Parts.
 
-    def _save_parts(self, key: str, content: bytes, head: dict[str, Any]) -> None:
+    def _save_parts(self, key: Key, content: bytes, head: dict[str, Any]) -> None:
         """Save content that is too large for one entry; the entry that makes it visible comes last.
 
         Equal content has equal parts, so writing them again in place harms no reader and no other writer.
         """
-        namespace, name = self._place(key)
-        mark = _mark_of(name)
-        self._put((namespace, mark), {"size": len(content)})
+        mark = _mark_of(key)
+        self._put(self._place(mark), {"size": len(content)})
         try:
             for start in range(0, len(content), PART_BYTES):
                 part = content[start : start + PART_BYTES]
-                self._put(self._part((namespace, name), start // PART_BYTES), {"content": _encoded(part)})
-            self._put((namespace, name), head)
+                self._put(self._part(key, start // PART_BYTES), {"content": _encoded(part)})
+            self._put(self._place(key), head)
         except BaseException:
             with suppress(StorageError):  # what cannot be removed now goes with a sweep
-                self.delete(f"{namespace[-1]}/{mark}")
+                self.delete(str(mark))
             raise
-        self._store.delete(namespace, mark)
+        self._store.delete(*self._place(mark))
 
     def _load(self, key: str, *, start: int, length: int | None) -> Stored | None:
-        place = self._place(key)
-        with failing_as_storage_error(self, f"load {key!r}"):
-            head = self._head(place)
+        parsed = Key.parse(key)
+        with self._calling(f"load {key!r}"):
+            head = self._head(parsed)
             if head is None:
                 return None
             stop = head.size if length is None else min(head.size, start + length)
             if head.content is None:
-                content = self._joined(place, head, start=start, stop=stop)
+                content = self._joined(parsed, head, start=start, stop=stop)
             else:
                 content = head.content[start:stop]
         if content is None:
@@ -250,7 +251,7 @@ class LangGraphStoreBridge:
             whole=None if length is None else head.content,
         )
 
-    def _joined(self, place: _Place, head: _Head, *, start: int, stop: int) -> bytes | None:
+    def _joined(self, key: Key, head: _Head, *, start: int, stop: int) -> bytes | None:
         """Return the bytes from ``start`` to ``stop`` of split content, or None if a part of them is gone.
 
         It may be: a deletion removes the parts first, and a store with a time to live forgets each on its own.
@@ -259,10 +260,10 @@ class LangGraphStoreBridge:
         first = start // size
         parts: list[bytes] = []
         for number in range(first, -(-stop // size) if start < stop else first):
-            item = self._store.get(*self._part(place, number))
+            item = self._store.get(*self._part(key, number))
             if item is None:
                 return None
-            with self._damage(place):
+            with self._damage(key):
                 part = _decoded(item.value)
                 if len(part) != min(size, head.size - number * size):
                     msg = f"part {number} has {len(part):,} bytes"
@@ -270,29 +271,29 @@ class LangGraphStoreBridge:
             parts.append(part)
         return b"".join(parts)[start - first * size : stop - first * size]
 
-    def _delete_parts(self, place: _Place) -> None:
+    def _delete_parts(self, key: Key) -> None:
         # Looked for, not counted: the entry that knows their number may be damaged, or was never written.
-        within = self._part(place, 0)[0]
-        while keys := [item.key for item in self._store.search(within, limit=PAGE) if item.namespace == within]:
-            for key in keys:
-                self._store.delete(within, key)
+        within = self._part(key, 0)[0]
+        while parts := [item.key for item in self._store.search(within, limit=PAGE) if item.namespace == within]:
+            for part in parts:
+                self._store.delete(within, part)
 
     # Entries.
 
     def _put(self, place: _Place, value: dict[str, Any]) -> None:
         self._store.put(*place, value, index=False)
 
-    def _head(self, place: _Place) -> _Head | None:
-        """Return what is in a place, without its parts.
+    def _head(self, key: Key) -> _Head | None:
+        """Return what is stored under a key, without its parts.
 
         Raises:
             CorruptContent: it is not what ``save`` writes.
 
         """
-        found = self._store.get(*place)
+        found = self._store.get(*self._place(key))
         if found is None:
             return None
-        with self._damage(place):
+        with self._damage(key):
             value = found.value
             is_split = "part_bytes" in value
             content = None if is_split else _decoded(value)
@@ -305,20 +306,19 @@ class LangGraphStoreBridge:
             )
 
     @contextmanager
-    def _damage(self, place: _Place) -> Iterator[None]:
+    def _damage(self, key: Key) -> Iterator[None]:
         try:
             yield
         except (ValueError, TypeError, KeyError) as error:
-            msg = f"what {self!r} holds under {place[0][-1]}/{place[1]} is damaged: {error}"
+            msg = f"what {self!r} holds under {key} is damaged: {error}"
             raise CorruptContent(msg) from error
 
     def _items(self, prefix: str) -> Iterator[_Item]:
         """Yield what may have such a key, each item once."""
         if is_storage_key(prefix):
-            yield from filter(None, (self._store.get(*self._place(key)) for key in keys_from(prefix)))
+            yield from filter(None, (self._store.get(*self._place(key)) for key in Key.parse(prefix).family))
             return
-        scope, slash, _ = prefix.partition("/")
-        yield from self._found((*self._namespace, scope) if slash else self._namespace)
+        yield from self._found((*self._namespace, *scope_tags(prefix)))
 
     def _found(self, within: tuple[str, ...]) -> Iterator[_Item]:
         """Yield what a namespace holds, each item once.
@@ -362,13 +362,14 @@ class LangGraphStoreBridge:
         except NotImplementedError:  # MongoDB's store knows no offset
             return self._store.search(within, limit=offset + limit)[offset:]
 
-    def _place(self, key: str) -> _Place:
-        scope, _, name = require_storage_key(key).partition("/")
-        return (*self._namespace, scope), name
+    def _calling(self, doing: str) -> ForeignCall:
+        return ForeignCall(f"{self!r} could not {doing}")
 
-    def _part(self, place: _Place, number: int) -> _Place:
-        *_, scope = place[0]
-        return (*self._namespace, _PARTS, scope, place[1]), f"{number:05}"
+    def _place(self, key: Key) -> _Place:
+        return (*self._namespace, *scope_tags(key.scope)), key.name
+
+    def _part(self, key: Key, number: int) -> _Place:
+        return (*self._namespace, _PARTS, *scope_tags(key.scope), key.name), f"{number:05}"
 
 
 def _require_namespace(namespace: object) -> None:
@@ -386,15 +387,14 @@ def _require_namespace(namespace: object) -> None:
         raise InvalidRequest(msg)
 
 
-def _mark_of(name: str) -> str:
-    """Return the key of the mark that says that the parts of ``name``, ``<digest>[-lines]``, are being written."""
-    digest, _, kind = name.partition("-")
-    return f"{digest}-{kind}{_UNFINISHED}"
+def _mark_of(key: Key) -> Key:
+    """Return the key of the mark that says that the parts of the entry under ``key`` are being written."""
+    return replace(key, kind=key.kind + _UNFINISHED)
 
 
-def _content_of(name: str) -> str:
-    """Return what the parts belong to that a mark is for; any other name as it is."""
-    return name.removesuffix(_UNFINISHED).rstrip("-")
+def _content_of(key: Key) -> Key:
+    """Return the key of the entry with the parts that a mark is for; any other key itself."""
+    return replace(key, kind=key.kind.removesuffix(_UNFINISHED))
 
 
 def _encoded(content: bytes) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.errors import StorageError
 from coatcheck.core.forks import in_forked_child
 from coatcheck.core.policy import require_positive
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +25,9 @@ class InMemoryStorage:
     Saving and loading both count as use. Safe for many threads; a forked child goes on with a copy. Gone with the
     process.
     """
+
+    evicts = True
+    is_local = True
 
     def __init__(
         self, *, max_bytes: int = 256_000_000, max_entries: int = 100_000, clock: Callable[[], float] = time.time
@@ -103,13 +106,17 @@ class InMemoryStorage:
             self._remove(key)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, least recently used first."""
+        """Return the entries that have a key with this ``prefix``, least recently used first."""
         with self._lock:
             return [
-                Listed(key=key, size=entry.size, modified=modified)
+                Listed(key=key, size=entry.size, modified=modified, metadata=entry.metadata)
                 for key, (entry, modified) in self._entries.items()
                 if key.startswith(prefix)
             ]
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        """Return a page of the entries that have a key with this ``prefix``, newest first."""
+        return newest_first(self.entries(prefix), limit=limit, after=after)
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         """Remove those of ``keys`` that were last used before then; see ``coatcheck.Sweeps``."""

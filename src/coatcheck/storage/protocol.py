@@ -1,36 +1,46 @@
-"""What a storage is: bytes under keys, and the capabilities that one may add.
+"""What a storage is: bytes under keys, and the capabilities that it may add.
 
 Two methods make a storage; a foreign one that names its references itself has ``NamesReferences`` instead. Everything
-else is a capability, asked for with ``isinstance``; a storage with none of them works, only slower on large content and
-without clean-up. All methods may be plain or ``async``: the engine awaits what is awaitable and keeps what is not off
-the event loop. Keys are made by ``coatcheck.core.references`` and hold only hex digits, one ``/`` and an optional
-``-lines``; a storage may rely on that and should refuse anything else.
+else is a capability, which the engine finds with ``isinstance``. A storage with none of them works, but it is slower on
+large content and has no clean-up. All methods may be plain or ``async``: the engine awaits what is awaitable and keeps
+everything else off the event loop.
+
+Keys are made by ``coatcheck.core.references.Key``. They contain only hex digits, one ``/`` and an optional ``-lines``;
+a storage may rely on that and should refuse anything else.
+
+Two things no method shows, so a storage says them in attributes; without them they are False:
+
+    evicts     It removes entries by itself to make room for new ones, as ``InMemoryStorage`` does. The engine then
+               checks that a result of several entries is still whole before it shows the model their references.
+    is_local   It answers at once, without a network. Its calls then run on the threads for local work and have no time
+               limit. A storage with ``local_path`` is local unless it says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from coatcheck.core.policy import MaybeAwaitable
 
 __all__ = (
     "Deletes",
     "Listed",
     "Lists",
+    "ListsPages",
     "LocalPath",
-    "MaybeAwaitable",
     "NamesReferences",
+    "Page",
     "ReadsRanges",
     "Storage",
     "Stored",
     "Sweeps",
+    "newest_first",
 )
-
-Result = TypeVar("Result")
-MaybeAwaitable: TypeAlias = Result | Awaitable[Result]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +57,10 @@ class Stored:
     """As saved, unchanged."""
 
     size: int
-    """Bytes of the whole entry, also where ``content`` is a part of it."""
+    """Bytes of the whole entry, even if ``content`` is a part of it."""
 
     whole: bytes | None = field(default=None, repr=False)
-    """All the bytes, from a ``load_range`` that had to read them: the engine then asks for no further part."""
+    """All the bytes, from a ``load_range`` that had to read them. The engine then asks for no further part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +74,21 @@ class Listed:
     """Bytes stored."""
 
     modified: float
-    """Time of the last save, or, on a storage of this machine, of the last use; in seconds since the epoch."""
+    """Time of the last save or, on a storage of this machine, of the last use; in seconds since the epoch."""
+
+    metadata: Mapping[str, str] | None = None
+    """As saved, if the listing has it at no further cost; None if only ``load`` or ``load_range`` shows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some entries of a listing, and how to go on."""
+
+    entries: tuple[Listed, ...]
+    """Newest first."""
+
+    after: str | None
+    """What gives the next page; None if this is the last one."""
 
 
 @runtime_checkable
@@ -74,9 +98,9 @@ class Storage(Protocol):
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> MaybeAwaitable[None]:
         """Save an entry whole or not at all; when this returns, ``load`` finds it.
 
-        Saving what is there already refreshes the entry's time. Where ``metadata["sha256"]`` of the existing entry
-        differs from the new one, two contents met under one short key: raise ``StorageError`` and keep the old one.
-        Any exception means that nothing was saved; the tool result then stays in the conversation.
+        Saving an entry again refreshes its time. If ``metadata["sha256"]`` of the existing entry differs from the new
+        one, two contents met under one short key: raise ``StorageError`` and keep the old one. Any exception means that
+        nothing was saved; the tool result then stays in the conversation.
         """
         ...
 
@@ -89,18 +113,21 @@ class Storage(Protocol):
 class NamesReferences(Protocol):
     """Chooses its references itself, as the frameworks' own storages do: ``load`` takes what ``save_named`` returned.
 
-    The model is shown that reference as it is. Without keys there are no metadata, parts or line indexes, so reading a
-    part loads the whole. Up to 110 characters of it lie within the first 200 of a placeholder, which frameworks leave
-    of an old result; a longer one may be cut there, and then it is lost to the model.
+    The model sees that reference as it is. Without keys there are no metadata, parts or line indexes, so reading a part
+    loads the whole. Frameworks cut an old result to its first 200 characters. Of a reference they keep up to 110; a
+    longer one may be cut there, and then the model has lost it.
+
+    A storage that says ``takes_file_name = True`` gets a further keyword argument, ``file_name``: the name that the
+    tool gave the file, or None. It is for storages that keep a content's type only as the ending of a name.
     """
 
     def save_named(self, name: str, content: bytes, *, content_type: str) -> MaybeAwaitable[str]:
         """Save an entry whole or not at all; return its reference, one line without spaces at its ends.
 
-        ``name`` holds only small letters, digits and underscores. It is the same for the same content, tool and scope,
-        and no other content has it. A reference that keeps it can be read in the scope of the saving only; one that
-        does not can be read in every scope.
-        Any exception means that nothing was saved; the tool result then stays in the conversation.
+        ``name`` contains only small letters, digits and underscores. It is the same for the same content, tool and
+        scope, and no other content has it. A reference that contains it can be read only in the scope that saved it;
+        one that does not can be read in every scope. Any exception means that nothing was saved; the tool result then
+        stays in the conversation.
         """
         ...
 
@@ -116,7 +143,7 @@ class ReadsRanges(Protocol):
     def load_range(self, key: str, *, start: int, length: int) -> MaybeAwaitable[Stored | None]:
         """Return the entry with ``content`` being at most ``length`` bytes from ``start``, or None if there is none.
 
-        A range beyond the end gives fewer bytes or none; ``length=0`` asks for type, metadata and size only.
+        A range beyond the end gives fewer bytes or none; ``length=0`` asks only for type, metadata and size.
         """
         ...
 
@@ -132,24 +159,40 @@ class Deletes(Protocol):
 
 @runtime_checkable
 class Lists(Protocol):
-    """Names its entries."""
+    """Lists its entries."""
 
     def entries(self, prefix: str) -> MaybeAwaitable[Iterable[Listed]]:
-        """Return the entries whose key starts with ``prefix``, in any order; ``""`` means all.
+        """Return the entries that have a key with this ``prefix``, in any order; ``""`` means all.
 
-        A sweep asks once with ``""``, and then with each whole key that it is about to delete: that should cost little.
+        Other prefixes are: a scope, up to its ``/``; the first digits of scopes, a multiple of 16, for all scopes below
+        the first parts of a tuple; and a whole key. A sweep asks once with ``""``, and then with each key that it is
+        about to delete, so that should cost little.
+        """
+        ...
+
+
+@runtime_checkable
+class ListsPages(Protocol):
+    """Lists a few entries, newest first, without listing all of them where that costs requests."""
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> MaybeAwaitable[Page]:
+        """Return at most ``limit`` entries that have a key with this ``prefix``, newest first, as ``entries`` does.
+
+        ``after`` is that of the page before; None gives the first one. The first page costs one request. A backend that
+        lists in another order than that of time, as S3 does, sorts what one request returned: all pages together give
+        every entry, but only those of one request are in order. Entries saved between two pages may be on neither.
         """
         ...
 
 
 @runtime_checkable
 class Sweeps(Protocol):
-    """Removes entries that nobody has just saved again: it looks at their time and removes them in one step."""
+    """Removes entries unless somebody has just saved them again: it checks their time and removes them in one step."""
 
     def sweep(self, keys: Iterable[str], *, before: float) -> MaybeAwaitable[int]:
-        """Remove those of ``keys`` whose time is before then, in seconds since the epoch; return how many that were.
+        """Remove each of ``keys`` last saved or used before then, in seconds since the epoch; return their number.
 
-        Clear away, too, what was left until then by writers that did not come to an end.
+        Also remove what killed writers left before then.
         """
         ...
 
@@ -161,3 +204,20 @@ class LocalPath(Protocol):
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content saved under ``key`` with this type."""
         ...
+
+
+def newest_first(listed: Iterable[Listed], *, limit: int, after: str | None) -> Page:
+    """Return a page of entries that are all at hand, for storages where that costs little.
+
+    The next page begins behind the last entry of this one, not at a number, so it misses nothing when entries go.
+    """
+    ordered = sorted(listed, key=_rank)
+    if after is not None:
+        modified, _, key = after.partition(" ")
+        ordered = [entry for entry in ordered if _rank(entry) > (-float(modified), key)]
+    page = tuple(ordered[:limit])
+    return Page(entries=page, after=f"{page[-1].modified!r} {page[-1].key}" if len(ordered) > limit else None)
+
+
+def _rank(entry: Listed) -> tuple[float, str]:
+    return -entry.modified, entry.key

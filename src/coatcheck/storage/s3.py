@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode
 
-from coatcheck.core.errors import InvalidRequest, StorageError
+from coatcheck.core.errors import ForeignCall, InvalidRequest, StorageError
 from coatcheck.core.forks import ForkSafeLock, loading
-from coatcheck.core.references import is_storage_key, require_storage_key
+from coatcheck.core.references import Key, is_storage_key
 from coatcheck.core.settings import NETWORK_THREADS
-from coatcheck.storage.failing import failing_as_storage_error
 from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from boto3.session import Session
     from botocore.config import Config
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef
+    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef, ListObjectsV2OutputTypeDef
 
 __all__ = ("S3Storage",)
 
@@ -38,7 +38,7 @@ ATTEMPTS = 5
 """How often a request is tried, with growing pauses; botocore counts, and spends at most some 15 s waiting."""
 
 READ_ATTEMPTS = 3
-"""How often a content is asked for whose bytes break off on the way: botocore itself tries only the request again."""
+"""How often a content is requested if its bytes break off: botocore itself retries only the request."""
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 15
@@ -66,7 +66,7 @@ _NOT_FOR_A_HEADER = re.compile(r"[^!-$&-~ ]|^ +| +$")
 """What a header would not carry unchanged: anything but visible ASCII and spaces inside. ``%`` is the escape."""
 
 _EMPTY = "%"
-"""Stands for a text of no characters, which servers drop or replace. No escaped text looks so."""
+"""Replaces an empty str, which servers drop or change. No escaped str looks like this."""
 
 
 class S3Storage:
@@ -104,7 +104,7 @@ class S3Storage:
 
         Raises:
             ImportError: boto3 is not installed.
-            InvalidRequest: ``bucket`` or ``prefix`` is no text, or ``bucket`` is empty.
+            InvalidRequest: ``bucket`` or ``prefix`` is not a str, or ``bucket`` is empty.
 
         """
         try:
@@ -114,7 +114,7 @@ class S3Storage:
             msg = 'S3Storage needs boto3. Install it with: pip install "coatcheck[s3]"'
             raise ImportError(msg) from error
         if not isinstance(bucket, str) or not bucket or not isinstance(prefix, str):
-            msg = f"S3Storage needs the name of a bucket and a prefix, both as texts, not {bucket!r} and {prefix!r}"
+            msg = f"S3Storage needs the name of a bucket and a prefix, both as str, not {bucket!r} and {prefix!r}"
             raise InvalidRequest(msg)
         self._bucket = bucket
         self._prefix = prefix.strip("/")
@@ -149,7 +149,7 @@ class S3Storage:
             msg = f"S3 keeps metadata only under lower-case names, not under all of {sorted(metadata)}"
             raise StorageError(msg)
         described: dict[str, Any] = {"ContentType": _to_header(content_type), "Metadata": kept, **self._tagging}
-        with failing_as_storage_error(self, f"save {len(content):,} bytes", words=_named):
+        with self._calling(f"save {len(content):,} bytes"):
             if len(content) <= MULTIPART_BYTES and self._create(place, content, described):
                 return
             existing = self._head(place)
@@ -165,7 +165,7 @@ class S3Storage:
 
         """
         place = self._place(key)
-        with failing_as_storage_error(self, f"load {key!r}", words=_named):
+        with self._calling(f"load {key!r}"):
             found = self._get(place)
         if found is None:
             return None
@@ -182,7 +182,7 @@ class S3Storage:
         place = self._place(key)
         # A range of no bytes cannot be asked for; HEAD could, but takes a missing bucket for a missing object.
         last = start + max(length, 1) - 1
-        with failing_as_storage_error(self, f"load a part of {key!r}", words=_named):
+        with self._calling(f"load a part of {key!r}"):
             try:
                 found = self._get(place, Range=f"bytes={start}-{last}")
             except self._client().exceptions.ClientError as error:
@@ -207,30 +207,63 @@ class S3Storage:
 
         """
         place = self._place(key)
-        with failing_as_storage_error(self, f"delete {key!r}", words=_named):
+        with self._calling(f"delete {key!r}"):
             self._client().delete_object(**place)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``. S3 gives times in whole seconds.
+        """Return the entries that have a key with this ``prefix``. S3 gives times in whole seconds.
 
         Raises:
             StorageError: S3 failed.
 
         """
-        with failing_as_storage_error(self, "list its entries", words=_named):
+        with self._calling("list its entries"):
             pages = self._client().get_paginator("list_objects_v2")
             return [
-                Listed(key=key, size=found["Size"], modified=found["LastModified"].timestamp())
+                listed
                 for page in pages.paginate(Bucket=self._bucket, Prefix=self._folder + prefix)
-                for found in page.get("Contents", ())
-                if is_storage_key(key := found["Key"].removeprefix(self._folder))
+                for listed in self._listed(page)
             ]
 
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        """Return a page of the entries that have a key with this ``prefix``, for one request.
+
+        S3 lists by key, a thousand at a time, and without metadata. So up to a thousand entries come newest first; of
+        more, each thousand does.
+
+        Raises:
+            StorageError: S3 failed.
+
+        """
+        start, _, rest = (after or "").partition(" ")
+        start = unquote(start)
+        where: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self._folder + prefix}
+        if start:
+            where["StartAfter"] = self._folder + start
+        with self._calling("list its entries"):
+            answer = self._client().list_objects_v2(**where)
+        found = newest_first(self._listed(answer), limit=limit, after=rest or None)
+        if found.after is not None:
+            return replace(found, after=f"{quote(start)} {found.after}")
+        contents = answer.get("Contents", ())
+        if not answer["IsTruncated"] or not contents:
+            return found
+        return replace(found, after=quote(contents[-1]["Key"].removeprefix(self._folder)))
+
+    def _listed(self, answer: ListObjectsV2OutputTypeDef) -> Iterator[Listed]:
+        for found in answer.get("Contents", ()):
+            key = found["Key"].removeprefix(self._folder)
+            if is_storage_key(key):
+                yield Listed(key=key, size=found["Size"], modified=found["LastModified"].timestamp())
+
     def _place(self, key: str) -> dict[str, Any]:
-        return {"Bucket": self._bucket, "Key": self._folder + require_storage_key(key)}
+        return {"Bucket": self._bucket, "Key": f"{self._folder}{Key.parse(key)}"}
+
+    def _calling(self, doing: str) -> ForeignCall:
+        return ForeignCall(f"{self!r} could not {doing}", describe=_describe)
 
     def _create(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> bool:
-        """Save what is not there yet in one request; return False where something is, or where one must look first."""
+        """Save a new entry in one request; return False if there is one, or if the server cannot say so."""
         client = self._client()
         try:
             client.put_object(**place, Body=content, IfNoneMatch="*", **described)
@@ -241,7 +274,7 @@ class S3Storage:
         return True
 
     def _upload(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> None:
-        """Save whatever is there, in parts if it is large; a transfer that fails leaves no parts behind."""
+        """Save, replacing what is there, in parts if it is large; a transfer that fails removes its parts."""
         with loading:
             from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - see __init__
 
@@ -350,6 +383,6 @@ _making_clients = ForkSafeLock()
 """One for all storages: a client may be used by many threads, but two threads must not ask one session for clients."""
 
 
-def _named(error: Exception) -> str:
-    """Name an error with boto3's words, which name the request and quote no content."""
+def _describe(error: Exception) -> str:
+    """Return an error with boto3's words, which name the request and quote no content."""
     return f"{type(error).__name__}: {error}"

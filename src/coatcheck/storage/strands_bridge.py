@@ -1,7 +1,7 @@
 """Bridges to the storages of Strands Agents: the unified one, and the older one of its own offloader.
 
 Both are known by their methods alone, sync or async; no framework is imported here. A unified storage keeps bytes under
-keys, so type and metadata stand in a frame around the content. An async method is awaited where the caller is, so one
+keys, so a frame around the content has type and metadata. An async method is awaited where the caller is, so one
 that does blocking work inside ``async def`` blocks there.
 """
 
@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from coatcheck.core.errors import CorruptContent
-from coatcheck.core.references import is_storage_key, require_storage_key
+from coatcheck.core.references import Key, is_storage_key
 from coatcheck.storage.frame import framed, unframed
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Stored
@@ -23,7 +23,7 @@ from coatcheck.storage.protocol import Listed, Stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from coatcheck.storage.protocol import MaybeAwaitable
+    from coatcheck.core.policy import MaybeAwaitable
 
 __all__ = ("StrandsOffloaderStorageBridge", "StrandsStorageBridge")
 
@@ -114,7 +114,7 @@ class StrandsStorageBridge:
         return self._storage.delete(self._name(key))
 
     def entries(self, prefix: str) -> MaybeAwaitable[Iterable[Listed]]:
-        """Return the entries whose key starts with ``prefix``, damaged ones too, as if they were as old as can be."""
+        """Return the entries that have a key with this ``prefix``, even damaged ones, with the time 0."""
         return _driven(self._entries(prefix))
 
     def _save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Calls[None]:
@@ -147,7 +147,7 @@ class StrandsStorageBridge:
         return found
 
     def _name(self, key: str) -> str:
-        return self._prefix + require_storage_key(key)
+        return f"{self._prefix}{Key.parse(key)}"
 
 
 class StrandsOffloaderStorageBridge:
@@ -182,7 +182,7 @@ def _listed(key: str, frame: bytes) -> Listed:
         entry, saved = unframed(frame, key)
     except CorruptContent:
         return Listed(key=key, size=len(frame), modified=0.0)
-    return Listed(key=key, size=entry.size, modified=saved)
+    return Listed(key=key, size=entry.size, modified=saved, metadata=entry.metadata)
 
 
 def _driven(calls: Calls[Result]) -> MaybeAwaitable[Result]:

@@ -26,6 +26,7 @@ from coatcheck.testing.adapter import AdapterContract  # noqa: E402 - see above
 from coatcheck.testing.capabilities import (  # noqa: E402
     DeletesContract,
     ListsContract,
+    ListsPagesContract,
     LocalPathContract,
     ReadsRangesContract,
     SweepsContract,
@@ -45,6 +46,7 @@ __all__ = (
     "DeletesContract",
     "Harness",
     "ListsContract",
+    "ListsPagesContract",
     "LocalPathContract",
     "Model",
     "ModelCall",

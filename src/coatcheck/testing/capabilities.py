@@ -19,26 +19,31 @@ import pytest
 from coatcheck.core.blocks import TextBlock
 from coatcheck.core.errors import CoatcheckError, ReferenceExpired, ReferenceNotFound, StorageError
 from coatcheck.core.policy import Always
-from coatcheck.core.references import resolve_reference, scope_tag
+from coatcheck.core.references import Key, resolve_reference, scope_part
 from coatcheck.offloader import Offloader
-from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, Storage, Stored, Sweeps
+from coatcheck.storage.protocol import Deletes, Lists, ListsPages, LocalPath, ReadsRanges, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
 from coatcheck.testing.storage import THREADS, check_holds, save
 from coatcheck.testing.suite import Contract, require_same, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from coatcheck.core.outcomes import Outcome
-    from coatcheck.storage.protocol import Listed
+    from coatcheck.storage.protocol import Listed, Page
 
 __all__ = (
     "DeletesContract",
     "ListsContract",
+    "ListsPagesContract",
     "LocalPathContract",
     "ReadsRangesContract",
     "SweepsContract",
 )
+
+
+MOST_PAGES = 20
+"""More than five entries can need, with an empty page for each."""
 
 
 class RangedStorage(Storage, ReadsRanges, Protocol):
@@ -51,6 +56,10 @@ class DeletingStorage(Storage, Deletes, Protocol):
 
 class ListingStorage(Storage, Lists, Protocol):
     """A storage that lists."""
+
+
+class PagingStorage(Storage, ListsPages, Protocol):
+    """A storage that lists pages."""
 
 
 class SweepingStorage(Storage, Sweeps, Lists, Protocol):
@@ -153,7 +162,7 @@ class DeletesContract(Contract):
         """
         doomed = make_entry(b"doomed")
         others = [make_entry(b"neighbour"), make_entry(b"doomed", scope="elsewhere")]
-        others.append(Entry(f"{doomed.key}-lines", b"index", "application/json", {"sha256": "1" * 64}))
+        others.append(Entry(str(Key.parse(doomed.key).line_index), b"index", "application/json", {"sha256": "1" * 64}))
         for entry in (doomed, *others):
             save(storage, entry)
         settle(storage.delete(doomed.key))
@@ -180,7 +189,7 @@ class DeletesContract(Contract):
             [TextBlock("content that will be gone")], tool_name="contract", scope="mine"
         )
         reference = outcome.references[0].id
-        settle(storage.delete(resolve_reference(reference, "mine")))
+        settle(storage.delete(str(resolve_reference(reference, "mine"))))
         restarted = Offloader(storage)
         for ask in (restarted.load, restarted.retrieve):
             assert _miss(ask, reference, "mine") is ReferenceExpired, "what was deleted has not expired"
@@ -226,13 +235,36 @@ class ListsContract(Contract):
         yours = make_entry(b"one", scope="yours")
         for entry in (*mine, yours):
             save(storage, entry)
-        scope = mine[0].key.partition("/")[0]
+        scope = Key.parse(mine[0].key).scope
         wanted = {entry.key for entry in mine}
         assert set(listing(storage, f"{scope}/")) == wanted, "the listing does not keep to the prefix"
         assert set(listing(storage, mine[0].key)) == {mine[0].key}, (
             "the listing does not keep to a prefix within a scope"
         )
         assert listing(storage, "0" * 16 + "/") == {}, "the listing of an unknown scope is not empty"
+
+    def test_lists_what_is_below_the_first_parts_of_a_scope(self, storage: ListingStorage) -> None:
+        """A prefix may also be the first digits of scopes: ``delete_scopes`` deletes all below the parts of a tuple.
+
+        If this fails, check that a prefix without a slash is matched with the beginning of scopes, not with whole ones.
+        """
+        above = ("tenant-7",)
+        below = [make_entry(b"one", scope=scope) for scope in (above, (*above, "a"), (*above, "b"), (*above, "a", "c"))]
+        others = [make_entry(b"one", scope=scope) for scope in ("tenant-7", ("tenant-70",), ("tenant", "7"), ("a",))]
+        for entry in (*below, *others):
+            save(storage, entry)
+        assert set(listing(storage, scope_part(above))) == {entry.key for entry in below}, (
+            "the listing below the first part of a tuple is wrong"
+        )
+        assert set(listing(storage, f"{scope_part(above)}/")) == {below[0].key}, (
+            "the listing of a tuple scope holds more or less than that scope"
+        )
+        if isinstance(storage, Deletes):
+            assert Offloader(storage).delete_scopes(under=above) == len(below), "delete_scopes counted wrong"
+            for entry in below:
+                assert settle(storage.load(entry.key)) is None, "an entry is still there after delete_scopes"
+        for entry in others:
+            check_holds(storage, entry, "after other scopes were deleted")
 
     def test_saving_again_refreshes_the_time(self, storage: ListingStorage) -> None:
         """The time is that of the last save: ``sweep`` spares what a conversation has just got again.
@@ -257,8 +289,8 @@ class ListsContract(Contract):
         """
         burst = _Burst(storage, is_async=is_async)
         references = burst.save()
-        listed = listing(storage, f"{scope_tag(_Burst.scope)}/")
-        missed = [each for each in references if resolve_reference(each, _Burst.scope) not in listed]
+        listed = listing(storage, f"{scope_part(_Burst.scope)}/")
+        missed = [each for each in references if str(resolve_reference(each, _Burst.scope)) not in listed]
         assert not missed, f"{len(missed)} of {len(references)} entries that were saved at once are not listed"
         if isinstance(storage, Deletes):
             burst.delete()
@@ -312,6 +344,78 @@ class _Burst:
 
     def readable(self, references: list[str]) -> list[str]:
         return [each for each in references if _miss(self.offloader.load, each, self.scope) is not ReferenceExpired]
+
+
+class ListsPagesContract(Contract):
+    """What ``page`` promises: the newest entries first, and every entry on one page."""
+
+    capability: ClassVar[type] = ListsPages
+
+    def make_older(self, storage: Storage, key: str) -> bool:
+        """Override as for ``ListsContract``."""
+        del storage, key
+        return False
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
+    def test_all_pages_together_are_the_listing(self, storage: PagingStorage, limit: int) -> None:
+        """Every entry under the prefix is on exactly one page, and no page has more than were asked for.
+
+        If this fails, check where the next page begins: behind the last entry of the one before.
+        """
+        saved = [make_entry(f"content {number}".encode(), scope="mine") for number in range(5)]
+        for entry in (*saved, make_entry(b"other", scope="yours"), make_entry(b"other", scope=("mine", "below"))):
+            save(storage, entry)
+        pages = list(_pages(storage, f"{Key.parse(saved[0].key).scope}/", limit=limit))
+        assert all(len(page.entries) <= limit for page in pages), "a page has more entries than were asked for"
+        listed = [entry.key for page in pages for entry in page.entries]
+        assert sorted(listed) == sorted(entry.key for entry in saved), "the pages together are not the listing"
+        sizes = {entry.key: entry.size for page in pages for entry in page.entries}
+        assert sizes == {entry.key: len(entry.content) for entry in saved}, "the size in the listing is wrong"
+
+    def test_the_newest_come_first(self, storage: PagingStorage) -> None:
+        """What was saved last is on the first page.
+
+        If this fails, check that entries are sorted by time, the latest first, before the page is cut.
+        """
+        older, newer = make_entry(b"older"), make_entry(b"newer")
+        save(storage, older)
+        aged = self.make_older(storage, older.key)
+        save(storage, newer)
+        page = settle(storage.page(f"{Key.parse(newer.key).scope}/", limit=2))
+        times = [entry.modified for entry in page.entries]
+        assert times == sorted(times, reverse=True), "the entries of a page are not in order"
+        if aged:
+            assert [entry.key for entry in page.entries] == [newer.key, older.key], "the newest entry is not the first"
+
+    def test_metadata_are_those_that_were_saved(self, storage: PagingStorage) -> None:
+        """An entry of a page has the metadata that were saved with it, or None where the listing does not know them.
+
+        If this fails, check that they belong to this entry, and are given back as they came.
+        """
+        entry = make_entry(b"content", tool="search%20orders")
+        save(storage, entry)
+        (listed,) = settle(storage.page(entry.key, limit=1)).entries
+        assert listed.metadata is None or dict(listed.metadata) == entry.metadata, "the metadata are wrong"
+
+    def test_nothing_is_an_empty_page(self, storage: PagingStorage) -> None:
+        """A scope without entries gives one empty page, and no error.
+
+        If this fails, check for a first entry that is taken for granted.
+        """
+        page = settle(storage.page("0" * 16 + "/", limit=10))
+        assert page.entries == (), "the page of an unknown scope is not empty"
+        assert page.after is None, "an empty listing has a further page"
+
+
+def _pages(storage: PagingStorage, prefix: str, *, limit: int) -> Iterator[Page]:
+    after: str | None = None
+    for _ in range(MOST_PAGES):
+        page = settle(storage.page(prefix, limit=limit, after=after))
+        yield page
+        after = page.after
+        if after is None:
+            return
+    pytest.fail("the pages have no end", pytrace=False)
 
 
 class SweepsContract(Contract):

@@ -9,12 +9,13 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from coatcheck.core.references import content_digest, storage_key
+from coatcheck.core.references import Key, content_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from coatcheck.core.blocks import JsonValue
+    from coatcheck.core.references import Scope
 
 __all__ = (
     "EVERY_BYTE",
@@ -92,10 +93,12 @@ class Entry:
     """With the full digest under ``sha256``."""
 
 
-def make_entry(content: bytes, *, scope: str = "contract", content_type: str = "text/plain", **metadata: str) -> Entry:
+def make_entry(
+    content: bytes, *, scope: Scope = "contract", content_type: str = "text/plain", **metadata: str
+) -> Entry:
     """Return the entry that the engine would save for ``content``."""
     digest = content_digest(content_type, content)
-    return Entry(storage_key(scope, digest), content, content_type, {"sha256": digest, **metadata})
+    return Entry(str(Key.of(scope, digest)), content, content_type, {"sha256": digest, **metadata})
 
 
 def noise(length: int, *, seed: int = 0) -> bytes:

@@ -28,7 +28,7 @@ from coatcheck.core.errors import StorageError
 from coatcheck.core.outcomes import Offloaded
 from coatcheck.core.policy import Always
 from coatcheck.offloader import Offloader
-from coatcheck.storage.protocol import Deletes, Lists, LocalPath, ReadsRanges, Storage, Stored, Sweeps
+from coatcheck.storage.protocol import Deletes, Lists, ListsPages, LocalPath, ReadsRanges, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.suite import Contract, require_same, settle
 
@@ -48,7 +48,7 @@ LONGEST_HOLD_UP_SECONDS = 0.25
 REFUSALS = (StorageError, ValueError)
 """How a storage may refuse a key that no engine ever makes."""
 
-CAPABILITIES = (ReadsRanges, Deletes, Lists, Sweeps, LocalPath)
+CAPABILITIES = (ReadsRanges, Deletes, Lists, ListsPages, Sweeps, LocalPath)
 
 
 class StorageContract(Contract):
@@ -202,6 +202,22 @@ class StorageContract(Contract):
         )
         save(storage, yours)
         check_holds(storage, mine, "after another scope saved the same content")
+
+    @pytest.mark.parametrize("parts", [1, 2, 8])
+    def test_keeps_the_scopes_of_tuples_apart(self, storage: Storage, parts: int) -> None:
+        """The key of a tuple scope is longer: it begins as those of the scopes above it, and up to 161 characters long.
+
+        If this fails, check for a key that is cut, for a column or name that is too short, and for a pattern of keys
+        that takes only 16 hex digits before the slash.
+        """
+        scope = tuple(f"part {number}" for number in range(parts))
+        mine = make_entry(b"equal content", scope=scope)
+        others = [make_entry(b"equal content", scope=other) for other in (scope[0], (*scope[:-1], "other"))]
+        save(storage, mine)
+        for other in others:
+            assert settle(storage.load(other.key)) is None, "an entry was loaded under the key of another scope"
+            save(storage, other)
+        check_holds(storage, mine, "after other scopes saved the same content")
 
     def test_keeps_nothing_that_the_caller_can_change(self, storage: Storage) -> None:
         """What was saved stays as it was, whatever the caller does with its own objects afterwards.

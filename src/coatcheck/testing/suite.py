@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from coatcheck.storage.protocol import MaybeAwaitable
+    from coatcheck.core.policy import MaybeAwaitable
 
 __all__ = ("Contract", "require_same", "settle")
 

@@ -16,6 +16,7 @@ from coatcheck.core.blocks import TextBlock, ToolResult, to_valid_unicode
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept, Offloaded, Truncated
 from coatcheck.core.policy import Never
+from coatcheck.core.references import Key
 from coatcheck.offloader import Offloader
 from coatcheck.retrieval import failure_for_model
 from coatcheck.scopes import DEFAULT_SCOPE
@@ -290,7 +291,7 @@ class Trial:
         if expired:
             return
         if self._scenario.holds is not None:
-            whole = sorted(content for key, content in found.items() if not key.endswith("-lines"))
+            whole = sorted(content for key, content in found.items() if Key.parse(key).is_content)
             same = whole == sorted(self._scenario.holds)  # outside the assertion, which would print megabytes
             assert same, (
                 f"the storage holds something else than the scenario says, {when}: {[len(one) for one in whole]} bytes"

@@ -326,7 +326,7 @@ def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> N
 
 def test_an_unknown_knob_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="max_tokens"):
-        ToolResultOffloadHook(InMemoryStorage(), max_tokens=10)
+        ToolResultOffloadHook(InMemoryStorage(), max_tokens=10)  # type: ignore[call-arg]
 
 
 def test_it_runs_after_tools_only() -> None:

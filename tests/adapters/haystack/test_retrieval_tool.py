@@ -232,7 +232,7 @@ async def test_a_callable_scope_that_fails_is_an_answer_and_reads_nothing(mode: 
 
     tool = RetrievalTool(InMemoryStorage(), scope=broken)
 
-    assert "cannot be read now" in await ask(tool, mode, state=state_of(), reference=reference)
+    assert "internal error" in await ask(tool, mode, state=state_of(), reference=reference)
     assert "outside of any run" in await ask(tool, mode, reference=reference)
 
 

@@ -134,7 +134,7 @@ def test_a_wrong_knob_is_named() -> None:
     with pytest.raises(ValueError, match="max_step_tokens would do nothing here"):
         ContextOffloader(InMemoryStorage(), max_step_tokens=5_000)
     with pytest.raises(TypeError, match="max_tokens"):
-        ContextOffloader(max_tokens=5)
+        ContextOffloader(max_tokens=5)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="scope must be"):
         ContextOffloader(scope=7)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_inline_tokens"):
@@ -142,7 +142,7 @@ def test_a_wrong_knob_is_named() -> None:
 
 
 def test_keywords_of_versions_to_come_are_noticed_and_harmless(caplog: pytest.LogCaptureFixture) -> None:
-    result = run(ContextOffloader(preview_strategy="head", reranker=None))
+    result = run(ContextOffloader(preview_strategy="head", reranker=None))  # type: ignore[call-arg]
 
     assert references(result)
     assert "coatcheck does not need preview_strategy, reranker" in caplog.text

@@ -14,6 +14,7 @@ from coatcheck import NamesReferences, Storage
 from coatcheck.testing import (
     DeletesContract,
     ListsContract,
+    ListsPagesContract,
     LocalPathContract,
     ReadsRangesContract,
     StorageContract,
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class TestInMemoryStorage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, SweepsContract):
+class TestInMemoryStorage(
+    StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract, SweepsContract
+):
     @pytest.fixture
     def storage(self) -> InMemoryStorage:
         return InMemoryStorage()
@@ -42,6 +45,7 @@ class TestFileStorage(
     ReadsRangesContract,
     DeletesContract,
     ListsContract,
+    ListsPagesContract,
     SweepsContract,
     LocalPathContract,
 ):

@@ -233,11 +233,11 @@ def test_theirs_takes_nested_repeats_literally() -> None:
 
 
 def test_ours_searches_in_linear_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
 
     conversation(ours, reading(pattern=r"(a|a)*$b"), blocks=("a" * 50_000,))
 
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 30  # measured: 0.2; an engine that goes back needs years
 
 
 def test_ours_shows_a_match_in_the_tail_of_one_long_line() -> None:

@@ -18,7 +18,7 @@ from botocore.config import Config
 
 from coatcheck import Always, InvalidRequest, Offloaded, Offloader, ReferenceExpired, S3Storage, StorageError, TextBlock
 from coatcheck.storage import s3
-from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
+from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.storage import check_holds, load, save
 from tests.storage.seaweed import BUCKET, Server, session
@@ -44,7 +44,7 @@ RIGHTS = {
 NOBODY_LISTENS = "http://127.0.0.1:9"
 
 
-class TestS3Storage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class TestS3Storage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
     """The storage comes from this folder's conftest."""
 
     @pytest.fixture

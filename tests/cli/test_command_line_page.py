@@ -1,26 +1,29 @@
-"""What README.md says of the command line, run as it stands there."""
+"""What docs/command-line.md says of the command line, run as it is written there."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from coatcheck import FileStorage, Offloader, TextBlock
 from tests.cli.running import SCRIPT
+from tests.docs.command_line import PAGE, with_commands
 
-README = Path(__file__).parents[2] / "README.md"
-SECTION = README.read_text(encoding="utf-8").partition("## From a shell\n")[2].partition("\n## ")[0]
-COMMANDS = re.findall("```sh\n(.*?)```", SECTION, re.DOTALL)[0].splitlines()
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MARKDOWN = PAGE.read_text(encoding="utf-8")
+COMMANDS = re.findall("```sh\n(.*?)```", MARKDOWN, re.DOTALL)[0].splitlines()
 SHELL = shutil.which("bash")
 LOG = "".join(f"{number} {'ERROR' if number == 777 else 'fine'}\n" for number in range(5_000))
 
 
 @pytest.mark.skipif(SHELL is None, reason="no shell that knows pipes")
-def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LOG)
     env = {"PATH": f"{SCRIPT.parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
     said: dict[str, str] = {}
@@ -38,7 +41,7 @@ def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
 
 
 def test_the_command_for_the_langchain_agent_lists_what_it_stored(tmp_path: Path) -> None:
-    (command,) = re.findall(r"`(coatcheck ls --storage \./artifacts [^`]*)`", SECTION)
+    (command,) = re.findall(r"`(coatcheck ls --storage \./artifacts [^`]*)`", MARKDOWN)
     offloader = Offloader(FileStorage(tmp_path / "artifacts"))
     offloader.offload([TextBlock(LOG)], tool_name="search", identity="conversation-1")
 
@@ -46,3 +49,7 @@ def test_the_command_for_the_langchain_agent_lists_what_it_stored(tmp_path: Path
 
     assert len(ran.stdout.splitlines()) == 2
     assert f"{len(LOG):,}" in ran.stdout
+
+
+def test_the_page_has_the_help_of_every_command() -> None:
+    assert with_commands(MARKDOWN) == MARKDOWN, "python -m tests.docs.rewrite"

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import CorruptContent, InMemoryStorage, InvalidRequest, Listed, StorageError, Stored, inventory
+from coatcheck import CorruptContent, InMemoryStorage, InvalidRequest, Listed, StorageError, Stored
+from coatcheck.engine import cleanup
 from coatcheck.engine.access import StorageAccess
+from coatcheck.engine.cleanup import damage, entries
 from coatcheck.engine.execution import run
-from coatcheck.engine.inventory import damage, entries
 from coatcheck.testing.samples import make_entry
 from tests.core.storages import AsyncDictStorage, DictStorage, RangeStorage
 
@@ -25,7 +26,7 @@ CONTENT = bytes(range(250)) * 8
 @pytest.fixture(params=[DictStorage, RangeStorage])
 def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> DictStorage:
     """Give a storage that is read whole, and one that is read in parts of 1,000 bytes."""
-    monkeypatch.setattr(inventory, "PART_BYTES", 1_000)
+    monkeypatch.setattr(cleanup, "PART_BYTES", 1_000)
     made: DictStorage = request.param()
     return made
 
@@ -165,7 +166,7 @@ def test_an_index_of_lines_without_its_content_is_found() -> None:
     found = run(damage(StorageAccess(storage), storage.listed[0], keys={f"{content}-lines"}))
 
     assert isinstance(found, CorruptContent)
-    assert f"{content!r} are there, and that content is not" in str(found)
+    assert f"{content!r} is there, but the content is not" in str(found)
 
 
 @pytest.mark.parametrize("there", [("", "-lines"), ()], ids=["its content was saved", "both were deleted"])

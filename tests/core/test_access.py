@@ -1,0 +1,96 @@
+"""What a storage says of itself decides where its calls run, and whether its entries are looked for again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
+
+import pytest
+
+from coatcheck import (
+    Always,
+    Block,
+    FileStorage,
+    InMemoryStorage,
+    InvalidRequest,
+    Kept,
+    MediaBlock,
+    Offloader,
+    TextBlock,
+)
+from coatcheck.engine.access import StorageAccess
+from tests.core.storages import DictStorage, RangeStorage, Shelves
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class SmallStorage(RangeStorage):
+    """Keeps the last two entries, and says so where ``evicts`` is set."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        super().save(key, content, content_type=content_type, metadata=metadata)
+        while len(self.kept) > 2:
+            del self.kept[next(iter(self.kept))]
+
+
+def test_a_storage_that_says_that_it_evicts_loses_no_result_to_itself() -> None:
+    blocks: list[Block] = [
+        TextBlock("text\n" * 50),
+        MediaBlock(b"1" * 100, "image/png"),
+        MediaBlock(b"2" * 100, "image/png"),
+    ]
+    storage: Any = SmallStorage()
+    offload = Offloader(storage, policies={"*": Always()}).offload
+
+    assert not isinstance(offload(blocks, tool_name="t", scope="s"), Kept)
+    storage.evicts = True
+    assert isinstance(Offloader(storage, policies={"*": Always()}).offload(blocks, tool_name="t", scope="s"), Kept)
+
+
+def test_what_a_storage_says_of_itself_is_believed(tmp_path: Path) -> None:
+    said: Any = DictStorage()
+    said.is_local = True
+    far: Any = FileStorage(tmp_path)
+    far.is_local = False
+
+    local = {
+        storage: StorageAccess(storage).load("key").local
+        for storage in (DictStorage(), said, FileStorage(tmp_path), far, InMemoryStorage())
+    }
+
+    assert list(local.values()) == [False, True, True, False, True]
+
+
+def test_a_storage_that_says_nothing_sensible_has_the_defaults() -> None:
+    access = StorageAccess(Mock(spec_set=["save", "load", "evicts", "is_local"]))
+
+    assert not access.evicts
+    assert not access.load("key").local
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_only_a_storage_that_takes_file_names_gets_them(*, takes: bool) -> None:
+    seen: list[dict[str, object]] = []
+
+    class Filing(Shelves):
+        takes_file_name = takes
+
+        def save_named(self, name: str, content: bytes, *, content_type: str, **more: object) -> str:
+            seen.append(more)
+            return super().save_named(name, content, content_type=content_type)
+
+    medium = MediaBlock(b"%PDF", "application/pdf", name="report.pdf")
+    Offloader(Filing(), policies={"*": Always()}).offload([medium], tool_name="t", scope="s")
+
+    assert seen == ([{"file_name": "report.pdf"}] if takes else [{}])
+
+
+def test_what_a_storage_cannot_do_is_refused_by_the_name_of_what_it_lacks() -> None:
+    access = StorageAccess(DictStorage())
+
+    with pytest.raises(InvalidRequest, match=r"DictStorage cannot do this: it lacks coatcheck\.Lists"):
+        access.entries("")
+    with pytest.raises(InvalidRequest, match=r"it lacks coatcheck\.NamesReferences"):
+        access.save_named("name", b"", content_type="text/plain", file_name=None)

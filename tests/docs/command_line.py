@@ -1,0 +1,31 @@
+"""What docs/command-line.md says of each command: its own ``--help``, as Markdown that also reads well as a file."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tests.meta.source_tree import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ("PAGE", "with_commands")
+
+PAGE: Path = ROOT / "docs/command-line.md"
+
+_MARK = "<!-- commands -->\n"
+_DESCRIBE = [sys.executable, "-m", "typer", "coatcheck.cli.app", "utils", "docs", "--name", "coatcheck"]
+_USAGE = re.compile(r"\*\*Usage\*\*:\n\n```console\n\$ (.*)\n```")
+
+
+def with_commands(markdown: str) -> str:
+    """Return the page with everything below its mark made anew; needs the extra ``cli``."""
+    above, mark, _ = markdown.partition(_MARK)
+    made = subprocess.run(_DESCRIBE, check=True, capture_output=True, encoding="utf-8").stdout
+    _, first, commands = made.replace("\b", "").partition("## ")  # a \b keeps lines apart in a terminal
+    # Usage as a line of code: a block would be a command that the reader can type.
+    shown = _USAGE.sub(r"Usage: `\1`", f"{first}{commands}").replace("\n## ", "\n### ")
+    return f"{above}{mark}\n#{re.sub(r' +$', '', shown, flags=re.MULTILINE).rstrip()}\n"

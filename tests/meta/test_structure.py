@@ -1,0 +1,44 @@
+"""No circle among rooms: whoever reads a room needs to know only what lies below it. See ``benchmarks.structure``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.structure import SOURCE, WITHIN, plan_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KNOWN = {
+    "": {"engine", "storage"},
+    "core": {"blocks", "errors", "notice", "references", "tokens", "vocabulary"},
+}
+"""Circles that are still there, for types and inside functions only. Nothing may be added."""
+
+
+@pytest.mark.parametrize("package", ["", *WITHIN], ids=lambda name: name or "top level")
+def test_no_room_leads_back_to_itself(package: str) -> None:
+    plan = plan_of(SOURCE / package)
+
+    assert len(plan.arrows) > 5
+    assert not [circle for circle in plan.circles if not set(circle) <= KNOWN.get(package, set())]
+
+
+def test_a_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.structure.SOURCE", tmp_path)
+    (tmp_path / "one.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import coatcheck.two.part\n"
+    )
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two/__init__.py").write_text("def late():\n    from coatcheck import three\n")
+    (tmp_path / "two/part.py").write_text("")
+    (tmp_path / "three.py").write_text("from coatcheck.one import name\n")
+    (tmp_path / "four.py").write_text("from coatcheck import one, two\n")
+
+    plan = plan_of(tmp_path)
+
+    assert plan.circles == [["one", "three", "two"]]
+    assert plan.count == 5
+    assert plan.floors == [["one", "three", "two"], ["four"]]

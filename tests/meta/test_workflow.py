@@ -1,0 +1,41 @@
+"""The CI workflow runs what noxfile.py has, on the Pythons that pyproject.toml names, and may change nothing."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tests.meta.source_tree import ROOT, pyproject
+
+WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+CLASSIFIER = "Programming Language :: Python :: 3."
+
+
+def test_every_session_that_it_runs_exists() -> None:
+    nodes = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body
+    sessions = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.decorator_list}
+    run = re.findall(r"nox -s (\w+)", WORKFLOW)
+
+    assert {"tests", "matrix"} <= set(run) <= sessions
+
+
+def test_it_runs_every_supported_python() -> None:
+    project = pyproject()["project"]
+    assert isinstance(project, dict)
+    supported = [f"3.{name.removeprefix(CLASSIFIER)}" for name in project["classifiers"] if name.startswith(CLASSIFIER)]
+    (listed,) = re.findall(r"python: \[(.*)\]", WORKFLOW)
+
+    assert re.findall(r"[\d.]+", listed) == supported
+
+
+def test_it_may_only_read() -> None:
+    assert re.findall(r"^permissions:\n((?:  .*\n)+)", WORKFLOW, re.MULTILINE) == ["  contents: read\n"]
+    assert WORKFLOW.count("permissions:") == 1
+    assert WORKFLOW.count("actions/checkout@") == WORKFLOW.count("persist-credentials: false")
+
+
+def test_every_action_is_pinned_to_a_major_version() -> None:
+    used = re.findall(r"uses: (\S+)", WORKFLOW)
+
+    assert used
+    assert [action for action in used if not re.fullmatch(r"[\w-]+/[\w-]+@v\d+", action)] == []

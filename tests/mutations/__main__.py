@@ -1,0 +1,111 @@
+"""Break the library on purpose, one edit at a time, and say which edits no test notices: `python -m tests.mutations`.
+
+Each edit is made in a copy of this project, where the tests named with it run up to their first failure. The exit code
+is 1 where more edits survive than ``MOST_SURVIVORS``, and 2 where an edit cannot be judged: its old text is not there
+exactly once, the test that fails with it fails without it too, or the tests do not run. With arguments it makes only
+those edits whose file or code holds one of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from tests.mutations.catalogue import MUTATIONS, Mutation
+
+ROOT = Path(__file__).parents[2]
+COPIED = ("src", "adapters", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md", "noxfile.py")
+MOST_SURVIVORS = 3
+MOST_SECONDS = 900
+"""For the tests of one edit; one that makes them hang is noticed."""
+
+HANGS = f"more than {MOST_SECONDS} seconds"
+
+PASSED, FAILED = 0, 1
+"""Exit codes of pytest; any other means that the tests did not run."""
+
+
+def main() -> int:
+    """Make the edits whose file or code holds one of the arguments, or all of them."""
+    wanted = sys.argv[1:]
+    mutations = [each for each in MUTATIONS if not wanted or any(text in f"{each.file} {each.old}" for text in wanted)]
+    gone = [each for each in MUTATIONS if (ROOT / "src/coatcheck" / each.file).read_text("utf-8").count(each.old) != 1]
+    if gone or not mutations:
+        stop([f"not there exactly once: {each.file}: {each.old}" for each in gone] or ["no such edit"])
+    with tempfile.TemporaryDirectory() as folder:
+        untouched = Path(folder, "untouched")
+        copy_project(untouched)
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            killers = list(workers.map(partial(judge, Path(folder), untouched), range(len(mutations)), mutations))
+    survivors = sum(killer is None for killer in killers)
+    print(f"{len(mutations) - survivors} of {len(mutations)} killed")  # noqa: T201 - what was asked for
+    return 1 if survivors > MOST_SURVIVORS else 0
+
+
+def stop(reasons: list[str]) -> NoReturn:
+    """End with exit code 2."""
+    print(*reasons, sep="\n", file=sys.stderr)  # noqa: T201 - why nothing was judged
+    sys.exit(2)
+
+
+def copy_project(target: Path) -> None:
+    """Copy what the tests read."""
+    target.mkdir()
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, target)
+
+
+def judge(folder: Path, untouched: Path, number: int, mutation: Mutation) -> str | None:
+    """Make one edit in a copy of its own; return the test that noticed it, or None."""
+    project = folder / str(number)
+    copy_project(project)
+    path = project / "src/coatcheck" / mutation.file
+    path.write_text(path.read_text("utf-8").replace(mutation.old, mutation.new), "utf-8")
+    killer = failing_test(project, [f"tests/{test}" for test in mutation.tests])
+    shutil.rmtree(project)
+    if killer and killer != HANGS and failing_test(untouched, [killer]):
+        stop([f"fails without any edit too: {killer}"])
+    edit = f"{mutation.file}: {' '.join(mutation.old.split())}  ->  {' '.join(mutation.new.split())}"
+    print(f"{'killed' if killer else 'SURVIVED':9}{edit}\n{'':9}{killer or ''}", flush=True)  # noqa: T201 - the report
+    return killer
+
+
+def failing_test(project: Path, tests: list[str]) -> str | None:
+    """Run tests of ``project`` up to the first failure; return the one that failed, ``HANGS``, or None."""
+    # Before whatever is installed, such as the sources that this one was copied from.
+    environment = {**os.environ, "PYTHONPATH": f"{project / 'src'}{os.pathsep}{project / 'adapters'}"}
+    command = (sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:randomly", "-p", "no:cacheprovider")
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            ended = subprocess.run(
+                [*command, f"--basetemp={scratch}/pytest", *tests],
+                cwd=project,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=MOST_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return HANGS
+    if ended.returncode == PASSED:
+        return None
+    summary = ended.stdout.rpartition("short test summary info")[2]  # what a test logged may begin alike
+    failures = [line for line in summary.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    if ended.returncode != FAILED or not failures:
+        stop([f"the tests did not run in {project}:", ended.stdout[-2_000:], ended.stderr[-2_000:]])
+    return failures[0].partition(" ")[2].partition(" - ")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
