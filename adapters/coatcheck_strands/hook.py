@@ -218,7 +218,7 @@ class ContextOffloader(StorageHooks):
     def batch_of(
         self, event: AfterToolCallEvent, arrivals: Sequence[Arrival], *, scope: Callable[[], ScopeName | None]
     ) -> Batch:
-        """Return results of one call, with whose they are; with an error where nobody knows where to store them."""
+        """Return results of one call with their scope, which is an error where nobody knows where to store them."""
         agent = event.agent
         try:
             offloader, error = self.offloader_of(agent), None

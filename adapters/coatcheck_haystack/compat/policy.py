@@ -1,7 +1,7 @@
 """The policy that Haystack lacks: a threshold in tokens. The others are Haystack's own.
 
 Only the policy belongs here. In our hook its rule decides, and counts media by kind; in Haystack's hooks it is asked
-like any other policy, about a text.
+like any other policy, about a ``str``.
 """
 
 from __future__ import annotations

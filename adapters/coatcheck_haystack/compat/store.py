@@ -63,7 +63,7 @@ class FileSystemToolResultStore(ToolResultStore):
         return str(path)
 
     def read(self, reference: str) -> str | bytes:
-        """Return what a file holds: a text where it is valid UTF-8, else its bytes.
+        """Return what a file holds: a ``str`` where it is valid UTF-8, else its bytes.
 
         Raises:
             ValueError: the reference leads out of the folder.

@@ -1,8 +1,8 @@
 """Which scope the tool call at hand belongs to, so that a storage can read for a tool what its agent may read.
 
 Only noting and asking belong here. The hooks before and after a tool call are two functions, so a ``with`` block cannot
-hold both. Strands calls no hook after a call that was interrupted, or that went to the background: what such a call
-left is taken away before the agent's next call of a tool or of the model, and at the end of its run.
+hold both. Strands calls no hook after a call that was interrupted, or that went to the background. Such a call is
+forgotten before the agent's next call of a tool or of the model, and at the end of its run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which agent last used which entry, in which of its cycles.
 
-Only noting and asking belong here; what leaves for it is decided in ``eviction``. Where a storage is used on behalf of
-nobody, only the host's own content is noted: for the agent that last called its model, or for the first one to come.
+Only noting and asking belong here; ``eviction`` decides what to delete. Where no agent is known to use a storage, only
+the host's own content is noted: for the agent that last called its model, or for the first one that does.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ("FOLDER", "INDEX", "Cycles", "used_by")
 
 FOLDER = "0" * 16
-"""What the host stores itself has this in the place of a scope: keys of the core are two times 16 hex digits."""
+"""What the host stores itself has this in place of a scope: keys of the core are two times 16 hex digits."""
 
 INDEX = "-lines"
-"""What the key of an entry's line index ends with; it comes and goes with the entry."""
+"""The end of the key of an entry's line index, which is saved and deleted with the entry."""
 
 _user: ContextVar[Agent | None] = ContextVar("coatcheck_strands_user", default=None)
 

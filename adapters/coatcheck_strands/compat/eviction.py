@@ -1,7 +1,7 @@
-"""What leaves a storage because no agent has used it for too long.
+"""Deletes what no agent has used for too long.
 
-An entry that several agents use leaves when the last of them has let it go; one that another plugin or process has
-saved too never does, since keys name the content and nobody knows who else still shows it.
+An entry that several agents use is deleted when the last of them has stopped using it. One that another plugin or
+process has saved too is never deleted, since keys name the content and nobody knows who else still shows it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ("EvictingBridge", "EvictsFrom", "evict")
 logger = logging.getLogger("coatcheck_strands")
 
 LIMIT_SECONDS = 30.0
-"""How long letting go of one entry may take; the core's limit for one call to a storage."""
+"""How long deleting one entry may take; the core's limit for one call to a storage."""
 
 Result = TypeVar("Result")
 
@@ -58,7 +58,7 @@ class EvictingBridge(StrandsStorageBridge):
 
 
 class EvictsFrom(Storage, Deletes, Protocol):
-    """A storage from which entries can leave."""
+    """A storage that can delete entries."""
 
 
 async def evict(storage: EvictsFrom, cycles: Cycles, *, agent: Agent, limit: int) -> None:

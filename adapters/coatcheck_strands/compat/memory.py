@@ -1,6 +1,7 @@
 """The in-memory storage: the core's, with the constructor and the shape that Strands' own offloader has.
 
-Only what differs from ``coatcheck.InMemoryStorage`` belongs here: when entries leave, and ``store`` and ``retrieve``.
+Only what differs from ``coatcheck.InMemoryStorage`` belongs here: when entries are deleted, and ``store``
+and ``retrieve``.
 Several agents may share one; what they may read of it is decided by their scopes.
 """
 
@@ -22,16 +23,16 @@ __all__ = ("InMemoryStorage",)
 
 
 class InMemoryStorage(StoresAndRetrieves, CoreStorage):
-    """Keeps content in this process: at most 256 MB, the least recently used leaving first.
+    """Keeps content in this process: at most 256 MB; the least recently used entries are deleted first.
 
-    What an agent has not used for ``evict_after_turns`` of its cycles leaves too, as far as no other agent uses it.
+    What an agent has not used for ``evict_after_turns`` of its cycles is deleted too, unless another agent uses it.
     """
 
     def __init__(self, evict_after_turns: int | None = 20) -> None:
-        """Set after how many cycles an unused entry leaves; None for never.
+        """Set after how many cycles an unused entry is deleted; None for never.
 
         Raises:
-            InvalidRequest: it is neither a whole number above 0 nor None.
+            InvalidRequest: it is neither an int above 0 nor None.
 
         """
         super().__init__()
@@ -62,6 +63,6 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries whose key starts with ``prefix``, but for what the host stored itself, which has no scope.
 
-        So no clean-up of coatcheck deletes it; it leaves as unused in cycles, or as the least recently used.
+        So no clean-up of coatcheck deletes it: only eviction does, by cycles or as the least recently used.
         """
         return [entry for entry in super().entries(prefix) if not entry.key.startswith(FOLDER)]

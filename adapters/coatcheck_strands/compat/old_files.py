@@ -1,8 +1,8 @@
 """References to files: those that ``store`` gives, and those of sessions that Strands' own offloader stored.
 
 Only reading such references belongs here: values in, a file's name out. That offloader names a file by time, counter
-and call, and keeps the types of all files in one beside them. Its references were full paths once, bare names later;
-a name without its extension is accepted too. No other file in the folder can be named.
+and call, and keeps the types of all files in one file next to them. Its references were full paths once, bare names
+later; a name without its extension is accepted too. No other file in the folder can be named.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def bare_name(reference: str, folders: Collection[PurePath]) -> str:
 
 
 def old_name(name: str, types: Mapping[str, str]) -> str | None:
-    """Return the name of the old file that ``name``, with or without its extension, stands for."""
+    """Return the name of the old file that ``name`` means, with or without its extension."""
     found = [name] if name in types else [known for known in types if PurePath(known).stem == name]
     if not found and _OLD_NAME.fullmatch(name):
         found = [name]

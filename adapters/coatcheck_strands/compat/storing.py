@@ -1,8 +1,8 @@
 """The shape of Strands' own offloader storages, over a storage with keys: ``store`` and ``retrieve``.
 
 Only this shape belongs here. It is for direct calls, for Strands' own offloader, and for subclasses that override it;
-else ``ContextOffloader`` uses the keys of the core. What the host stores has no scope: whoever has its reference may
-read it.
+otherwise ``ContextOffloader`` uses the keys of the core. What the host stores has no scope: whoever has its reference
+may read it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class KnownScopes:
 
 
 class StoresAndRetrieves:
-    """``store`` and ``retrieve`` over the ``save`` and ``load``, sync or async, of the class beside it."""
+    """``store`` and ``retrieve`` on top of the other base class's ``save`` and ``load``, sync or async."""
 
     save: Callable[..., Any]
     load: Callable[..., Any]

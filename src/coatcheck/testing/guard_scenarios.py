@@ -114,7 +114,7 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
         promise="Whatever is raised while reading back, the model is told, and the agent goes on.",
         steps=OFFLOADED,
         fault="every retrieve",
-        reads=(Read(sees=("cannot be read now",), hides=("BrokenOnPurpose",)),),
+        reads=(Read(sees=("an internal error",), hides=("BrokenOnPurpose",)),),
     ),
     # What else an adapter must leave alone.
     Scenario(
