@@ -91,7 +91,7 @@ def test_a_forgotten_fixture_says_what_to_write(suite: type, fixture: str) -> No
 
 def test_a_capability_without_its_contract_is_named() -> None:
     with pytest.raises(
-        AssertionError, match=r"has \['Deletes', 'Lists', 'ReadsRanges', 'Sweeps'\], the suite tests \[\]"
+        AssertionError, match=r"has \['Deletes', 'Lists', 'ListsPages', 'ReadsRanges', 'Sweeps'\], the suite tests \[\]"
     ):
         Whole().test_tests_every_capability_that_the_storage_has(InMemoryStorage())
 

@@ -44,7 +44,10 @@ __all__ = (
 )
 
 FAILED = "coatcheck could not offload a tool result; it stays as it is"
+"""The warning for a failure of coatcheck's own, for ``coatcheck.log_failure``."""
+
 UNLIMITED = "coatcheck could not cut a tool result either; it stays as it is, whatever its size"
+"""The warning for a failure of the last resort."""
 
 Raw = TypeVar("Raw")
 Answer = TypeVar("Answer")
