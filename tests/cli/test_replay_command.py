@@ -54,8 +54,8 @@ def test_the_numbers_agree_with_each_other_and_with_the_tables(big: Path) -> Non
         assert f"{one['tokens']:,}" in shown
         share = one["tokens_saved"] / total["without"]["tokens"]
         assert f" {share:.1%}{'*' if one['threshold'] == best else ' '}" in shown
-    assert f"max_result_tokens={best} saves most" in shown
-    assert {tool["name"] for tool in found["tools"]} == {"search", None}
+    assert f"max_result_tokens={best} saves most" in " ".join(shown.split())
+    assert {tool["name"] for tool in found["tools"]} == {"search", DEFINITION, None}
     assert sum(tool["without"]["tokens"] for tool in found["tools"]) == total["without"]["tokens"]
     assert found["conversations"][0]["name"] == "big.json"
     assert found["conversations"][0]["leaving"][0]["tool"] == "search"
@@ -76,7 +76,8 @@ def test_where_offloading_does_not_pay_it_says_so(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.json", openai("short"))
 
     assert facts(path)["total"]["best_threshold"] is None
-    assert "once, offloading does not pay on these conversations" in run("replay", path).output
+    said = " ".join(run("replay", path).output.split())
+    assert "If the model reads each offloaded result back once, offloading does not pay on these conversations" in said
 
 
 def test_thresholds_are_those_given_sorted_and_once(big: Path) -> None:
@@ -260,7 +261,7 @@ def test_the_page_is_written_or_its_path_is_named(name: str, big: Path, tmp_path
         size = (tmp_path / name).stat().st_size
         assert f"Page of {size / 1_000:,.0f} KB: {tmp_path / name}" in ran.output
     else:
-        assert f"{tmp_path / name} cannot be written: No such file or directory" in ran.stderr
+        assert f"{(tmp_path / name).parent} is no folder" in ran.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
@@ -269,7 +270,7 @@ def test_at_a_terminal_it_shows_how_far_it_is(big: Path) -> None:
 
     assert seen.exit_code == 0
     assert "Replaying" in seen.screen
-    assert "saves most" in seen.screen
+    assert "saves most" in " ".join(seen.screen.split())
 
 
 def test_json_and_page_go_together(big: Path, tmp_path: Path) -> None:

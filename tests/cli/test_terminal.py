@@ -115,7 +115,10 @@ def test_rm_does_not_ask_what_it_was_told_or_what_is_nothing(folder: Path) -> No
     nothing = at_terminal("rm", "--scope", "mine")
 
     assert (told.exit_code, told.screen) == (0, "Deleted 1 content, 5 bytes.\n")
-    assert (nothing.exit_code, nothing.screen) == (0, "Deleted 0 contents, 0 bytes.\n")
+    assert (nothing.exit_code, nothing.screen) == (
+        1,
+        f"Nothing is stored in scope 'mine' of FileStorage('{folder}').\n",
+    )
 
 
 def test_rm_deletes_nothing_where_nobody_answers(folder: Path) -> None:

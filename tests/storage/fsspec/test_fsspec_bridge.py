@@ -379,7 +379,7 @@ def test_a_filesystem_that_shows_half_a_file_is_refused(filesystem: AbstractFile
 
 
 def test_a_filesystem_that_keeps_copies_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="outlive what is deleted"):
+    with pytest.raises(InvalidRequest, match="survive a deletion"):
         FsspecBridge(SimpleCacheFileSystem(fs=MemoryFileSystem()), "folder")
 
 
