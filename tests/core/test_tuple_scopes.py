@@ -58,6 +58,11 @@ def test_a_key_is_read_back_as_it_was_written(name: Scope, kind: str) -> None:
     assert set(str(key)) <= set("0123456789abcdef/-" + kind)
 
 
+@given(name=SCOPES)
+def test_the_length_of_a_scope_part_tells_a_tuple_from_a_str(name: Scope) -> None:
+    assert len(scope_part(name)) == 16 * (1 if isinstance(name, str) else len(name) + 1)
+
+
 @given(name=TUPLES)
 def test_a_reference_is_no_longer_for_a_tuple(name: tuple[str, ...]) -> None:
     reference = make_reference("search", name, digest=DIGEST)
