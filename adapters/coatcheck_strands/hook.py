@@ -142,7 +142,7 @@ class ContextOffloader(StorageHooks):
         if self._include_retrieval_tool and RETRIEVAL_TOOL in agent.tool_registry.registry:
             logger.warning(_REPLACED, RETRIEVAL_TOOL)  # as Strands' own offloader replaces it, without a word
 
-    def restore(self, result: ToolResult, agent: Agent | None = None, *, scope: str | None = None) -> ToolResult:
+    def restore(self, result: ToolResult, agent: Agent | None = None, *, scope: ScopeName | None = None) -> ToolResult:
         """Return a tool result with the ``structuredContent`` and ``metadata`` that it came with, for the host.
 
         Args:

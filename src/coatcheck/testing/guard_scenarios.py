@@ -57,6 +57,14 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
         reads=(FOUND,),
     ),
     Scenario(
+        name="a scope of several parts",
+        promise="A scope that the host gives may be a tuple, such as a tenant and a conversation.",
+        steps=OFFLOADED,
+        scope_from="tuple",
+        reads=(FOUND,),
+        holds=(stored(BIG.text),),
+    ),
+    Scenario(
         name="no identity",
         promise="Without any scope and identity, the shared default scope holds.",
         steps=OFFLOADED,

@@ -76,7 +76,7 @@ class Run:
     offloader: Offloader | None
     """Given to the adapter as it is. None: an agent without any offloading, for comparison."""
 
-    scope: str | None
+    scope: str | tuple[str, ...] | None
     """Given to the adapter as its scope; None: no scope is given to it."""
 
     tools: Mapping[str, Mapping[int, Returned]]

@@ -21,6 +21,7 @@ __all__ = (
     "CAPABILITIES",
     "IDENTITY",
     "KNOBS",
+    "PARTS",
     "SCOPE",
     "Becomes",
     "Between",
@@ -34,6 +35,9 @@ __all__ = (
 
 SCOPE = "conversation-1"
 """The scope of every scenario's first conversation."""
+
+PARTS = ("tenant-7", "conversation-1")
+"""The scope of one that has several parts."""
 
 IDENTITY = "thread-1"
 """The framework's own identity of the first conversation, where a scenario gives it one."""
@@ -49,8 +53,9 @@ Fault: TypeAlias = Literal[
 ]
 """What fails: the storage, or the offloader itself, with an exception that no offloader should raise."""
 
-ScopeFrom: TypeAlias = Literal["argument", "identity", "both", "nowhere"]
-"""What says whose content it is: an argument of the adapter, the framework's own identity, both, or nothing."""
+ScopeFrom: TypeAlias = Literal["argument", "tuple", "identity", "both", "nowhere"]
+"""What says whose content it is: an argument of the adapter, which may be a tuple, the framework's own identity, both,
+or nothing."""
 
 Capability: TypeAlias = Literal[
     "sync",

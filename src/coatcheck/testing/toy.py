@@ -61,7 +61,7 @@ class ToyResult(Delivery[Message]):
     call: ModelCall
     is_error: bool
     offloader: Offloader
-    scope: str | None
+    scope: str | tuple[str, ...] | None
     identity: str | None
     is_kept: bool
 

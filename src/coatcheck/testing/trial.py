@@ -24,7 +24,7 @@ from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import Deletes, Lists, Storage
 from coatcheck.testing.faults import BrokenOnPurpose, FailingOffloader, FailingReader, FaultyStorage, WatchedStorage
 from coatcheck.testing.harness import Returned, Run
-from coatcheck.testing.scenario import IDENTITY, KNOBS, SCOPE
+from coatcheck.testing.scenario import IDENTITY, KNOBS, PARTS, SCOPE
 from coatcheck.testing.scripting import Script, page_content, shown_references
 from coatcheck.testing.suite import require_same, settle
 from coatcheck.testing.watching import ToolWatch, warnings_logged
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Outcome
+    from coatcheck.core.references import Scope
     from coatcheck.testing.harness import Harness, Received, Transcript
     from coatcheck.testing.scenario import Becomes, Read, Scenario
 
@@ -116,12 +117,13 @@ class Trial:
         return {**KNOBS, **self._scenario.knobs}
 
     @property
-    def _stored_in(self) -> str:
+    def _stored_in(self) -> Scope:
         """The scope of the first conversation."""
-        return {"identity": IDENTITY, "nowhere": DEFAULT_SCOPE}.get(self._scenario.scope_from, SCOPE)
+        scopes: dict[str, Scope] = {"identity": IDENTITY, "nowhere": DEFAULT_SCOPE, "tuple": PARTS}
+        return scopes.get(self._scenario.scope_from, SCOPE)
 
     @property
-    def _reads_in(self) -> str:
+    def _reads_in(self) -> Scope:
         """The scope of the conversation that reads."""
         if not self._is_second or self._scenario.between != "another scope":
             return self._stored_in
@@ -149,7 +151,7 @@ class Trial:
             tools.setdefault(call.tool, {})[number] = Returned(blocks=call.returns, is_error=call.is_error)
         case = Run(
             offloader=offloader,
-            scope=self._reads_in if self._scenario.scope_from in {"argument", "both"} else None,
+            scope=self._reads_in if self._scenario.scope_from in {"argument", "tuple", "both"} else None,
             identity=self._identity,
             tools=tools,
             model=script,
@@ -166,7 +168,7 @@ class Trial:
     def _identity(self) -> str | None:
         if self._scenario.scope_from == "both":
             return IDENTITY
-        return self._reads_in if self._scenario.scope_from == "identity" else None
+        return str(self._reads_in) if self._scenario.scope_from == "identity" else None
 
     # What else must hold.
 
