@@ -27,7 +27,17 @@ PACKAGES = ("coatcheck", "coatcheck_haystack", "coatcheck_langchain", "coatcheck
 SOURCES = os.environ.get("COATCHECK_EXPECT_WHEEL")
 FOLDERS = ("src", "adapters")
 
-OF_EXTRAS = {"boto3", "fsspec", "langgraph", "opentelemetry", "rich", "typer"}
+OF_EXTRAS = {
+    "boto3",
+    "fsspec",
+    "langchain",
+    "langchain_core",
+    "langgraph",
+    "langsmith",
+    "opentelemetry",
+    "rich",
+    "typer",
+}
 """What modules of ``coatcheck`` import that an extra brings."""
 
 
