@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.replay.billing import DEFINITION, OTHER
-from coatcheck.replay.wording import COST, NOT_A_TOOL, counted, result_in_words, share_text
+from coatcheck.replay.wording import NOT_A_TOOL, counted, result_in_words, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,6 +64,7 @@ def page(report: ReplayReport) -> str:
         "result": escape(result_in_words(report)),
         "counted": escape(
             f"{counted(report)}. {report.total.without.tokens:,} input tokens billed without offloading."
+            + ("" if report.assumptions.price is None else " Costs are in the unit of --price.")
         ),
         "sections": "".join(sections),
         "sentences": "".join(f"<li>{escape(sentence)}</li>\n" for sentence in report.assumptions.sentences()),
@@ -185,7 +186,7 @@ def _percent(counts: Sequence[int]) -> list[float]:
 
 def _by_threshold(report: ReplayReport) -> str:
     given, total = report.assumptions, report.total
-    costs = [] if given.price is None else [COST]
+    costs = [] if given.price is None else ["Cost"]
     rows = [["without", "0", f"{total.without.tokens:,}", "", *(f"{given.weight(total.without):,.2f}" for _ in costs)]]
     rows += [
         [

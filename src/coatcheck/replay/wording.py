@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from coatcheck.replay.report import ReplayReport
 
-__all__ = ("COST", "NOT_A_TOOL", "counted", "result_in_words", "share_text")
+__all__ = ("NOT_A_TOOL", "counted", "result_in_words", "share_text")
 
 NOT_A_TOOL = "(everything else)"
-
-COST = "Cost, in the unit of --price"
 
 
 def counted(report: ReplayReport) -> str:
