@@ -220,7 +220,7 @@ async def test_a_failing_storage_is_an_answer(mode: str, caplog: pytest.LogCaptu
 
     answer = await ask(RetrievalTool(offloader), mode, reference=reference)
 
-    assert "an internal error" in answer
+    assert "cannot be read now" in answer
     assert "secret" not in answer
 
 
