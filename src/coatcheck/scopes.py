@@ -111,7 +111,9 @@ def _is_part(part: object) -> TypeGuard[str]:
 
 
 def _shown(value: object) -> str:
-    """Return a wrong value as a message names it: a long ``str`` or tuple by its length."""
+    """Return a wrong value as a message names it: a long one by its length. Python refuses to write a very long int."""
+    if isinstance(value, int) and value.bit_length() > MAX_SCOPE_LENGTH:
+        return f"an int of {value.bit_length():,} bits"
     if isinstance(value, str) and len(value) > MAX_SCOPE_LENGTH:
         return f"a str of {len(value):,} characters"
     if isinstance(value, tuple) and len(value) > MAX_SCOPE_PARTS:

@@ -68,7 +68,7 @@ class Retrieving:
                 Event(
                     kind="failed",
                     scope=scope,
-                    references=(canonical_reference(str(reference)),),
+                    references=(_name_reference(reference),),
                     milliseconds=_milliseconds_since(started),
                     reason="an internal error",
                     error_type=type(error).__name__,
@@ -88,7 +88,7 @@ class Retrieving:
     ) -> Effects[Retrieved]:
         request = parse_request(**selectors)
         budget = self._settings.retrieval_limit
-        asked = canonical_reference(str(reference))
+        asked = _name_reference(reference)
         try:
             answered = yield from self._retrieve(
                 reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
@@ -206,3 +206,8 @@ class Retrieving:
 
 def _milliseconds_since(started: float) -> float:
     return (time.perf_counter() - started) * 1e3
+
+
+def _name_reference(reference: object) -> str:
+    """Return what a model asked for as events name it: anything but a ``str`` by its type, since it may be huge."""
+    return canonical_reference(reference) if isinstance(reference, str) else type(reference).__name__
