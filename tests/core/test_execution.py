@@ -294,6 +294,24 @@ def _run(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=2 * PATIENCE)
 
 
+def test_a_result_is_offloaded_by_what_is_deleted_while_the_interpreter_ends() -> None:
+    done = _run(
+        """
+        from coatcheck import ByteCounter, Offloader, TextBlock
+
+        class Last:
+            def __del__(self) -> None:
+                print(type(offloader.offload([TextBlock("x" * 90_000)], tool_name="t", scope="s")).__name__)
+
+        offloader = Offloader(token_counter=ByteCounter())
+        offloader.offload([TextBlock("y" * 90_000)], tool_name="t", scope="s")
+        last = Last()
+        """
+    )
+
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "Offloaded", "")
+
+
 @pytest.mark.parametrize("what", ["storage", "policy"])
 def test_the_process_ends_although_a_call_never_returns(what: str) -> None:
     done = _run(

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck.core.blocks import to_valid_unicode
@@ -29,7 +30,7 @@ from coatcheck.core.notice import malformed_reference, miss, missing_reference, 
 
 if TYPE_CHECKING:
     import hashlib
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = (
     "Key",
@@ -192,7 +193,7 @@ def content_digest(content_type: str, data: bytes) -> str:
 
 def begin_digest(content_type: str) -> hashlib._Hash:
     """Return the digest of a content of this type, to be updated with its bytes."""
-    return _sha256(content_type.encode("utf-8", "surrogatepass") + b"\0")
+    return _load_sha256()(content_type.encode("utf-8", "surrogatepass") + b"\0")
 
 
 def make_reference(tool_name: str, scope: Scope, *, digest: str) -> str:
@@ -283,11 +284,11 @@ def _require(reference: object, *, longest: int) -> str:
 
 def _check(scope: Scope, digest: str) -> str:
     # The separator cannot appear in a digest, so no two pairs of scope and digest hash the same bytes.
-    return _sha256(digest.encode() + b"\n" + _bytes_of(scope)).hexdigest()[:CHECK_LENGTH]
+    return _load_sha256()(digest.encode() + b"\n" + _bytes_of(scope)).hexdigest()[:CHECK_LENGTH]
 
 
 def _tag(scope: Scope) -> str:
-    return _sha256(_bytes_of(scope)).hexdigest()[:DIGEST_LENGTH]
+    return _load_sha256()(_bytes_of(scope)).hexdigest()[:DIGEST_LENGTH]
 
 
 def _bytes_of(scope: Scope) -> bytes:
@@ -297,11 +298,13 @@ def _bytes_of(scope: Scope) -> bytes:
     return b"\xff" + b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in scope)
 
 
-def _sha256(data: bytes) -> hashlib._Hash:
+@cache
+def _load_sha256() -> Callable[[bytes], hashlib._Hash]:
+    """Return the hash function; kept, since nothing can be imported any more while the interpreter ends."""
     with loading:
         import hashlib  # noqa: PLC0415 - loads OpenSSL
 
-    return hashlib.sha256(data)
+    return hashlib.sha256
 
 
 def _slug(tool_name: str) -> str:
