@@ -17,10 +17,11 @@ import re
 import sys
 import tempfile
 import threading
-import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from benchmarks.alike import code_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,12 +44,8 @@ MOST = {"small result": (12, 9), "offload": (183, 41), "read lines": (97, 24), "
 """Functions and files of each way today, which no change may exceed by more than a tenth. Lower them with each that
 gets shorter; a stranger can keep about half as many in mind."""
 
-HOOKS = {
-    "coatcheck_haystack": ("convert", "hook", "step"),
-    "coatcheck_langchain": ("convert", "middleware", "results", "rewriting", "wrapping"),
-    "coatcheck_strands": ("convert", "calling", "plugin"),
-}
-"""The modules of each adapter that convert results or hang into the framework."""
+HOOK = ("convert.py", "hook.py")
+"""The modules of an adapter that convert results and hang into the framework."""
 
 _UNNAMED = re.compile(r"(\.<locals>)?\.<(lambda|listcomp|setcomp|dictcomp|genexpr)>")
 
@@ -195,24 +192,10 @@ def longest_functions(folder: Path, most: int = 5) -> list[tuple[int, str]]:
     return sorted(found, reverse=True)[:most]
 
 
-def code_lines(path: Path) -> int:
-    """Return how many lines of a module hold code: no blank ones, comments or docstrings."""
-    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
-    with path.open("rb") as file:
-        tokens = [token for token in tokenize.tokenize(file.readline) if token.type not in skipped]
-    lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1) if token.string}
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return len(lines)
-
-
 def hook_lines() -> dict[str, int]:
     """Return the code lines of each adapter's conversions and hook."""
-    return {
-        adapter: sum(code_lines(ROOT / "adapters" / adapter / f"{module}.py") for module in modules)
-        for adapter, modules in HOOKS.items()
-    }
+    adapters = sorted(path.parent for path in ROOT.glob("adapters/*/hook.py"))
+    return {adapter.name: sum(code_lines(adapter / module) for module in HOOK) for adapter in adapters}
 
 
 def _print_ways(title: str, ways: dict[str, Way], *, names: bool) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from benchmarks.hops import code_lines, longest_functions, walk
-from tests.meta.source_tree import ROOT
+from benchmarks.alike import code_lines
+from benchmarks.hops import hook_lines, longest_functions, walk
+from tests.meta.source_tree import ROOT, adapter_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,3 +69,10 @@ def test_the_longest_function_comes_first() -> None:
 
     assert most >= second
     assert (ROOT / place.partition(":")[0]).is_file()
+
+
+def test_every_adapter_has_its_conversions_and_its_hook_counted() -> None:
+    lines = hook_lines()
+
+    assert sorted(lines) == adapter_packages()
+    assert all(lines.values())

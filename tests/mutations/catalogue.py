@@ -145,14 +145,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/references.py", "if len(found) != 1:", "if not found:", ("core/test_references.py",)),
     Mutation(
         "core/references.py",
-        "return _scopes_in(reference) == {scope_tag(scope)}",
-        "return scope_tag(scope) in _scopes_in(reference)",
+        "if _tags_in(wanted) - {_tag(scope)} or ",
+        "if ",
         ("core/test_references.py", "core/test_named_references.py"),
     ),
     Mutation(
         "core/references.py",
-        'f"{digest}\\n{scope}"',
-        "scope",
+        'digest.encode() + b"\\n" + _bytes_of(scope)',
+        "_bytes_of(scope)",
         ("core/test_references.py", "core/test_named_references.py", "storage/test_formats.py"),
     ),
     Mutation(
@@ -180,7 +180,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "True else None",
         ("core/test_measuring.py", *_OFFLOADER),
     ),
-    Mutation("engine/contents.py", "fits_key = is_line_index(key) or ", "fits_key = True or ", _BROKEN),
+    Mutation("engine/contents.py", "fits_key = key.is_line_index or ", "fits_key = True or ", _BROKEN),
     Mutation("engine/contents.py", 'or metadata.get("sha256", digest) != digest', "", _BROKEN),
     Mutation("engine/contents.py", "if len(entry.content) == found.stored.size:", "if False:", _BROKEN),
     Mutation("engine/contents.py", "and len(answer.splitlines()) == 1", "", ("core/test_named_references.py",)),
@@ -195,7 +195,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("engine/execution.py", "return threads.waiting > 0", "return False", (*_EXECUTION, "core/test_stall.py")),
     Mutation("engine/cleanup.py", "if age > GRACE_SECONDS and is_past:", "if is_past:", _SWEEP),
     Mutation("engine/cleanup.py", "total -= entry.size", "total -= 0", _SWEEP),
-    Mutation("engine/cleanup.py", "if not _older(listed, now):", "if True:", _SWEEP),
+    Mutation("engine/cleanup.py", "if not _count_older(listed, now):", "if True:", _SWEEP),
     Mutation("engine/events.py", 'if self.kind != "missed" else None', "", _EVENTS),
     Mutation("engine/events.py", "error.__suppress_context__ = True", "pass", _EVENTS),
     # Scopes and storages.
