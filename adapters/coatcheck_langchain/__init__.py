@@ -12,7 +12,8 @@ from coatcheck.adapting import front_door
 
 if TYPE_CHECKING:
     from coatcheck_langchain.artifacts import arestore_artifact, restore_artifact
-    from coatcheck_langchain.convert import offloaded_references
+    from coatcheck_langchain.compaction import ClearToolUsesEdit
+    from coatcheck_langchain.convert import keep_references, offloaded_references
     from coatcheck_langchain.middleware import OffloadMiddleware
     from coatcheck_langchain.retrieval import retrieval_tool
     from coatcheck_langchain.tool import offload_tool
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from coatcheck_langchain.tool_node import offload_tool_node
 
 __all__ = (
+    "ClearToolUsesEdit",
     "OffloadMiddleware",
     "arestore_artifact",
+    "keep_references",
     "offload_tool",
     "offload_tool_calls",
     "offload_tool_node",
@@ -34,7 +37,8 @@ __getattr__, __dir__ = front_door(
     __name__,
     {
         "artifacts": ("arestore_artifact", "restore_artifact"),
-        "convert": ("offloaded_references",),
+        "compaction": ("ClearToolUsesEdit",),
+        "convert": ("keep_references", "offloaded_references"),
         "middleware": ("OffloadMiddleware",),
         "retrieval": ("retrieval_tool",),
         "tool": ("offload_tool",),
@@ -44,6 +48,7 @@ __getattr__, __dir__ = front_door(
     needs="langchain_core",
     install="coatcheck[langchain]",
     more={
+        "ClearToolUsesEdit": ("langchain.agents.middleware", "coatcheck[langgraph]"),
         "OffloadMiddleware": ("langchain.agents.middleware", "coatcheck[langgraph]"),
         "offload_tool_calls": ("langgraph.prebuilt", "coatcheck[langgraph]"),
     },

@@ -12,6 +12,7 @@ from coatcheck.core.forks import loading
 from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from coatcheck.adapting.compaction import keep_references
     from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
     from coatcheck.core.callers import asks_to_keep, is_called_by_code, is_for_code_only
     from coatcheck.core.errors import (
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     )
     from coatcheck.core.facts import Reference
     from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
-    from coatcheck.core.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.outcomes import Content, Kept, ListedContent, Listing, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
@@ -70,6 +71,8 @@ __all__ = (
     "JsonBlock",
     "Kept",
     "Listed",
+    "ListedContent",
+    "Listing",
     "Lists",
     "ListsPages",
     "LocalPath",
@@ -114,6 +117,7 @@ __all__ = (
     "failure_for_model",
     "is_called_by_code",
     "is_for_code_only",
+    "keep_references",
     "log_failure",
     "retrieval_arguments",
     "retrieval_schema",
@@ -121,6 +125,7 @@ __all__ = (
 )
 
 _MODULES = {
+    "adapting.compaction": ("keep_references",),
     "core.blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
     "core.callers": ("asks_to_keep", "is_called_by_code", "is_for_code_only"),
     "core.errors": (
@@ -135,7 +140,7 @@ _MODULES = {
     "engine.events": ("Event", "Stats", "log_failure"),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader", "OffloaderOptions"),
-    "core.outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
+    "core.outcomes": ("Content", "Kept", "ListedContent", "Listing", "Offloaded", "Outcome", "Retrieved", "Truncated"),
     "core.policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
     "core.references": ("Scope",),
     "core.settings": ("Settings",),

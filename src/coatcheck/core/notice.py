@@ -32,6 +32,7 @@ __all__ = (
     "index_entry",
     "index_line",
     "is_placeholder",
+    "kept_references",
     "left_out",
     "malformed_reference",
     "media_placeholder",
@@ -168,6 +169,14 @@ ALL_LOST = (
 def is_placeholder(text: str) -> bool:
     """Return whether ``text`` opens as a placeholder does."""
     return text.startswith(_OPENING)
+
+
+def kept_references(references: Sequence[str], *, more: int, retrieval_tool: str) -> str:
+    """Return the line that a summary keeps of the placeholders that it replaces; ``more``: older ones, not named."""
+    if not references:
+        return ""
+    older = f" and {more:,} older ones, which {retrieval_tool}() lists" if more else ""
+    return f"Keep word for word: {retrieval_tool} still reads the stored results {', '.join(references)}{older}."
 
 
 def miss(reference: str, *, expired: bool) -> str:

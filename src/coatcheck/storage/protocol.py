@@ -79,6 +79,9 @@ class Listed:
     metadata: Mapping[str, str] | None = None
     """As saved, if the listing has it at no further cost; None if only ``load`` or ``load_range`` shows it."""
 
+    content_type: str | None = None
+    """As saved, under the same condition."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from coatcheck.core.outcomes import ListedContent
+
 __all__ = (
     "BETWEEN_GROUPS",
     "EMPTY",
@@ -69,6 +71,20 @@ def one_line(text: str) -> str:
     """Return ``text`` on one line, cut to what a header shows."""
     line = " ".join(text.split()) if "\n" in text or "\r" in text else text
     return line if len(line) <= SHOWN_SELECTOR else line[: SHOWN_SELECTOR - 1] + "…"
+
+
+# -- the list of what a scope holds
+
+
+LISTING = "No reference given. Stored in this conversation, newest first:"
+NOTHING_STORED = "No reference given, and nothing is stored in this conversation."
+MORE_STORED = "[older results are not listed]"
+
+
+def listed(content: ListedContent) -> str:
+    """Return the line of one stored content."""
+    known = (content.tool_name, content.content_type, f"{content.size:,} bytes", content.arguments)
+    return f"{content.reference} ({', '.join(each for each in known if each is not None)})"
 
 
 # -- the next call

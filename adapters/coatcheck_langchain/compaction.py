@@ -1,0 +1,36 @@
+"""LangChain's own compaction, without losing what was offloaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain.agents.middleware.context_editing import ClearToolUsesEdit as LangChainClearToolUsesEdit
+from langchain_core.messages import ToolMessage
+
+from coatcheck_langchain.convert import keep_references
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware.context_editing import TokenCounter
+    from langchain_core.messages import AnyMessage
+
+__all__ = ("ClearToolUsesEdit",)
+
+
+@dataclass(slots=True)
+class ClearToolUsesEdit(LangChainClearToolUsesEdit):
+    """LangChain's edit with the same arguments, which keeps the references of what it clears.
+
+    For ``ContextEditingMiddleware(edits=[ClearToolUsesEdit(...)])``. A cleared tool result with references becomes the
+    ``placeholder`` and a line that names them, so the model can still read back.
+    """
+
+    def apply(self, messages: list[AnyMessage], *, count_tokens: TokenCounter) -> None:
+        """Apply the edit to the message list in place."""
+        before = list(messages)
+        LangChainClearToolUsesEdit.apply(self, messages, count_tokens=count_tokens)
+        for position, (old, new) in enumerate(zip(before, messages, strict=True)):
+            if isinstance(new, ToolMessage) and new is not old:
+                line = keep_references([old])
+                if line:
+                    messages[position] = new.model_copy(update={"content": f"{self.placeholder}\n{line}"})

@@ -1,0 +1,58 @@
+"""What must survive when a conversation is compacted: the references to what it offloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from coatcheck.adapting.content import MARK, references_in
+from coatcheck.core.notice import RETRIEVAL_TOOL, kept_references
+from coatcheck.core.references import find_references
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("MOST_KEPT", "keep_references")
+
+MOST_KEPT = 20
+"""References in the line, about 20 tokens each. The retrieval tool lists older ones, so the line need not grow."""
+
+
+def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEVAL_TOOL) -> str:
+    """Return one line for a summary, or for the prompt that asks for one, so that no reference is lost with a message.
+
+    It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
+
+    Args:
+        messages: the messages that will go, as JSON values: mappings, lists and strings. Each adapter has a
+            ``keep_references`` for the messages of its framework.
+        retrieval_tool: the name of the agent's retrieval tool.
+
+    Returns:
+        The 20 newest references, oldest first, and the number of older ones, at most 600 tokens; ``""`` if there is none.
+
+    """
+    found: dict[str, None] = {}
+    for reference in _references(messages):
+        found.pop(reference, None)  # a later mention makes it newer
+        found[reference] = None
+    known = list(found)
+    # In the order of the conversation: so the next summary takes them in the same order from the line of this one.
+    return kept_references(known[-MOST_KEPT:], more=len(known[:-MOST_KEPT]), retrieval_tool=retrieval_tool)
+
+
+def _references(value: object) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                yield from (match.group() for match in find_references(text))
+            case Mapping() as mapping:
+                yield from references_in(mapping.get(MARK))
+                waiting += reversed(list(mapping.values()))
+            case bytes() | bytearray():
+                pass
+            case Iterable() as values:
+                waiting += reversed(list(values))
+            case _:
+                pass
