@@ -29,7 +29,7 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
-        The 20 newest references, oldest first, and the number of older ones, at most 600 tokens; ``""`` if there is none.
+        The 20 newest references, oldest first, and the number of older ones, in at most 600 tokens; ``""`` without any.
 
     """
     found: dict[str, None] = {}
