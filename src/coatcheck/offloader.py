@@ -25,7 +25,7 @@ from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.events import Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, arun, run
 from coatcheck.engine.request import OffloadRequest
-from coatcheck.scopes import choose_scope, require_scope_parts
+from coatcheck.scopes import choose_scope, given_scope, require_own_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck.core.blocks import Block
-    from coatcheck.core.outcomes import Content, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.outcomes import Content, Listing, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import MaybeAwaitable, Policy
     from coatcheck.core.references import Scope
     from coatcheck.core.tokens import TokenCounter
     from coatcheck.engine.events import Listener
+    from coatcheck.engine.execution import Effects
     from coatcheck.storage.protocol import NamesReferences, Storage
 
 __all__ = ("Offloader", "OffloaderOptions", "OtherOptions", "check_options")
@@ -57,6 +58,7 @@ class OtherOptions(TypedDict, total=False):
     max_query_bytes: int
     offload_errors: bool
     show_path: bool
+    list_arguments: bool
     require_scope: bool
     network_threads: int
     queue_seconds: float
@@ -359,7 +361,7 @@ class Offloader:
 
     def retrieve(
         self,
-        reference: str | Reference,
+        reference: str | Reference | None = None,
         *,
         scope: Scope | None = None,
         identity: Scope | None = None,
@@ -376,8 +378,12 @@ class Offloader:
         Selectors may have the forms that models send: numbers as strings, and ``""`` for "not given". Without a
         selector, the content is read from its beginning.
 
+        Without a reference the answer is a list of what the scope holds, newest first, a line for each content, and
+        selectors apply to that text. It has the newest 1,000 at most. The shared scope ``"default"`` is not listed.
+
         Args:
-            reference: as the placeholder shows it, or as ``Offloaded.references`` has it.
+            reference: as the placeholder shows it, or as ``Offloaded.references`` has it. None, ``""`` or ``"*"``: the
+                list.
             scope: the scope that the content was stored in; never take it from the model.
             identity: as for ``offload``.
             pattern: RE2 regular expression, searched line by line. If it is not valid, it is searched literally.
@@ -397,8 +403,9 @@ class Offloader:
         """
         return run(
             self._engine.retrieve(
-                _id(reference),
+                None if reference is None else _id(reference),
                 self._scope(scope, identity),
+                is_own=given_scope(scope, identity) is not None,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -411,7 +418,7 @@ class Offloader:
 
     async def aretrieve(
         self,
-        reference: str | Reference,
+        reference: str | Reference | None = None,
         *,
         scope: Scope | None = None,
         identity: Scope | None = None,
@@ -426,8 +433,9 @@ class Offloader:
         """Do what ``retrieve`` does, without blocking the event loop."""
         return await arun(
             self._engine.retrieve(
-                _id(reference),
+                None if reference is None else _id(reference),
                 self._scope(scope, identity),
+                is_own=given_scope(scope, identity) is not None,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -438,6 +446,48 @@ class Offloader:
             ),
             short=True,
         )
+
+    def list(
+        self,
+        *,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
+        tool_name: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Listing:
+        """Return a page of what a scope holds, newest first, for the host.
+
+        A storage of this machine is asked once. One that is far away gets a request for the list and, if the list has
+        no metadata, as with S3, one for each content on the page. S3 lists a thousand contents in the order of time,
+        then the next thousand.
+
+        Args:
+            scope: as for ``retrieve``.
+            identity: as for ``offload``.
+            tool_name: return only results of this tool; the page then holds fewer contents than were looked at.
+            limit: entries to look at, 1 to 1,000. Line indexes of large texts count as well.
+            after: ``Listing.after`` of the page before.
+
+        Raises:
+            InvalidRequest: no scope was given: the shared scope ``"default"`` is listed only by that name. Or the
+                storage cannot list, or an argument is wrong.
+            StorageError: the storage failed.
+
+        """
+        return run(self._list(scope, identity, tool_name=tool_name, limit=limit, after=after))
+
+    async def alist(
+        self,
+        *,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
+        tool_name: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Listing:
+        """Do what ``list`` does, without blocking the event loop."""
+        return await arun(self._list(scope, identity, tool_name=tool_name, limit=limit, after=after))
 
     def load(self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None) -> Content:
         """Return the whole of a stored content, for the host: of any size, and checked against its digest.
@@ -561,6 +611,12 @@ class Offloader:
         """Return the counts since this offloader was made."""
         return self._recorder.stats
 
+    def _list(
+        self, scope: Scope | None, identity: Scope | None, *, tool_name: str | None, limit: int, after: str | None
+    ) -> Effects[Listing]:
+        chosen = require_own_scope(scope, identity)
+        return self._engine.list_contents(chosen, tool_name=tool_name, limit=limit, after=after)
+
     def _policy(self, tool_name: str, override: Policy | None) -> Policy:
         if override is None:
             return self._policies.of(tool_name)
@@ -589,7 +645,7 @@ class Offloader:
         identity: Scope | None,
         policies: Sequence[Policy | None] | None,
         retrieval_tool: str | None,
-    ) -> list[OffloadRequest]:
+    ) -> Sequence[OffloadRequest]:
         chosen = self._scope(scope, identity)
         overrides = [None] * len(results) if policies is None else policies
         if len(overrides) != len(results):

@@ -26,6 +26,7 @@ __all__ = (
     "MAX_SCOPE_LENGTH",
     "choose_scope",
     "given_scope",
+    "require_own_scope",
     "require_scope",
     "require_scope_parts",
     "scope",
@@ -92,6 +93,20 @@ def given_scope(argument: Scope | None, identity: Scope | None) -> Scope | None:
         if candidate is not None:
             return require_scope(candidate)
     return None
+
+
+def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
+    """Return the scope that somebody gave for a call that must not see what conversations without one share.
+
+    Raises:
+        InvalidRequest: nobody gave one, or it is unusable.
+
+    """
+    given = given_scope(argument, identity)
+    if given is None:
+        msg = f"no scope: what conversations share in {DEFAULT_SCOPE!r} is listed only by that name. {_GIVE_ONE}"
+        raise InvalidRequest(msg)
+    return given
 
 
 def require_scope(name: object) -> Scope:

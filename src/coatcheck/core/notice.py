@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = (
     "ALL_LOST",
     "INTERNAL_ERROR",
+    "NOT_LISTED_BY_STORAGE",
+    "NOT_LISTED_WITHOUT_SCOPE",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
     "UNREADABLE",
@@ -192,9 +194,13 @@ def miss(reference: str, *, expired: bool) -> str:
     )
 
 
-def missing_reference() -> str:
-    """Return the message for a call without a reference."""
-    return f"reference is missing: {_WHICH_REFERENCE}"
+def missing_reference(why_not_listed: str = "") -> str:
+    """Return the message for a call without a reference, and why the answer is not the list of what is stored."""
+    return f"reference is missing: {_WHICH_REFERENCE}{why_not_listed}"
+
+
+NOT_LISTED_WITHOUT_SCOPE = ". What is stored cannot be listed here, because conversations share this storage"
+NOT_LISTED_BY_STORAGE = ". What is stored cannot be listed here, because this storage has no list"
 
 
 def malformed_reference(given: str) -> str:

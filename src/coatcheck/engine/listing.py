@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.outcomes import ListedContent, Listing
+from coatcheck.core.reading.wording import MORE_STORED, listed
 from coatcheck.core.references import Key, make_reference
 from coatcheck.engine.cleanup import newest
-from coatcheck.engine.contents import arguments_in, tool_name_in, without_items
+from coatcheck.engine.contents import Found, arguments_in, tool_name_in, without_items
 from coatcheck.storage.protocol import Stored
 
 if TYPE_CHECKING:
@@ -23,10 +24,40 @@ if TYPE_CHECKING:
     from coatcheck.engine.execution import Effects
     from coatcheck.storage.protocol import Listed
 
-__all__ = ("LONGEST_PAGE", "list_contents")
+__all__ = ("LISTING", "LONGEST_PAGE", "asks_for_list", "list_contents", "listing")
+
+LISTING = "*"
+"""The reference of the list itself. A call without one asks for it too."""
 
 LONGEST_PAGE = 1_000
 """Contents of one page, as many as S3 lists in one request."""
+
+
+DESCRIBED_FOR_MODEL = 20
+"""Contents that a model's list asks a storage about one by one, if it must: more would keep the model waiting. Of the
+others the list has reference and size."""
+
+
+def asks_for_list(reference: object) -> bool:
+    """Return whether a model's call names no content: then it gets the list of what the scope holds."""
+    return reference is None or (isinstance(reference, str) and reference.strip() in {"", LISTING})
+
+
+def listing(storage: StorageAccess, scope: Scope) -> Effects[Found | None]:
+    """Return the list of what a scope holds as a content to be read, a line for each, or None where it holds nothing.
+
+    Raises:
+        InvalidRequest: the storage cannot list.
+        StorageError: the storage failed.
+
+    """
+    page = yield from list_contents(storage, scope, limit=LONGEST_PAGE, described=DESCRIBED_FOR_MODEL)
+    lines = [*map(listed, page.contents), *([MORE_STORED] if page.after is not None else [])]
+    if not lines:
+        return None
+    data = "\n".join(lines).encode("utf-8", "surrogatepass")
+    stored = Stored(content=data, content_type="text/plain", metadata={}, size=len(data), whole=data)
+    return Found(reference=LISTING, key="", stored=stored)
 
 
 def list_contents(
@@ -56,6 +87,9 @@ def list_contents(
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LONGEST_PAGE:
         msg = f"limit must be a whole number from 1 to {LONGEST_PAGE:,}, not {limit!r}"
+        raise InvalidRequest(msg)
+    if after is not None and not isinstance(after, str):
+        msg = f"after must be what the page before has as its after, not {after!r}"
         raise InvalidRequest(msg)
     page = yield from newest(storage, scope, limit=limit, after=after)
     contents: list[ListedContent] = []

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from coatcheck.core.arguments import LAST_LINE
 from coatcheck.core.blocks import MediaBlock, TextBlock
 from coatcheck.core.errors import (
     CoatcheckError,
@@ -20,19 +21,23 @@ from coatcheck.core.errors import (
     ReferenceNotFound,
     StorageError,
 )
-from coatcheck.core.notice import too_slow
+from coatcheck.core.notice import NOT_LISTED_BY_STORAGE, NOT_LISTED_WITHOUT_SCOPE, missing_reference, too_slow
 from coatcheck.core.outcomes import Content, Retrieved
 from coatcheck.core.reading import Answer, IndexNeeded, Part, Request, is_text, parse_request, read
+from coatcheck.core.reading.wording import LISTED, NOTHING_STORED
 from coatcheck.core.references import canonical_reference
+from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.engine.contents import Contents, Found, content_type_of
 from coatcheck.engine.events import Event, Recorder, class_of
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES, Effects
+from coatcheck.engine.listing import LISTING, asks_for_list, listing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
+    from coatcheck.engine.access import StorageAccess
 
 __all__ = ("READING_SECONDS", "Retrieving")
 
@@ -46,18 +51,29 @@ automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a text of a and 
 class Retrieving:
     """Reads stored content back."""
 
-    def __init__(self, contents: Contents, settings: Settings, recorder: Recorder) -> None:
-        self._contents = contents
+    def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
+        self._storage = storage
+        self._contents = Contents(storage)
         self._settings = settings
         self._recorder = recorder
         self._counter = settings.counter
 
     def retrieve(
-        self, reference: str, scope: Scope, *, native_media: bool, retrieval_tool: str, **selectors: object
+        self,
+        reference: str | None,
+        scope: Scope,
+        *,
+        is_own: bool,
+        native_media: bool,
+        retrieval_tool: str,
+        **selectors: object,
     ) -> Effects[Retrieved]:
-        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
+        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``.
+
+        ``is_own`` says that somebody gave the scope: in the shared default one nothing is listed.
+        """
         started = time.perf_counter()
-        ask = partial(self._answer, reference, scope, started=started)
+        ask = partial(self._answer, reference, scope, is_own=is_own, started=started)
         try:
             return (yield from ask(native_media=native_media, retrieval_tool=retrieval_tool, selectors=selectors))
         except CoatcheckError:
@@ -78,9 +94,10 @@ class Retrieving:
 
     def _answer(
         self,
-        reference: str,
+        reference: str | None,
         scope: Scope,
         *,
+        is_own: bool,
         started: float,
         native_media: bool,
         retrieval_tool: str,
@@ -90,9 +107,16 @@ class Retrieving:
         budget = self._settings.retrieval_limit
         asked = _name_reference(reference)
         try:
-            answered = yield from self._retrieve(
-                reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
-            )
+            if reference is None or asks_for_list(reference):
+                answered = yield from self._list(scope, is_own=is_own, request=request, retrieval_tool=retrieval_tool)
+            else:
+                answered = yield from self._retrieve(
+                    reference,
+                    scope,
+                    request=request,
+                    native_media=native_media,
+                    retrieval_tool=retrieval_tool,
+                )
         except CoatcheckError as error:
             self._not_retrieved(error, asked, scope, milliseconds=_milliseconds_since(started))
             if isinstance(error, InvalidRequest) and self._counter.exceeds(str(error), budget):
@@ -140,12 +164,36 @@ class Retrieving:
             whole = yield from self._contents.load(reference, scope)
             medium = MediaBlock(whole.content, whole.content_type)
             return Retrieved(text=f"[{whole.content_type}, {whole.size:,} bytes]", blocks=(medium,))
-        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool)
-        return Retrieved(
-            text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
-        )
+        budget = self._settings.retrieval_limit
+        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool, budget=budget)
+        return replace(_text(answer.text), next_call=answer.next_call, matches=answer.matches)
 
-    def _read(self, found: Found, scope: Scope, *, request: Request, retrieval_tool: str) -> Effects[Answer]:
+    def _list(self, scope: Scope, *, is_own: bool, request: Request, retrieval_tool: str) -> Effects[Retrieved]:
+        """Answer a call without a reference: with the list of what the scope holds, which is read like any content.
+
+        Raises:
+            InvalidRequest: nobody gave the scope, or the storage cannot list; the message says so.
+            StorageError: the storage failed.
+
+        """
+        if not is_own:
+            raise InvalidRequest(missing_reference(NOT_LISTED_WITHOUT_SCOPE))
+        if not self._storage.lists:
+            raise InvalidRequest(missing_reference(NOT_LISTED_BY_STORAGE))
+        found = yield from listing(self._storage, scope)
+        if found is None:
+            return _text(NOTHING_STORED)
+        request = replace(request, line_range=(1, LAST_LINE)) if request.selects_nothing else request
+        # A model that asked by mistake learns what this is, unless the budget is so small that it takes all.
+        budget = self._settings.retrieval_limit - self._counter.count(f"{LISTED}\n")
+        heading = f"{LISTED}\n" if budget >= MINIMUM_BUDGET else ""
+        budget = budget if heading else self._settings.retrieval_limit
+        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool, budget=budget)
+        return replace(_text(heading + answer.text), next_call=answer.next_call, matches=answer.matches)
+
+    def _read(
+        self, found: Found, scope: Scope, *, request: Request, retrieval_tool: str, budget: int
+    ) -> Effects[Answer]:
         """Drive ``reading``: fetch the parts of the content that it asks for.
 
         Raises:
@@ -156,7 +204,7 @@ class Retrieving:
             found.source,
             request,
             counter=self._counter,
-            budget=self._settings.retrieval_limit,
+            budget=budget,
             tool_name=retrieval_tool,
             max_query_bytes=self._settings.max_query_bytes,
         )
@@ -204,10 +252,16 @@ class Retrieving:
         return content.text if is_text(content.content_type) else None
 
 
+def _text(text: str) -> Retrieved:
+    return Retrieved(text=text, blocks=(TextBlock(text),))
+
+
 def _milliseconds_since(started: float) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
 def _name_reference(reference: object) -> str:
     """Return what a model asked for as events name it: anything but a ``str`` by its type, since it may be huge."""
+    if asks_for_list(reference):
+        return LISTING
     return canonical_reference(reference) if isinstance(reference, str) else type(reference).__name__

@@ -207,7 +207,9 @@ class LangGraphStoreBridge:
                     kept = item.value.get("metadata")
                     metadata = dict(kept) if isinstance(kept, dict) else None
                     modified = item.updated_at.timestamp()
-                    found.append(Listed(key=key, size=size, modified=modified, metadata=metadata))
+                    kind = item.value.get("content_type")
+                    kind = kind if isinstance(kind, str) else None
+                    found.append(Listed(key=key, size=size, modified=modified, metadata=metadata, content_type=kind))
         return found
 
     # Parts.

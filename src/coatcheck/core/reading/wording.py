@@ -19,7 +19,10 @@ __all__ = (
     "EMPTY",
     "END_OF_CONTENT",
     "END_OF_RESULT",
+    "LISTED",
     "LITERALS",
+    "MORE_STORED",
+    "NOTHING_STORED",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
     "SHOWN_SELECTOR",
@@ -29,6 +32,7 @@ __all__ = (
     "invalid_query",
     "lines_header",
     "list_kind",
+    "listed",
     "long_line_header",
     "matches_from",
     "matches_header",
@@ -76,7 +80,7 @@ def one_line(text: str) -> str:
 # -- the list of what a scope holds
 
 
-LISTING = "No reference given. Stored in this conversation, newest first:"
+LISTED = "No reference given. Stored in this conversation, newest first:"
 NOTHING_STORED = "No reference given, and nothing is stored in this conversation."
 MORE_STORED = "[older results are not listed]"
 
@@ -84,7 +88,7 @@ MORE_STORED = "[older results are not listed]"
 def listed(content: ListedContent) -> str:
     """Return the line of one stored content."""
     known = (content.tool_name, content.content_type, f"{content.size:,} bytes", content.arguments)
-    return f"{content.reference} ({', '.join(each for each in known if each is not None)})"
+    return f"{content.reference} ({', '.join(' '.join(each.split()) for each in known if each)})"
 
 
 # -- the next call
