@@ -51,7 +51,7 @@ __all__ = (
 RETRIEVAL_TOOL = "retrieve_offloaded_content"
 """The name of the one tool that reads back, the same in every framework."""
 
-RETRIEVAL_DESCRIPTION = "Read or search an offloaded tool result by its reference."
+RETRIEVAL_DESCRIPTION = "Read or search an offloaded tool result; without a reference, list them."
 """The tool's description for the model."""
 
 UNREADABLE = (
