@@ -16,7 +16,7 @@ from haystack.core.serialization import default_from_dict, default_to_dict
 from haystack.hooks import tool_result_offloading as upstream
 
 from coatcheck import RETRIEVAL_TOOL, Offloader, asks_to_keep, is_called_by_code
-from coatcheck.adapting import Arrival, Batch, Delivery, Scope, WarnOnce, asettle, settle
+from coatcheck.adapting import Arrival, Batch, Delivery, ScopeOption, WarnOnce, asettle, settle
 from coatcheck_haystack.agents import final_tools, is_name_taken, retrieval_tools, tools_of
 from coatcheck_haystack.compat.previews import MAX_INLINE_TOKENS, add_preview, choose_preview
 from coatcheck_haystack.compat.serialization import (
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from haystack.dataclasses import ChatMessage, ToolCallResult
     from typing_extensions import Unpack
 
-    from coatcheck import Offloaded, Policy, Truncated
-    from coatcheck.adapting import ScopeName
+    from coatcheck import Offloaded, Policy, Scope, Truncated
 
 __all__ = ("ToolResultOffloadHook",)
 
@@ -78,7 +77,7 @@ class ToolResultOffloadHook:
         *,
         preview_chars: int | None = None,
         preview_tokens: int | None = None,
-        scope: Scope = None,
+        scope: ScopeOption = None,
         keep_meta: bool = False,
         **options: Unpack[HookOptions],
     ) -> None:
@@ -242,7 +241,7 @@ class StepResults(Delivery[None]):
                 yield position, message, result
 
     def _batch(
-        self, arrivals: Sequence[Arrival], offloader: Offloader, scope: Callable[[], ScopeName | None] | Exception
+        self, arrivals: Sequence[Arrival], offloader: Offloader, scope: Callable[[], Scope | None] | Exception
     ) -> Sequence[Batch]:
         tools = tools_of(self.state)
         readers = retrieval_tools(tools, self.hook.source)

@@ -18,7 +18,7 @@ from coatcheck import (
     InvalidRequest,
     retrieval_schema,
 )
-from coatcheck.adapting import Failure, Scope, aanswer, answer
+from coatcheck.adapting import Failure, ScopeOption, aanswer, answer
 from coatcheck_haystack.compat.serialization import source_from_dict, source_to_dict
 from coatcheck_haystack.convert import content_of
 from coatcheck_haystack.options import Source, StoreOrOffloader, source_of
@@ -46,7 +46,7 @@ class RetrievalTool(Tool):
         self,
         store: StoreOrOffloader | ToolResultOffloadHook,
         *,
-        scope: Scope = None,
+        scope: ScopeOption = None,
         name: str = RETRIEVAL_TOOL,
         native_media: bool = False,
         **options: Unpack[OffloaderOptions],

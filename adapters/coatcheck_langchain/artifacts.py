@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import ToolMessage
 
-    from coatcheck import Content, Truncated
-    from coatcheck.adapting import ScopeName, StorageOrOffloader
+    from coatcheck import Content, Scope, Truncated
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("arestore_artifact", "restore_artifact", "take_out_copy")
 
@@ -46,7 +46,7 @@ def take_out_copy(message: ToolMessage, outcome: Offloaded | Truncated) -> objec
     return {_STRUCTURED: {MARK: {"references": stored, "texts": len(texts), **copy._asdict()}}}
 
 
-def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope: ScopeName | None = None) -> Any:  # noqa: ANN401 - whatever a tool put there
+def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope: Scope | None = None) -> Any:  # noqa: ANN401 - whatever a tool put there
     """Return the artifact of a message as its tool made it, whether or not a copy of the stored result was taken out.
 
     Args:
@@ -67,9 +67,7 @@ def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope
     return _restore(mark, [offloader.load(reference, scope=scope) for reference in mark["references"]])
 
 
-async def arestore_artifact(
-    message: ToolMessage, storage: StorageOrOffloader, *, scope: ScopeName | None = None
-) -> Any:  # noqa: ANN401 - whatever a tool put there
+async def arestore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope: Scope | None = None) -> Any:  # noqa: ANN401 - whatever a tool put there
     """Do what ``restore_artifact`` does, without blocking the event loop."""
     mark, offloader = _mark_of(message), make_offloader(storage, {})
     if mark is None:

@@ -21,7 +21,7 @@ from coatcheck.adapting import (
     Arrival,
     Batch,
     Delivery,
-    Scope,
+    ScopeOption,
     asettle,
     check_names,
     check_scope,
@@ -56,7 +56,7 @@ class Hook:
 
     offloader: Offloader
 
-    scope: Scope
+    scope: ScopeOption
 
     exempt: Collection[str] = ()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
-from coatcheck.adapting import Scope, StorageOrOffloader, check_name, make_offloader
+from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_name, make_offloader
 from coatcheck_langchain.hook import NO_STEPS, CallWrapper, Hook
 from coatcheck_langchain.retrieval import find_tool, retrieval_tool
 
@@ -41,7 +41,7 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
         self,
         storage: StorageOrOffloader | None = None,
         *,
-        scope: Scope = None,
+        scope: ScopeOption = None,
         include_retrieval_tool: bool = True,
         name: str | None = None,
         exempt: Collection[str] = (),

@@ -17,7 +17,7 @@ from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
 from coatcheck.adapting import (
     Failure,
     RetrievalName,
-    Scope,
+    ScopeOption,
     StorageOrOffloader,
     WarnOnce,
     aanswer,
@@ -63,7 +63,7 @@ class RetrievalTool(StructuredTool):
 
 
 def retrieval_tool(
-    storage: StorageOrOffloader, *, scope: Scope = None, native_media: bool = False, name: str = RETRIEVAL_TOOL
+    storage: StorageOrOffloader, *, scope: ScopeOption = None, native_media: bool = False, name: str = RETRIEVAL_TOOL
 ) -> StructuredTool:
     """Return the tool that reads offloaded content back, bounded by ``max_retrieval_tokens``.
 

@@ -21,7 +21,7 @@ from langchain_core.tools.base import TOOL_MESSAGE_BLOCK_TYPES
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, log_failure
 from coatcheck.adapting import (
     FAILED,
-    Scope,
+    ScopeOption,
     StorageOrOffloader,
     asettle,
     call_off_loop,
@@ -54,7 +54,7 @@ def offload_tool(
     tool: AnyTool,
     storage: StorageOrOffloader,
     *,
-    scope: Scope = None,
+    scope: ScopeOption = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
     keep_artifact: bool = False,
     **options: Unpack[OffloaderOptions],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck import RETRIEVAL_TOOL
-from coatcheck.adapting import Scope, StorageOrOffloader, make_offloader
+from coatcheck.adapting import ScopeOption, StorageOrOffloader, make_offloader
 from coatcheck_langchain.hook import NO_STEPS, CallWrapper, Hook
 from coatcheck_langchain.retrieval import find_tool
 
@@ -40,7 +40,7 @@ class ToolCallWrappers(TypedDict):
 def offload_tool_calls(
     storage: StorageOrOffloader,
     *,
-    scope: Scope = None,
+    scope: ScopeOption = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
     exempt: Collection[str] = (),
     messages_key: str = "messages",

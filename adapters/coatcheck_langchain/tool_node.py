@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, log_failure
 from coatcheck.adapting import (
-    Scope,
+    ScopeOption,
     StorageOrOffloader,
     asettle,
     enter_scope,
@@ -98,7 +98,7 @@ def offload_tool_node(
     node: Runnable[Any, Any],
     storage: StorageOrOffloader,
     *,
-    scope: Scope = None,
+    scope: ScopeOption = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
     exempt: Collection[str] = (),
     messages_key: str = "messages",

@@ -26,7 +26,7 @@ from coatcheck import (
     retrieval_arguments,
     retrieval_schema,
 )
-from coatcheck.adapting import Failure, Scope, resolve_scope
+from coatcheck.adapting import Failure, ScopeOption, resolve_scope
 from coatcheck_strands.compat.calling import calling
 from coatcheck_strands.compat.cycles import used_by
 from coatcheck_strands.convert import content_of
@@ -55,7 +55,7 @@ class Context(Protocol):
 class RetrievalTool(PythonAgentTool):
     """The retrieval tool of one plugin: a tool for the model, and an async method for the host."""
 
-    def __init__(self, offloaders: Offloaders, *, scope: Scope, native_media: bool, whole: bool) -> None:
+    def __init__(self, offloaders: Offloaders, *, scope: ScopeOption, native_media: bool, whole: bool) -> None:
         """Read from ``offloaders``; with ``whole``, give the whole of a content where nothing is selected."""
         spec: ToolSpec = {
             "name": RETRIEVAL_TOOL,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.notice import RETRIEVAL_TOOL
+from coatcheck.core.references import Scope
 from coatcheck.offloader import Offloader, OtherOptions, check_options
 from coatcheck.scopes import choose_scope
 from coatcheck.scopes import scope as ambient_scope
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 __all__ = (
     "OtherOptions",
     "RetrievalName",
-    "Scope",
-    "ScopeName",
+    "ScopeOption",
     "StorageOrOffloader",
     "WarnOnce",
     "check_name",
@@ -37,10 +37,7 @@ __all__ = (
     "resolve_scope",
 )
 
-ScopeName: TypeAlias = str | tuple[str, ...]
-"""What the core takes as a scope."""
-
-Scope: TypeAlias = ScopeName | Callable[[Any], "ScopeName | None"] | None
+ScopeOption: TypeAlias = Scope | Callable[[Any], "Scope | None"] | None
 """A scope, or a callable on the framework's own object. None, also from the callable, leaves it to the next in line:
 the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
 
@@ -48,7 +45,7 @@ StorageOrOffloader: TypeAlias = Offloader | Storage | NamesReferences
 """What users store with: a storage, or an offloader around one."""
 
 
-def check_scope(scope: Scope) -> Scope:
+def check_scope(scope: ScopeOption) -> ScopeOption:
     """Return ``scope`` if it can be one.
 
     Raises:
@@ -65,12 +62,12 @@ def check_scope(scope: Scope) -> Scope:
     return scope
 
 
-def resolve_scope(scope: Scope, context: object) -> ScopeName | None:
+def resolve_scope(scope: ScopeOption, context: object) -> Scope | None:
     """Return the scope of a call; a callable is called with ``context``, the framework's own object."""
     return scope(context) if callable(scope) else scope
 
 
-def enter_scope(scope: ScopeName | None) -> AbstractContextManager[None]:
+def enter_scope(scope: Scope | None) -> AbstractContextManager[None]:
     """Return a context in which ``scope`` is the ambient one. None changes nothing."""
     return nullcontext() if scope is None else ambient_scope(scope)
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Mapping, Sequence
 
-    from coatcheck.adapting.arguments import ScopeName
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import MaybeAwaitable, Policy
+    from coatcheck.core.references import Scope
     from coatcheck.offloader import Offloader
 
 __all__ = (
@@ -51,7 +51,7 @@ UNLIMITED = "coatcheck could not cut a tool result either; it stays as it is, wh
 
 Raw = TypeVar("Raw")
 Answer = TypeVar("Answer")
-Lazy: TypeAlias = "ScopeName | Callable[[], ScopeName | None] | None"
+Lazy: TypeAlias = "Scope | Callable[[], Scope | None] | None"
 Changed: TypeAlias = "tuple[Arrival, Offloaded | Truncated]"
 
 
@@ -316,7 +316,7 @@ def _put_back(delivery: Delivery[Raw], settled: Sequence[tuple[Arrival, Outcome 
     return delivery.put_back(changed) if changed else delivery.raw
 
 
-def _resolve(value: Lazy | Exception) -> ScopeName | None:
+def _resolve(value: Lazy | Exception) -> Scope | None:
     if isinstance(value, Exception):
         raise value
     return value() if callable(value) else value

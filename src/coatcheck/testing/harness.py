@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from coatcheck.core.blocks import Block
+    from coatcheck.core.references import Scope
     from coatcheck.offloader import Offloader
 
 __all__ = ("Harness", "Model", "ModelCall", "Received", "Returned", "Run", "Transcript")
@@ -76,7 +77,7 @@ class Run:
     offloader: Offloader | None
     """Given to the adapter as it is. None: an agent without any offloading, for comparison."""
 
-    scope: str | tuple[str, ...] | None
+    scope: Scope | None
     """Given to the adapter as its scope; None: no scope is given to it."""
 
     tools: Mapping[str, Mapping[int, Returned]]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from coatcheck.core.outcomes import Offloaded, Truncated
+    from coatcheck.core.references import Scope
     from coatcheck.offloader import Offloader
     from coatcheck.testing.harness import ModelCall, Returned, Run
 
@@ -61,7 +62,7 @@ class ToyResult(Delivery[Message]):
     call: ModelCall
     is_error: bool
     offloader: Offloader
-    scope: str | tuple[str, ...] | None
+    scope: Scope | None
     identity: str | None
     is_kept: bool
 
