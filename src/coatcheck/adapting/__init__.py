@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from coatcheck.adapting.answers import Failure, aanswer, answer
     from coatcheck.adapting.arguments import (
         OtherOptions,
-        RetrievalName,
         ScopeOption,
         StorageOrOffloader,
-        WarnOnce,
         check_name,
         check_names,
         check_scope,
@@ -45,9 +44,8 @@ if TYPE_CHECKING:
         Arrival,
         Batch,
         Delivery,
-        Failure,
-        aanswer,
-        answer,
+        RetrievalName,
+        WarnOnce,
         asettle,
         call_off_loop,
         settle,
@@ -95,12 +93,11 @@ __all__ = (
 __getattr__ = lazily(
     __name__,
     {
+        "answers": ("Failure", "aanswer", "answer"),
         "arguments": (
             "OtherOptions",
-            "RetrievalName",
             "ScopeOption",
             "StorageOrOffloader",
-            "WarnOnce",
             "check_name",
             "check_names",
             "check_scope",
@@ -128,9 +125,8 @@ __getattr__ = lazily(
             "Arrival",
             "Batch",
             "Delivery",
-            "Failure",
-            "aanswer",
-            "answer",
+            "RetrievalName",
+            "WarnOnce",
             "asettle",
             "call_off_loop",
             "settle",

@@ -18,15 +18,12 @@ from coatcheck.scopes import scope as ambient_scope
 from coatcheck.storage.protocol import NamesReferences, Storage
 
 if TYPE_CHECKING:
-    import logging
     from contextlib import AbstractContextManager
 
 __all__ = (
     "OtherOptions",
-    "RetrievalName",
     "ScopeOption",
     "StorageOrOffloader",
-    "WarnOnce",
     "check_name",
     "check_names",
     "check_scope",
@@ -155,63 +152,3 @@ def refuse_name_clash(names: Collection[str], *, retrieval_tool: str = RETRIEVAL
     if retrieval_tool in names:
         msg = f"the name {retrieval_tool!r} is taken by a tool of yours, so the model cannot read back: rename it"
         raise InvalidRequest(msg)
-
-
-class WarnOnce:
-    """Logs one warning at most, whatever it is called with later. For what holds for a whole conversation."""
-
-    def __init__(self, logger: logging.Logger) -> None:
-        self._logger = logger
-        self._warned = False
-
-    def __call__(self, message: str, *arguments: object) -> None:
-        """Log a warning, unless there was one."""
-        if not self._warned:
-            self._warned = True
-            self._logger.warning(message, *arguments)
-
-
-class RetrievalName:
-    """Finds the name under which the model has the retrieval tool. Warns once where it has none."""
-
-    def __init__(
-        self,
-        expected: str | None,
-        *,
-        warn: WarnOnce,
-        is_ours: Callable[[Any], bool],
-        how_to_add: str = "Add it",
-    ) -> None:
-        """Configure.
-
-        Args:
-            expected: the name that the user gave it; None where the user did not include it.
-            warn: logs the warning.
-            is_ours: whether a tool of the framework is a retrieval tool that can read what was offloaded.
-            how_to_add: what the user does to give the agent the tool, for the warning.
-
-        """
-        self._expected = expected
-        self._warn = warn
-        self._is_ours = is_ours
-        self._how_to_add = how_to_add
-
-    def find(self, tools: Mapping[str, object]) -> str | None:
-        """Return the name for placeholders. None, after a warning, where ``tools`` lack it; without tools, trust."""
-        if self._expected is None:
-            return next((name for name, tool in tools.items() if self._is_ours(tool)), None)
-        if not tools or self._is_ours(tools.get(self._expected)):
-            return self._expected
-        if self._expected in tools:
-            self._warn(
-                "The name %r is taken by another tool, so the agent cannot read offloaded content back, and results of"
-                " that tool are treated like any other. Rename that tool, or share one Offloader",
-                self._expected,
-            )
-        else:
-            self._warn(
-                "The agent has no retrieval tool %r, so placeholders do not name one. %s, or pass retrieval_tool=None",
-                self._expected,
-                self._how_to_add,
-            )
-        return None

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from coatcheck.adapting.answers import Failure, aanswer, answer
 from coatcheck.adapting.arguments import refuse_name_clash
-from coatcheck.adapting.guards import Arrival, Batch, Delivery, Failure, aanswer, answer, asettle, settle
+from coatcheck.adapting.guards import Arrival, Batch, Delivery, asettle, settle
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.policy import Never
