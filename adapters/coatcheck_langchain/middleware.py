@@ -15,11 +15,8 @@ from coatcheck_langchain.hook import NO_STEPS, CallWrapper, Hook
 from coatcheck_langchain.retrieval import find_tool, retrieval_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Collection
 
-    from langchain_core.messages import ToolMessage
-    from langgraph.prebuilt.tool_node import ToolCallRequest
-    from langgraph.types import Command
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("OffloadMiddleware",)
 
 
-class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
+class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
     """Takes oversized tool results out of an agent's conversation; the model reads them back with one tool.
 
     Results of ``return_direct`` tools, of the retrieval tool itself and of calls that code made stay. A tool's own
@@ -71,13 +68,12 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
 
         """
-        super().__init__()
         self.offloader: Offloader = make_offloader(
             InMemoryStorage() if storage is None else storage, options, owner="OffloadMiddleware", no_steps=NO_STEPS
         )
         self.tools = [retrieval_tool(self.offloader, native_media=native_media)] if include_retrieval_tool else []
         self._name = check_name("name", name)
-        self._wrapper = CallWrapper(
+        super().__init__(
             Hook(offloader=self.offloader, scope=scope, exempt=exempt, keep_artifact=keep_artifact),
             find_tool(self.offloader, RETRIEVAL_TOOL if include_retrieval_tool else None, own=True),
         )
@@ -86,17 +82,3 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
     def name(self) -> str:
         """The name that LangChain tells instances apart by."""
         return self._name if self._name is not None else super().name
-
-    def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
-    ) -> ToolMessage | Command[Any]:
-        """Run the tool, then offload what is too large of its result."""
-        result: ToolMessage | Command[Any] = self._wrapper.wrap_tool_call(request, handler)
-        return result
-
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
-        """Do what ``wrap_tool_call`` does, without blocking the event loop."""
-        result: ToolMessage | Command[Any] = await self._wrapper.awrap_tool_call(request, handler)
-        return result

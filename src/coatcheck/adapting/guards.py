@@ -173,16 +173,23 @@ class Delivery(ABC, Generic[Raw]):
 def settle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
     """Offload what is too large of a delivery, and return what the framework goes on with. Never raises."""
     try:
-        changed = [pair for batch in delivery.look() for pair in _offload(batch)]
-        return delivery.put_back(changed) if changed else delivery.raw
+        offloaded = [
+            (arrival, outcome)
+            for batch in delivery.look()
+            for arrival, outcome in zip(batch.arrivals, _offload(batch), strict=True)
+            if not isinstance(outcome, Kept)
+        ]
+        return delivery.put_back(offloaded) if offloaded else delivery.raw
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
         log_failure(logger, FAILED, error=error)
     try:
-        changed = []
-        for batch in delivery.look_again():
-            outcomes = [batch.offloader.last_resort(**arguments) for arguments in batch.last_resorts()]
-            changed += _changed(batch, outcomes)
-        return delivery.put_back(changed) if changed else delivery.raw
+        cut = [
+            (arrival, outcome)
+            for batch in delivery.look_again()
+            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(), strict=True)
+            if (outcome := batch.offloader.last_resort(**arguments)) is not None
+        ]
+        return delivery.put_back(cut) if cut else delivery.raw
     except Exception as error:  # noqa: BLE001 - as above
         log_failure(logger, UNLIMITED, error=error)
         return delivery.raw
@@ -192,17 +199,24 @@ async def asettle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
     """Do what ``settle`` does, without blocking the event loop."""
     try:
         batches = delivery.look()
-        changed = [pair for batch in batches for pair in await _aoffload(batch)]
+        offloaded = [
+            (arrival, outcome)
+            for batch in batches
+            for arrival, outcome in zip(batch.arrivals, await _aoffload(batch), strict=True)
+            if not isinstance(outcome, Kept)
+        ]
         heavy = any(batch.is_heavy for batch in batches)
-        return await call_off_loop(heavy, delivery.put_back, changed) if changed else delivery.raw
+        return await call_off_loop(heavy, delivery.put_back, offloaded) if offloaded else delivery.raw
     except Exception as error:  # noqa: BLE001 - as in settle
         log_failure(logger, FAILED, error=error)
     try:
-        changed = []
-        for batch in delivery.look_again():
-            outcomes = [await batch.offloader.alast_resort(**arguments) for arguments in batch.last_resorts()]
-            changed += _changed(batch, outcomes)
-        return delivery.put_back(changed) if changed else delivery.raw
+        cut = [
+            (arrival, outcome)
+            for batch in delivery.look_again()
+            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(), strict=True)
+            if (outcome := await batch.offloader.alast_resort(**arguments)) is not None
+        ]
+        return delivery.put_back(cut) if cut else delivery.raw
     except Exception as error:  # noqa: BLE001 - as in settle
         log_failure(logger, UNLIMITED, error=error)
         return delivery.raw
@@ -217,60 +231,48 @@ async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments
     return await asyncio.to_thread(function, *arguments)
 
 
-def _offload(batch: Batch) -> list[Changed]:
-    """Return the results that are offloaded, or cut."""
+def _offload(batch: Batch) -> Sequence[Outcome]:
     if not batch.arrivals:
         return []
     custody, results = batch.custody(), batch.convert()
-    outcomes: Sequence[Outcome]
     if batch.together:
         policies = [arrival.policy for arrival in batch.arrivals]
-        outcomes = batch.offloader.offload_step(results, policies=policies, **custody)
-    else:
-        outcomes = [
-            batch.offloader.offload(
-                result.blocks,
-                tool_name=result.tool_name,
-                tool_args=result.tool_args,
-                is_error=result.is_error,
-                measured_tokens=arrival.measured_tokens,
-                confirm=arrival.confirm,
-                policy=arrival.policy,
-                **custody,
-            )
-            for arrival, result in zip(batch.arrivals, results, strict=True)
-        ]
-    return _changed(batch, outcomes)
+        return batch.offloader.offload_step(results, policies=policies, **custody)
+    return [
+        batch.offloader.offload(
+            result.blocks,
+            tool_name=result.tool_name,
+            tool_args=result.tool_args,
+            is_error=result.is_error,
+            measured_tokens=arrival.measured_tokens,
+            confirm=arrival.confirm,
+            policy=arrival.policy,
+            **custody,
+        )
+        for arrival, result in zip(batch.arrivals, results, strict=True)
+    ]
 
 
-async def _aoffload(batch: Batch) -> list[Changed]:
+async def _aoffload(batch: Batch) -> Sequence[Outcome]:
     if not batch.arrivals:
         return []
     custody, results = batch.custody(), await call_off_loop(batch.is_heavy, batch.convert)
-    outcomes: Sequence[Outcome]
     if batch.together:
         policies = [arrival.policy for arrival in batch.arrivals]
-        outcomes = await batch.offloader.aoffload_step(results, policies=policies, **custody)
-    else:
-        outcomes = [
-            await batch.offloader.aoffload(
-                result.blocks,
-                tool_name=result.tool_name,
-                tool_args=result.tool_args,
-                is_error=result.is_error,
-                measured_tokens=arrival.measured_tokens,
-                confirm=arrival.confirm,
-                policy=arrival.policy,
-                **custody,
-            )
-            for arrival, result in zip(batch.arrivals, results, strict=True)
-        ]
-    return _changed(batch, outcomes)
-
-
-def _changed(batch: Batch, outcomes: Sequence[Outcome | None]) -> list[Changed]:
-    pairs = zip(batch.arrivals, outcomes, strict=True)
-    return [(arrival, outcome) for arrival, outcome in pairs if not isinstance(outcome, Kept | None)]
+        return await batch.offloader.aoffload_step(results, policies=policies, **custody)
+    return [
+        await batch.offloader.aoffload(
+            result.blocks,
+            tool_name=result.tool_name,
+            tool_args=result.tool_args,
+            is_error=result.is_error,
+            measured_tokens=arrival.measured_tokens,
+            confirm=arrival.confirm,
+            policy=arrival.policy,
+            **custody,
+        )
+        for arrival, result in zip(batch.arrivals, results, strict=True)
+    ]
 
 
 class WarnOnce:
