@@ -84,13 +84,13 @@ class ToolResultOffloadHook:
         """Configure.
 
         Args:
-            store: where results go: a ``ToolResultStore`` of Haystack's shape, whose own references the model is shown;
+            store: where results go: a ``ToolResultStore`` of Haystack's shape: the model sees its own references;
                 a storage, such as ``FileStorage``; or a ready ``Offloader``. A run may bring another one in
                 ``hook_context["tool_result_store"]``.
             offload_strategies: by tool name, by a tuple of names, or ``"*"``, the most specific first: an
                 ``OffloadPolicy``, or one of the core's policies. A tool that none matches is not offloaded. Whatever
-                they say, a result above ``max_inline_tokens`` (50,000 unless you set it) leaves. None: every result
-                above ``max_result_tokens`` leaves, or what a ready ``Offloader`` says.
+                they say, a result above ``max_inline_tokens`` (50,000 unless you set it) is offloaded. None: every
+                result above ``max_result_tokens`` is offloaded, or what a ready ``Offloader`` says.
             preview_chars: size of the preview, in characters of which four make a token; None means 200 with
                 strategies, else what ``Offloader`` has.
             preview_tokens: the same in exact tokens, instead.
@@ -196,7 +196,7 @@ class StepResults(Delivery[None]):
     state: State
 
     def look(self) -> Sequence[Batch]:
-        """Return the results that may leave, with what governs them."""
+        """Return the results that may be offloaded, with their policies."""
         arrivals = []
         for position, message, result in self._new_results():
             policy, stays = self.hook.policy_of(result, self.state)

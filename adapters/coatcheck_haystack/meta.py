@@ -38,7 +38,7 @@ def restore_meta(message: ChatMessage, offloader: Offloader, *, scope: Scope | N
     Args:
         message: a tool result's message, as it is in the conversation.
         offloader: what stored the result: ``hook.offloader``.
-        scope: whose content may be read; else the ambient scope, else ``"default"``.
+        scope: the scope that the content was stored in; else the ambient scope, else ``"default"``.
 
     Raises:
         ReferenceNotFound: the stored result is not known in this scope, or, as ``ReferenceExpired``, no longer there.

@@ -45,7 +45,7 @@ StoreOrOffloader: TypeAlias = "ToolResultStore | Storage | NamesReferences | Off
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where content goes and comes back from, and whose it is. A hook and its retrieval tool may share one."""
+    """Where content goes and comes back from, and in which scope. A hook and its retrieval tool may share one."""
 
     given: StoreOrOffloader
     """What the user passed."""

@@ -31,7 +31,7 @@ _OWN_REFERENCE = re.compile(r"[0-9a-z_]+-[0-9a-f]{16}-[0-9a-f]{4}", re.ASCII)
 
 
 def take_out_copy(message: ToolMessage, outcome: Offloaded | Truncated) -> object:
-    """Return the artifact of a message whose result was stored, with a small mark in place of a copy of it."""
+    """Return the artifact of an offloaded message, with a small mark in place of a copy of the result."""
     artifact = message.artifact
     if not isinstance(outcome, Offloaded) or not isinstance(artifact, dict) or artifact.keys() != {_STRUCTURED}:
         return artifact
@@ -52,8 +52,8 @@ def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope
     Args:
         message: a tool message, as it is in the conversation or in a checkpoint.
         storage: the ``Offloader`` that stored the result, or its storage.
-        scope: whose content may be read; else the ambient scope, else ``"default"``. The ``thread_id`` is that of the
-            conversation, and must be passed.
+        scope: the scope that the result was stored in; else the ambient scope, else ``"default"``. If that was the
+            ``thread_id``, pass it.
 
     Raises:
         ReferenceNotFound: the stored result is not known in this scope, or, as ``ReferenceExpired``, no longer there.

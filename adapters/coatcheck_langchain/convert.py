@@ -71,7 +71,7 @@ def rewrite(message: ToolMessage, outcome: Offloaded | Truncated, *, artifact: o
 
 
 def offloaded_references(message: BaseMessage) -> tuple[str, ...]:
-    """Return the references in a message whose result was offloaded, for user interfaces; else an empty tuple.
+    """Return the references in the message of an offloaded result, for user interfaces; else an empty tuple.
 
     Pass one to ``Offloader.load`` for the whole content. More than eight texts are one content, with ``items``; of more
     than eight contents there is one reference, to the text that lists theirs, one a line. What ``offload_tool`` returns

@@ -59,7 +59,7 @@ class Calls:
     """Why nothing else is known, if it could not be found out."""
 
     def find_settled(self) -> set[str]:
-        """Return the ids of other calls, whose messages are not new, and of calls that code made.
+        """Return the ids of earlier calls, which were answered before, and of calls that code made.
 
         LangChain's tool calls do not say that code made them, as some providers let it. The content blocks of the
         model's message do, from which LangChain makes the calls.

@@ -55,7 +55,7 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
             include_retrieval_tool: give the agent the tool to read back with.
             name: tells two instances in one agent apart; they should share one ``Offloader``, and one of them should
                 not include the retrieval tool.
-            exempt: names of tools whose results stay, up to ``max_inline_tokens``. ``"coatcheck": "keep"`` does the
+            exempt: names of tools; their results stay, up to ``max_inline_tokens``. ``"coatcheck": "keep"`` does the
                 same in a tool's ``metadata``, in the ``additional_kwargs`` of a message that a tool returns, and in
                 the ``metadata`` of a run's configuration.
             native_media: the retrieval tool returns images and files themselves instead of a description.

@@ -118,7 +118,7 @@ def offload_tool_node(
         scope: who may read back: a scope, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
-        exempt: names of tools whose results stay, up to ``max_inline_tokens``.
+        exempt: names of tools; their results stay, up to ``max_inline_tokens``.
         messages_key: the key of the messages in the state and in its updates.
         keep_artifact: as for ``OffloadMiddleware``.
         **options: those of ``Offloader``, where ``storage`` is a storage.

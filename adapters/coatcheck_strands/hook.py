@@ -147,7 +147,7 @@ class ContextOffloader(StorageHooks):
 
         Args:
             result: as it is in a message of the conversation, or of a session. Its content stays as it is.
-            agent: whose storage and session; None for the plugin's own storage.
+            agent: gives the storage and the session; None for the plugin's own storage.
             scope: as it was when the result was stored; else the ambient one, else the session's id.
 
         Raises:

@@ -45,7 +45,8 @@ def answer(
     """Answer a call of the retrieval tool. Never raises: the model is told what was wrong.
 
     Args:
-        find: returns the offloader, and ``scope`` and ``identity`` for it: whose content may be read. It may raise.
+        find: returns the offloader, and ``scope`` and ``identity`` for it, which decide what may be read. It may
+            raise.
         sent: the arguments as the model sent them; a framework must not validate them, because the core words what is
             wrong so that a model can act on it.
         convert_media: makes the framework's content of an answer with a medium in it. Any other answer is a ``str``.
@@ -53,8 +54,8 @@ def answer(
 
     """
     try:
-        offloader, whose = find()
-        return _convert(offloader.retrieve(**retrieval_arguments(sent), **whose, **options), convert_media)
+        offloader, owner = find()
+        return _convert(offloader.retrieve(**retrieval_arguments(sent), **owner, **options), convert_media)
     except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
         return Failure(text=failure_for_model(error), error=error)
 
@@ -68,8 +69,8 @@ async def aanswer(
 ) -> Answer | str | Failure:
     """Do what ``answer`` does, without blocking the event loop; with ``native_media`` it converts on a thread."""
     try:
-        offloader, whose = find()
-        found = await offloader.aretrieve(**retrieval_arguments(sent), **whose, **options)
+        offloader, owner = find()
+        found = await offloader.aretrieve(**retrieval_arguments(sent), **owner, **options)
         return await call_off_loop(bool(options.get("native_media")), _convert, found, convert_media)
     except Exception as error:  # noqa: BLE001 - as in answer
         return Failure(text=failure_for_model(error), error=error)

@@ -1,4 +1,4 @@
-"""What users pass to an adapter, checked, and what it stands for: a scope, a storage with options, names of tools.
+"""What users pass to an adapter, checked, and what it means: a scope, a storage with options, names of tools.
 
 Only checking and choosing belong here. A scope comes from the host or from the framework, never from a model.
 """
@@ -35,8 +35,8 @@ __all__ = (
 )
 
 ScopeOption: TypeAlias = Scope | Callable[[Any], "Scope | None"] | None
-"""A scope, or a callable on the framework's own object. None, also from the callable, leaves it to the next in line:
-the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
+"""A scope, or a callable on the framework's own object. If it is None, or the callable returns None, the next in
+line decides: the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
 
 StorageOrOffloader: TypeAlias = Offloader | Storage | NamesReferences
 """What users store with: a storage, or an offloader around one."""

@@ -112,7 +112,7 @@ class Batch:
         return any(arrival.is_heavy for arrival in self.arrivals)
 
     def custody(self) -> dict[str, Any]:
-        """Return what all calls of the offloader have in common: whose the results are, and who reads them back.
+        """Return what all calls of the offloader have in common: the scope, the identity and the retrieval tool.
 
         Raises:
             Exception: ``scope``, if it is one, or whatever a callable raised.
@@ -139,10 +139,10 @@ class Batch:
         ]
 
     def last_resorts(self) -> list[dict[str, Any]]:
-        """Return the arguments of the core's last resort, for each result; where its scope is missing, it cuts."""
-        whose = {"scope": self._last_scope, "identity": self.identity, "retrieval_tool": self.retrieval_tool}
+        """Return the arguments of the core's last resort, for each result; if the scope cannot be found, it cuts."""
+        common = {"scope": self._last_scope, "identity": self.identity, "retrieval_tool": self.retrieval_tool}
         return [
-            {"blocks": arrival.convert_plainly(arrival.content), "tool_name": arrival.tool_name, **whose}
+            {"blocks": arrival.convert_plainly(arrival.content), "tool_name": arrival.tool_name, **common}
             for arrival in self.arrivals
         ]
 
@@ -159,7 +159,7 @@ class Delivery(ABC, Generic[Raw]):
 
     @abstractmethod
     def look(self) -> Sequence[Batch]:
-        """Return the results that may leave; none is the quick way out. Called once, on the caller's thread."""
+        """Return the results that may be offloaded, or none. Called once, on the caller's thread."""
 
     @abstractmethod
     def put_back(self, changed: Sequence[Changed]) -> Raw:

@@ -1,7 +1,7 @@
 """Content blocks: what a tool result consists of, and how each block is encoded for storage.
 
 An adapter turns its framework's tool result into a sequence of these blocks and back; nothing else passes between them.
-Only values and their exact encoding belong here. Which blocks leave the conversation is decided in ``plan``.
+Only values and their exact encoding belong here. ``plan`` decides which blocks are offloaded.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class JsonBlock:
 
 @dataclass(frozen=True, slots=True)
 class MediaBlock:
-    """An image, audio, video or document whose bytes are at hand."""
+    """An image, audio, video or document, with its bytes."""
 
     data: bytes = field(repr=False)
     """The media itself, decoded: not base64."""
