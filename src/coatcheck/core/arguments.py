@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.errors import LONGEST_NUMBER, InvalidRequest, describe_value
 from coatcheck.core.forks import loading
 
 __all__ = (
@@ -36,7 +36,7 @@ MAX_CONTEXT_LINES = 100
 MAX_SELECTOR_CHARACTERS = 1_000
 """The longest pattern or query. People write at most some 200; the rest is room for generated alternatives."""
 
-LAST_LINE = 10**15
+LAST_LINE = 10**LONGEST_NUMBER
 """The end of a line range that has none. Larger than any number that is accepted."""
 
 RANGE_FORMS = '"10-20", "10-" or "10"'
@@ -44,7 +44,6 @@ RANGE_FORMS = '"10-20", "10-" or "10"'
 
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 _RANGE = re.compile(r"([0-9]{1,15})(?:\s*([-:])\s*([0-9]{1,15})?)?|:\s*([0-9]{1,15})")
-_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +85,7 @@ def _string(name: str, value: object) -> str | None:
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LAST_LINE:
         value = str(value)  # a model that searches for 404 may leave the quotes out
     if not isinstance(value, str):
-        msg = f"{name} must be a string, not {_shown(value)}"
+        msg = f"{name} must be a string, not {describe_value(value)}"
         raise InvalidRequest(msg)
     if len(value) > MAX_SELECTOR_CHARACTERS:
         msg = f"{name} has {len(value):,} characters; at most {MAX_SELECTOR_CHARACTERS:,} are accepted"
@@ -130,7 +129,7 @@ def _range_ends(name: str, value: object) -> tuple[object, object] | None:
         return value.get("start"), value.get("end")
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and len(value) == 2:  # noqa: PLR2004 - a pair
         return value[0], value[1]
-    msg = f"{name} must look like {RANGE_FORMS}, not {_shown(value)}"
+    msg = f"{name} must look like {RANGE_FORMS}, not {describe_value(value)}"
     raise InvalidRequest(msg)
 
 
@@ -167,18 +166,8 @@ def _integer(name: str, value: object) -> int | None:
         return value
     elif isinstance(value, float) and value.is_integer() and abs(value) < LAST_LINE:
         return int(value)  # JSON does not tell 10 from 10.0
-    msg = f"{name} must be a whole number, not {_shown(value)}"
+    msg = f"{name} must be a whole number, not {describe_value(value)}"
     raise InvalidRequest(msg)
-
-
-def _shown(value: object) -> str:
-    """Return a short form of a refused value. Python refuses to print integers beyond 4,300 digits."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= LAST_LINE:
-        return "a number of more than 15 digits"
-    if isinstance(value, (str, int, float)):
-        text = repr(value)
-        return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-    return type(value).__name__
 
 
 ARGUMENTS = (

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 __all__ = (
+    "LONGEST_NUMBER",
     "CoatcheckError",
     "CorruptContent",
     "ForeignCall",
@@ -31,7 +32,14 @@ __all__ = (
     "ReferenceNotFound",
     "StorageError",
     "describe_error",
+    "describe_value",
 )
+
+LONGEST_NUMBER = 15
+"""Digits of a number that a message repeats. Python refuses to write an int of more than 4,300."""
+
+_LONGEST_VALUE = 60
+"""Characters of a value that a message repeats."""
 
 
 class CoatcheckError(Exception):
@@ -116,3 +124,13 @@ def describe_error(error: Exception) -> str:
     """Return what may be repeated of a foreign error: its class and the system's words; others may quote content."""
     is_of_the_system = isinstance(error, OSError) and error.errno is not None
     return f"{type(error).__name__}: {error}" if is_of_the_system else type(error).__name__
+
+
+def describe_value(value: object) -> str:
+    """Return a refused value as an error message names it: the value, or its type where that alone is wrong."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**LONGEST_NUMBER:
+        return f"a number of more than {LONGEST_NUMBER} digits"
+    if isinstance(value, str | int | float | None):
+        text = repr(value)
+        return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
+    return type(value).__name__
