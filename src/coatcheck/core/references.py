@@ -225,8 +225,13 @@ def resolve_reference(reference: object, scope: Scope) -> Key:
     return Key.of(scope, digest)
 
 
-def canonical_reference(reference: str) -> str:
-    """Return the reference in what a model gave, without what the model put around it."""
+def canonical_reference(reference: object) -> str:
+    """Return the reference in what a model gave, without what the model put around it.
+
+    For anything but a ``str``, which may be huge, it returns the name of its type.
+    """
+    if not isinstance(reference, str):
+        return type(reference).__name__
     found = _REFERENCE.search(reference)
     return reference.strip() if found is None else found.group().lower()
 

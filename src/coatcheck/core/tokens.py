@@ -199,7 +199,7 @@ class TiktokenCounter(TokenCounter):
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
-        if len(text) <= limit and utf8_length(text) <= limit:
+        if fits_bytes(text, limit):
             return False  # without the vocabulary, which may not be loaded yet
         vocabulary = self._vocabulary or load_vocabulary(self._name)
         if len(text) > limit * vocabulary.longest_token:

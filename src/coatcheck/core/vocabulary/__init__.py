@@ -107,7 +107,7 @@ def load_vocabulary(name: str) -> Vocabulary:
 
     """
     # Threads that need it first at the same time meet here: the cache calls this for each, and one of them loads it.
-    with _lock, loading:  # all of it: a child then has the vocabulary, too, and tiktoken has a lock of its own
+    with _lock.held, loading:  # all of it: a child then has the vocabulary, too, and tiktoken has a lock of its own
         if name not in _loaded:
             import tiktoken  # noqa: PLC0415 - 150 ms, and results that stay small never need it
 
