@@ -1,9 +1,9 @@
 """The road of one tool result out of the conversation: measure, decide, encode, hash, preview, save, placeholder.
 
-``Offloading.offload`` is the whole road, and the methods below it are in the order in which they run. It keeps two
+``Offloading.offload`` is where it begins, and the methods below it are in the order in which they run. It keeps two
 rules. It returns a placeholder only after everything that the placeholder refers to is saved. And whatever fails, the
-agent goes on: after a failed policy the default decides, a failed preview shows less, and if the storage fails, the raw
-result stays.
+agent goes on: after a failed policy the default decides, a host's token counter that fails is replaced by one of bytes,
+a failed preview shows less, and if the storage fails, the raw result stays.
 
 All of it is generators of effects, which ``execution`` drives, sync or async; ARCHITECTURE.md shows how. Decisions,
 words and cuts belong to ``core``, places in a storage to ``contents``.
@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from coatcheck.core.blocks import MediaBlock
-from coatcheck.core.errors import CoatcheckError, StorageError
+from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.items import MOST_APART, join_texts
 from coatcheck.core.notice import index_entry, is_placeholder
 from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
@@ -26,6 +26,7 @@ from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_st
 from coatcheck.core.policy import Rule, is_count
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.reading import Encoded, encode_bytes, index_text, is_text
+from coatcheck.core.tokens import ByteCounter, TiktokenCounter
 from coatcheck.engine.events import Recorder, cause_for_model, class_of, log_failure, logger
 from coatcheck.engine.execution import Effect, Effects
 
@@ -68,10 +69,26 @@ class Offloading:
         self._settings = settings
         self._recorder = recorder
         self._counter = settings.counter
+        self._in_bytes: Offloading | None = None
+        """Does the same without the host's token counter, if there is one."""
+        if type(settings.counter) not in {ByteCounter, TiktokenCounter}:
+            self._in_bytes = Offloading(contents, replace(settings, token_counter=ByteCounter()), recorder)
 
     def offload(self, request: OffloadRequest, decided: tuple[Measure, Decision] | None = None) -> Effects[Outcome]:
         """Decide about one result, unless ``offload_step`` has ``decided``, and carry the decision out."""
-        measure, decision = decided or (yield from self._decide(request, request.confirm))
+        try:
+            measure, decision = decided or (yield from self._decide(request, request.confirm))
+            return (yield from self._carry_out(request, measure, decision))
+        except CoatcheckError:
+            raise
+        except Exception as error:
+            if self._in_bytes is None:
+                raise
+            self._blame_counter(error, request)
+            return (yield from self._in_bytes.offload(request))
+
+    def _carry_out(self, request: OffloadRequest, measure: Measure, decision: Decision) -> Effects[Outcome]:
+        """Keep a result; or save all of it, and then replace it by the placeholder."""
         if isinstance(decision, Keep):
             return self._keep(request, decision)
         parts = join_texts(measure.parts) if len(measure.texts) > MOST_APART else measure.parts
@@ -118,11 +135,19 @@ class Offloading:
     def offload_step(self, requests: Sequence[OffloadRequest]) -> Effects[tuple[Outcome, ...]]:
         """Decide about all results of one agent step together, then carry out each decision."""
         decided: list[tuple[Measure, Decision]] = []
-        for request in requests:
-            decided.append((yield from self._decide(request, None)))  # noqa: PERF401 - a comprehension cannot yield
-        decisions = [decision for _, decision in decided]
-        if self._settings.max_step_tokens is not None:
-            decisions = fit_step(decided, self._settings.max_step_tokens, settings=self._settings)
+        try:
+            for request in requests:
+                decided.append((yield from self._decide(request, None)))  # noqa: PERF401 - a comprehension cannot yield
+            decisions = [decision for _, decision in decided]
+            if self._settings.max_step_tokens is not None:
+                decisions = fit_step(decided, self._settings.max_step_tokens, settings=self._settings)
+        except CoatcheckError:
+            raise
+        except Exception as error:
+            if self._in_bytes is None:
+                raise
+            self._blame_counter(error, requests[0])
+            return (yield from self._in_bytes.offload_step(requests))
         outcomes: list[Outcome] = []
         for request, (measure, _), decision in zip(requests, decided, decisions, strict=True):
             outcomes.append((yield from self.offload(request, (measure, decision))))
@@ -275,6 +300,16 @@ class Offloading:
             started=request.started,
         )
         return Kept(blocks=request.result.blocks, reason=decision.reason)
+
+    def _blame_counter(self, error: Exception, request: OffloadRequest) -> None:
+        """Tell the host that its token counter, or the work with its counts, raised ``error``."""
+        counter = type(self._settings.token_counter).__name__
+        failure = CoatcheckError(f"a result was not counted with {counter}: {describe_error(error)}; its bytes decide")
+        failure.__cause__ = error
+        tool_name = request.result.tool_name
+        self._recorder.failure(
+            failure, logged=str(failure), scope=request.scope, tool_name=tool_name, started=request.started
+        )
 
     def _ask_host(
         self, request: OffloadRequest, ask: Callable[[], object], *, what: str, instead: str
