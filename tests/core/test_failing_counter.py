@@ -61,11 +61,11 @@ class Raising(ByteCounter):
 
 
 RESULTS: dict[str, list[Block]] = {
-    "text": [TextBlock("".join(f"row {number} of a report\n" for number in range(2_000)))],
-    "JSON": [JsonBlock([{"name": f"n{number}", "size": number} for number in range(1_000)])],
+    "text": [TextBlock("".join(f"row {number} of a report\n" for number in range(200)))],
+    "JSON": [JsonBlock([{"name": f"n{number}", "size": number} for number in range(60)])],
     "media": [MediaBlock(b"x" * 500, "image/png"), MediaBlock(b"y" * 500, "image/png"), TextBlock("a caption")],
-    "several": [TextBlock("a line\n" * 2_000), TextBlock("another\n" * 2_000)],
-    "many": [TextBlock(f"item {number}\n" * 200) for number in range(12)],
+    "several": [TextBlock("a line\n" * 400), TextBlock("another\n" * 400)],
+    "many": [TextBlock(f"item {number}\n" * 30) for number in range(12)],
 }
 
 every_result = pytest.mark.parametrize("blocks", RESULTS.values(), ids=RESULTS)
@@ -94,7 +94,7 @@ def test_a_counter_that_raises_at_any_call_costs_no_result_and_is_reported(
     for at in range(1, MOST_CALLS):
         caplog.clear()
         counter, storage = Raising(at), InMemoryStorage()
-        offloader = Offloader(storage, token_counter=counter, max_step_tokens=3_000)
+        offloader = Offloader(storage, token_counter=counter, max_result_tokens=200, max_step_tokens=300)
 
         outcome = offload(offloader, blocks, is_async=is_async)
 
@@ -112,17 +112,22 @@ def test_a_counter_that_raises_at_any_call_costs_no_result_and_is_reported(
 
 
 @both_shells
-@pytest.mark.parametrize("max_inline_tokens", [3_000, 1_000_000])
+@pytest.mark.parametrize("max_inline_tokens", [600, 1_000_000])
 def test_a_counter_that_raises_while_the_storage_fails_keeps_or_cuts_the_result(
     max_inline_tokens: int, *, is_async: bool
 ) -> None:
     for at in range(1, MOST_CALLS):
         counter = Raising(at)
-        offloader = Offloader(FailingStorage(after=0), token_counter=counter, max_inline_tokens=max_inline_tokens)
+        offloader = Offloader(
+            FailingStorage(after=0),
+            token_counter=counter,
+            max_result_tokens=200,
+            max_inline_tokens=max_inline_tokens,
+        )
 
         outcome = _offload(offloader, RESULTS["text"], is_async=is_async)
 
-        assert isinstance(outcome, Truncated if max_inline_tokens == 3_000 else Kept), f"call {at}"
+        assert isinstance(outcome, Truncated if max_inline_tokens == 600 else Kept), f"call {at}"
         if counter.calls < at:
             return
     pytest.fail("the counter was called more often than expected")
@@ -130,7 +135,7 @@ def test_a_counter_that_raises_while_the_storage_fails_keeps_or_cuts_the_result(
 
 def test_the_host_is_told_which_counter_failed() -> None:
     events: list[Event] = []
-    offloader = Offloader(token_counter=Raising(1), on_event=events.append)
+    offloader = Offloader(token_counter=Raising(1), max_result_tokens=200, on_event=events.append)
 
     offloader.offload(RESULTS["text"], tool_name="t", scope="s")
 
