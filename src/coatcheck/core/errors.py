@@ -8,8 +8,8 @@
         └── CorruptContent      the operator: stored bytes are not the bytes that were saved
 
 Each error has the values that its reader needs as attributes. Messages name the wrong value with ``!r`` and say what to
-do. Anything else that leaves this library is a bug, so ``ForeignCall`` turns the errors of backends into ours: for the
-storages here and, in ``engine.execution``, for those that users write.
+do. Any other error that comes out of this library is a bug. So the errors of backends become ours: those of our own
+storages in ``ForeignCall``, those of storages that users write in ``engine.execution``.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def describe_error(error: Exception) -> str:
 
 @dataclass(slots=True)
 class ForeignCall(AbstractContextManager["ForeignCall"]):
-    """A ``with`` block around a call of somebody else's code: any error that it raises leaves the block as one of ours.
+    """A ``with`` block around a call of somebody else's code: any error that it raises becomes one of ours.
 
     Errors of ours pass unchanged, and so does anything that is not an ``Exception``, such as ``KeyboardInterrupt``.
     """

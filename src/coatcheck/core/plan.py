@@ -188,7 +188,7 @@ def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
 
 
 def certain_limit(policy: Policy, *, settings: Settings, is_error: bool) -> tuple[int, Keep]:
-    """Return how many UTF-8 bytes a text may have to stay for certain, and why; below 0 if nothing is certain.
+    """Return how many UTF-8 bytes of text certainly stay, and why; below 0 if nothing is certain.
 
     It must agree with ``decide``, which counts tokens.
     """

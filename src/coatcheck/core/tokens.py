@@ -1,4 +1,4 @@
-"""Token counters: how much of the model's window a text takes, and the exact slice that fits a budget.
+"""Token counters: how much of the model's window text takes, and the exact slice that fits a budget.
 
 The size of a whole result may come from a framework; slicing is always local, through a ``TokenCounter``. Nothing here
 uses the network: the ranks of ``o200k_base`` ship with this package. Only counting, estimating and cutting belong here;
@@ -64,13 +64,13 @@ class TokenCounter(ABC):
     """
 
     bytewise: bool = False
-    """Whether every token covers at least one UTF-8 byte: then a text of at most ``limit`` bytes certainly fits."""
+    """Whether every token covers at least one UTF-8 byte: then text of at most ``limit`` bytes certainly fits."""
 
     @property
     def longest_token(self) -> int | None:
         """The most UTF-8 bytes that one token covers, or None if there is no such bound.
 
-        With one, a text of more bytes than ``limit`` times this exceeds ``limit`` for certain, without counting.
+        With one, text of more bytes than ``limit`` times this exceeds ``limit`` for certain, without counting.
         """
         return None
 

@@ -1,8 +1,8 @@
 """What a storage contains: whether it is still what was saved, and what is deleted, as generators of effects.
 
-Nothing is ever deleted but here, and only when the host asks: scopes that ended, or entries past a limit. Storages list
-and remove; which entries go is decided here. Entries with keys that coatcheck does not make belong to somebody else:
-they are neither checked nor deleted.
+Only this module deletes anything, and only when the host asks: scopes that ended, or entries past a limit. Storages
+list and remove; this module decides which entries go. Entries with keys that coatcheck does not make belong to somebody
+else: they are neither checked nor deleted.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
         return answer
     deleted = 0
     for entry in past:
-        # A look right before leaves a gap, but one of a moment and not one as long as the whole sweep.
+        # Somebody may use an entry after this look, but only for a moment, and not for as long as the whole sweep.
         listed_now = yield from entries(storage, entry.key)
         unused = [found for found in listed_now if found.key == entry.key and found.modified < before]
         deleted += yield from _delete(storage, unused)

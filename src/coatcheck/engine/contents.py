@@ -155,8 +155,8 @@ class Contents:
             digest: what ``start_hash`` gave for these.
             scope: who may read it.
             tool_name: for the reference.
-            encoded: the lines of a text, if they are known.
-            starts: the byte at which each item of a text of many begins; kept if the storage has keys.
+            encoded: the text with its lines, if they are known.
+            starts: the byte at which each of many joined texts begins; kept if the storage has keys.
             file_name: what the tool called it, if it is a file with a name.
 
         """
@@ -282,7 +282,7 @@ class Contents:
         return entry.content
 
     def index(self, found: Found) -> Effects[bytes | None]:
-        """Return the stored index of the lines of a text, or None if there is none."""
+        """Return the stored line index of a content, or None if there is none."""
         try:
             answer = yield self._storage.call("load", str(Key.parse(found.key).line_index))
             return require_stored(answer).content
@@ -403,5 +403,5 @@ def _require_reference(answer: object) -> str | CoatcheckError:
 
 
 def _whole_number(found: object) -> int | None:
-    """Return the number in a text; None where there is none, since what describes an entry may be damaged."""
+    """Return the number in a ``str``; None where there is none, since the metadata of an entry may be damaged."""
     return int(found) if isinstance(found, str) and found.isdecimal() and len(found) <= _MOST_DIGITS else None

@@ -61,7 +61,7 @@ class Event:
     """The scope of the call."""
 
     tool_name: str | None = None
-    """The tool whose result it was; None for reads."""
+    """The tool that returned the result; None for reads."""
 
     references: tuple[str, ...] = ()
     """The references written, or the one that was asked for, without what a model wrote around it."""
@@ -139,7 +139,7 @@ class Stats:
     """Reads of a reference that the scope never had."""
 
     expired: int = 0
-    """Reads of a reference whose content is gone."""
+    """Reads of a reference to content that is gone."""
 
     failed: int = 0
     """Times that a storage, a policy or a callback failed."""

@@ -51,8 +51,8 @@ offloaders of a process share them, and a folder on a network disk that does not
 there is no time limit here."""
 
 SHORT_BYTES = 131_072
-"""Up to here a text is short work: some milliseconds, whatever it holds. Short work has threads of its own, so that it
-never waits for a preview of a large result, which is one piece."""
+"""A result of up to so many bytes is short work: some milliseconds, whatever it holds. Short work has threads of its
+own, so that it never waits for a preview of a large result, which is one piece."""
 
 PIECE_BYTES = 1_048_576
 """Of long work between two pauses: some 2 ms of encoding, scanning or counting."""
@@ -259,7 +259,7 @@ def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThrea
 
 
 def _ends_turn(threads: UnawaitedThreads) -> bool:
-    """Return whether work that pauses leaves its thread to others; they come in turns, each for one piece."""
+    """Return whether work that pauses gives its thread to others; they come in turns, each for one piece."""
     if threads is _executors.short:
         return True
     _executors.short.wait_until_idle(GIVE_WAY_SECONDS)
@@ -361,7 +361,7 @@ def _loop_is_running() -> bool:
 
 
 class _Executors:
-    """The thread pools, made again after a fork, which leaves a child without threads."""
+    """The thread pools, made again after a fork, since a child has no threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

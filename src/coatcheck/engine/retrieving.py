@@ -41,7 +41,7 @@ READING_SECONDS = 10.0
 """Time of computing after which a read-back is given up; waiting for the storage does not count. It is checked between
 the parts of 2 MiB that ``reading`` asks for, so the last part may take as long again. A clock, since the time is linear
 but nothing in a pattern tells the factor: RE2 takes 0.1 to 0.3 seconds for 100 MB, and a thousand times as long if its
-automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a text of a and b."""
+automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a content of a and b."""
 
 
 class Retrieving:
