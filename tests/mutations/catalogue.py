@@ -145,14 +145,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/references.py", "if len(found) != 1:", "if not found:", ("core/test_references.py",)),
     Mutation(
         "core/references.py",
-        "if _tags_in(wanted) - {_tag(scope)} or ",
+        "if _tags_in(wanted) - {_hash_scope(scope)[:DIGEST_LENGTH]} or ",
         "if ",
         ("core/test_references.py", "core/test_named_references.py"),
     ),
     Mutation(
         "core/references.py",
-        'digest.encode() + b"\\n" + _bytes_of(scope)',
-        "_bytes_of(scope)",
+        'hashed = digest.encode() + b"\\n" + hashed',
+        "pass",
         ("core/test_references.py", "core/test_named_references.py", "storage/test_formats.py"),
     ),
     Mutation(
@@ -169,15 +169,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     # The engine, and where its work runs.
     Mutation(
         "engine/offloading.py",
-        "return any(self._contents.belongs(match.group(), request.scope) for match in found)",
+        "return any(self._contents.belongs(match.group(), scope) for match in found)",
         "return True",
         _OFFLOADER,
     ),
-    Mutation("engine/offloading.py", "if not measure.exceeds(limit):", "if False:", _OFFLOADER),
+    Mutation("engine/offloading.py", "if not departure.measure.exceeds(limit):", "if False:", _OFFLOADER),
     Mutation(
         "engine/offloading.py",
-        "not isinstance(answer, bool) else None",
-        "True else None",
+        "if is_count(answer) else None",
+        "if True else None",
         ("core/test_measuring.py", *_OFFLOADER),
     ),
     Mutation("engine/contents.py", "fits_key = key.is_line_index or ", "fits_key = True or ", _BROKEN),

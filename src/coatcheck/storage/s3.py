@@ -313,7 +313,7 @@ class S3Storage:
         made_by, client = self._made
         if client is not None and made_by == os.getpid():
             return client
-        with _making_clients, loading:  # a client loads what it needs of botocore
+        with _making_clients.held, loading:  # a client loads what it needs of botocore
             made_by, client = self._made
             if client is None or made_by != os.getpid():
                 client = self._make_client()
