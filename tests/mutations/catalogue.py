@@ -206,8 +206,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("core/test_scopes.py",),
     ),
     Mutation("scopes.py", "_unwarned.pop()", "_unwarned[0]", ("core/test_scopes.py",)),
-    Mutation("storage/file.py", "if name is None or folder.read(name) != content:", "if name is None:", _FILE),
-    Mutation("storage/file.py", "if not self._fsync and self._refreshed(", "if self._refreshed(", _FILE),
+    Mutation("storage/file.py", "is not None and folder.read(name) == content:", "is not None:", _FILE),
+    Mutation("storage/file.py", "if not self._fsync:", "if True:", _FILE),
     Mutation(
         "storage/file.py", 'if status is None or status.st_size != existing["size"]:', "if status is None:", _FILE
     ),
@@ -221,7 +221,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("storage/folder.py", "if size not in {None, status.st_size}:", "if False:", _FILE),
     Mutation(
         "storage/folder.py",
-        "fcntl.flock(self._descriptor, fcntl.LOCK_UN)",
+        "fcntl.flock(self.descriptor, fcntl.LOCK_UN)",
         "pass",
         (*_FILE, "storage/test_file_processes.py", "core/test_forks.py"),
     ),
