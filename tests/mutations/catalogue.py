@@ -68,14 +68,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/preview/log.py", "if alike[sort] <= _ALIKE:", "if True:", _PREVIEW),
     Mutation("core/preview/work.py", "self._left -= units", "self._left -= 0", ("core/test_preview_work.py",)),
     # Reading back.
-    Mutation("core/reading/lines.py", "return first, min(last, index.lines)", "return first, last", _SEARCH),
-    Mutation("core/reading/lines.py", 'piece.removesuffix("\\r")', "piece", _SEARCH),
-    Mutation("core/reading/characters.py", "return max(0, total + offset)", "return total + offset", _SEARCH),
+    Mutation("core/reading/source.py", "return first, min(last, index.lines)", "return first, last", _SEARCH),
+    Mutation("core/reading/slices.py", 'piece.removesuffix("\\r")', "piece", _SEARCH),
+    Mutation("core/reading/source.py", "return max(0, total + offset)", "return total + offset", _SEARCH),
     Mutation("core/reading/search.py", "sum(hit.start < origin.byte for", "sum(hit.start <= origin.byte for", _SEARCH),
     Mutation("core/reading/search.py", "while count and rows[count - 1].owner >= shown:", "while False:", _SEARCH),
     Mutation("core/reading/search.py", "else self.found.next_character", "else None", _SEARCH),
     Mutation(
-        "core/reading/excerpts.py",
+        "core/reading/scan.py",
         "start, data = start + known, data[known:]",
         "start, data = start, data[known:]",
         _SEARCH,

@@ -53,12 +53,13 @@ class Matcher:
 
         """
         self.literal = literal
-        self._engine = _compile(pattern if literal else _PREFIX + pattern, literal=literal is not None)
-
-    @property
-    def size(self) -> int:
+        options = re2.Options()
+        options.log_errors = False  # it would write to stderr
+        options.never_nl = True
+        options.literal = literal is not None
+        self._engine = _compile((pattern if literal else _PREFIX + pattern).encode("utf-8", "surrogatepass"), options)
+        self.size = int(self._engine.programsize)
         """Instructions in the compiled program: how much a byte can cost at worst."""
-        return int(self._engine.programsize)
 
     def find(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
         r"""Return the first match between ``start`` and ``stop``.
@@ -103,17 +104,12 @@ def _without_surroundings(pattern: str) -> str:
     return trimmed[: after.start()] if after is not None and after.start() > 0 else trimmed
 
 
-def _compile(pattern: str, *, literal: bool) -> Any:  # noqa: ANN401 - re2 has no stubs
+def _compile(encoded: bytes, options: Any) -> Any:  # noqa: ANN401 - re2 has no stubs
     """Compile without re2's cache, which keeps the last 128 programs of up to 8 MB each alive for the whole process.
 
     ``Filter`` is the public way past it. It does not say what is wrong, so a refused pattern is compiled again by
     ``re2.compile``, which does, and which caches no failures.
     """
-    options = re2.Options()
-    options.log_errors = False  # it would write to stderr
-    options.never_nl = True
-    options.literal = literal
-    encoded = pattern.encode("utf-8", "surrogatepass")
     compiler = re2.Filter()
     try:
         return compiler.re(compiler.Add(encoded, options))

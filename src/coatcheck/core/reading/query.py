@@ -14,18 +14,16 @@ from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.items import split_items
 from coatcheck.core.reading import wording
-from coatcheck.core.reading.characters import resolve_offset
 from coatcheck.core.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
 from coatcheck.core.reading.records import EMPTY, parse_json, parse_records, render, render_records
-from coatcheck.core.reading.source import Answer
-from coatcheck.core.reading.walk import LARGEST_PART, fetch, orient
+from coatcheck.core.reading.source import LARGEST_PART, Answer, fetch, orient, resolve_offset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coatcheck.core.reading.request import Request
+    from coatcheck.core.arguments import Request
+    from coatcheck.core.reading.slices import Writer
     from coatcheck.core.reading.source import Reading, Source
-    from coatcheck.core.reading.writer import Writer
 
 __all__ = ("read_query",)
 
@@ -119,13 +117,12 @@ def _page(result: _Result, query: str, offset: int, writer: Writer) -> Answer:
     start = resolve_offset(offset, total, "result of the query")
     shown_query = writer.selector(query)
 
-    def compose(shown: str) -> str:
+    def compose(shown: str) -> Answer:
         stop = start + len(shown)
         part = None if not start and stop == total else (start, stop)
         header = wording.result_header(shown_query, result.kind, total, part)
-        footer = writer.more({"query": query, "offset": stop}) if stop < total else wording.END_OF_RESULT
-        return f"{header}\n{shown}\n{footer}"
+        rest: dict[str, object] | None = {"query": query, "offset": stop} if stop < total else None
+        footer = wording.END_OF_RESULT if rest is None else writer.more(rest)
+        return Answer(text=f"{header}\n{shown}\n{footer}", next_call=rest)
 
-    shown = writer.page(text[start:], compose)
-    stop = start + len(shown)
-    return Answer(text=compose(shown), next_call={"query": query, "offset": stop} if stop < total else None)
+    return writer.page(text[start:], compose)
