@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ from coatcheck.core.forks import loading
 from coatcheck.core.references import DIGEST_LENGTH, Key, is_scope_part, is_storage_key
 from coatcheck.storage.frame import Head, framed, read_head, unframed
 from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -171,8 +172,28 @@ class FsspecBridge:
 
         """
         with self._calling("list its entries"):
+            return list(self._described(self._sizes(prefix)))
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        """Return a page of the entries that have a key with this ``prefix``.
+
+        A folder can only be listed whole, and the time of a save is in the head of its file. So a page lists the folder
+        of a scope once and reads at most 1,000 heads, in the order of their keys. Up to 1,000 entries come newest
+        first; of more, each 1,000 do.
+
+        Raises:
+            StorageError: the filesystem failed.
+
+        """
+        start, _, rest = (after or "").partition(" ")
+        with self._calling("list its entries"):
             sizes = self._sizes(prefix)
-            return list(self._described(sizes))
+            keys = sorted(key for key in sizes if key > start)
+            heads = keys[:HEADS_AT_ONCE]
+            found = newest_first(self._described({key: sizes[key] for key in heads}), limit=limit, after=rest or None)
+        if found.after is not None:
+            return replace(found, after=f"{start} {found.after}")
+        return replace(found, after=heads[-1] if len(keys) > len(heads) else None)
 
     @property
     def _filesystem(self) -> Any:  # noqa: ANN401 - fsspec has no types

@@ -178,9 +178,10 @@ class ListsPages(Protocol):
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> MaybeAwaitable[Page]:
         """Return at most ``limit`` entries that have a key with this ``prefix``, newest first, as ``entries`` does.
 
-        ``after`` is that of the page before; None gives the first one. The first page costs one request. A backend that
-        lists in another order than that of time, as S3 does, sorts what one request returned: all pages together give
-        every entry, but only those of one request are in order. Entries saved between two pages may be on neither.
+        ``after`` is that of the page before; None gives the first one. The cost of the first page has a bound, whatever
+        is stored: best one request. A backend that lists in another order than that of time, as S3 does, sorts what one
+        request returned: all pages together give every entry, but only those of one request are in order. Entries saved
+        between two pages may be on neither.
         """
         ...
 

@@ -228,8 +228,9 @@ class S3Storage:
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         """Return a page of the entries that have a key with this ``prefix``, for one request.
 
-        S3 lists by key, a thousand at a time, and without metadata. So up to a thousand entries come newest first; of
-        more, each thousand does.
+        S3 lists by key, 1,000 at a time, and without metadata. To find the newest of more, all would have to be listed,
+        so a page looks at 1,000 keys only: up to 1,000 entries come newest first; of more, each 1,000 do. ``after``
+        says that there may be more.
 
         Raises:
             StorageError: S3 failed.

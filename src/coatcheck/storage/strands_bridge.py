@@ -65,7 +65,11 @@ class OffloaderStorage(Protocol):
 
 
 class StrandsStorageBridge:
-    """A unified storage of Strands as a ``coatcheck.Storage``. Listing it reads every entry."""
+    """A unified storage of Strands as a ``coatcheck.Storage``.
+
+    It cannot list by pages: the storage lists all keys at once, and only an entry itself has the time of its save. So
+    listing a scope reads every entry of it, also for its first page.
+    """
 
     def __init__(
         self, storage: UnifiedStorage, *, prefix: str = "offloader/", clock: Callable[[], float] = time.time

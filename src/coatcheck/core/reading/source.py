@@ -8,7 +8,7 @@ starts small and grows, so that a few lines cost a few kilobytes and a whole con
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from coatcheck.core.errors import CorruptContent, InvalidRequest
@@ -234,18 +234,18 @@ class Walk:
 
     data: bytes = b""
     text: str = ""
-    _size: int = field(default_factory=lambda: FIRST_PART)
+    _size: int = 0
     _held: bytes = b""
     """The beginning of a character that continues in what is not read yet."""
 
     def read(self) -> Steps[None]:
         """Move the window on to what comes next."""
         self.skip(len(self.data))
+        self._size = min(LARGEST_PART, self._size * _GROWTH) or FIRST_PART
         size = min(self.left, self._size)
         start = self.place.byte + len(self._held)
         data = self._held + (yield from fetch(start, start + size))
         self.left -= size
-        self._size = min(LARGEST_PART, self._size * _GROWTH)
         cut = complete(data) if self.left else len(data)
         self.data, self._held = data[:cut], data[cut:]
         self.text = decode(self.data)
