@@ -67,8 +67,8 @@ class FileStorage:
     Folders have mode 0700 and files 0600. Safe for many threads and processes on one folder: equal content has one
     name, and a rename is atomic. Survives the end of the process; ``fsync=True`` makes it survive a power cut too.
 
-    Every method raises ``StorageError`` where the key is malformed or the disk refuses; ``__cause__`` is the disk's own
-    error. A disk is taken to answer: one that hangs, as a network disk may, holds up every offloader's async methods.
+    Every method raises ``StorageError`` if the key is malformed or the disk refuses; ``__cause__`` is the disk's own
+    error. There is no time limit: a disk that hangs, as a network disk may, blocks every offloader's async methods.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, refresh_on_read: bool = True) -> None:
@@ -77,14 +77,14 @@ class FileStorage:
         Args:
             root: the folder. It may hold other programs' files: only its ``v1`` is used.
             fsync: wait until content and names are on the disk before a save returns.
-            refresh_on_read: whether reading counts as use, for sweeps; False for whoever only looks through everything.
+            refresh_on_read: whether reading counts as use, for sweeps; False for a caller that only inspects content.
 
         Raises:
-            InvalidRequest: an argument is no path that there can be, or no yes or no.
+            InvalidRequest: ``root`` cannot be the path of a folder, or another argument is not a bool.
 
         """
         try:
-            # An empty text is refused: it would be the current folder.
+            # An empty str is refused: it would be the current folder.
             self._root = Path(os.fspath(root) or "\0").expanduser().absolute()
             is_path = b"\0" not in os.fsencode(self._root)
         except (TypeError, ValueError):  # not a str, a lone surrogate
@@ -138,7 +138,7 @@ class FileStorage:
                 self._save(entry, content, content_type, metadata)
 
     def load(self, key: str) -> Stored | None:
-        """Return the whole entry, or None; a read refreshes its time as a save does, if it is to.
+        """Return the whole entry, or None; with ``refresh_on_read`` this refreshes its time, as a save does.
 
         Raises:
             CorruptContent: what describes the content is damaged, the content has another size than was saved, or
@@ -153,7 +153,7 @@ class FileStorage:
         return self._read(key, start=start, length=length)
 
     def delete(self, key: str) -> None:
-        """Remove the entry, if it is there, also where it is damaged.
+        """Remove the entry, even a damaged one, if it is there.
 
         Raises:
             StorageError: the key is malformed, or the disk refused.
@@ -206,7 +206,7 @@ class FileStorage:
         return entry if description is None else replace(entry, metadata=description["metadata"])
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
-        """Remove those of ``keys`` last used before then, and what killed writers left; see ``coatcheck.Sweeps``.
+        """Remove the ``keys`` last used before then, and the files of killed writers; see ``coatcheck.Sweeps``.
 
         Raises:
             StorageError: a key is malformed, or the disk refused; what was not removed yet is still there.
@@ -286,7 +286,7 @@ class FileStorage:
         return None
 
     def _scopes(self, scope: str, *, whole: bool) -> Iterator[Folder]:
-        """Yield the folders of the scopes that start with ``scope``, or that are it where ``whole`` is true."""
+        """Yield the folders of the scopes that start with ``scope``, or that are it if ``whole`` is true."""
         with suppress(FileNotFoundError), open_folder(self._root, _VERSION) as versioned:
             names = [
                 found.name
@@ -348,7 +348,7 @@ def _content_name(folder: Folder, stem: str, metadata: Mapping[str, str]) -> str
 
 
 def _content_names(folder: Folder, stem: str) -> list[str]:
-    """Return the names that the content of an entry has: one; any number where what describes it is damaged."""
+    """Return the names that the content of an entry has: one; any number if its description is damaged."""
     with suppress(CorruptContent):
         description = _describe(folder, stem)
         if description is not None:
@@ -405,7 +405,7 @@ def _listing(folder: Folder) -> Iterator[Listed]:
 
 
 def _descriptions_alone(folder: Folder, names: list[str]) -> dict[str, str]:
-    """Return the stems of those descriptions whose content is not there, by name."""
+    """Return the stems of the descriptions without content, by name."""
     contents = set(map(_stem_of, names))
     stems = {name: name.removesuffix(_ENTRY_SUFFIX) for name in names if name.endswith(_ENTRY_SUFFIX)}
     return {name: stem for name, stem in stems.items() if stem not in contents and _is_stem(folder, stem)}

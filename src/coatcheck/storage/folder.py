@@ -1,8 +1,8 @@
 """One folder of a file storage, opened once: every name is looked up in what was opened, and no link is followed.
 
-A path can lead elsewhere from one call to the next; what is open cannot. Only what the operating system does belongs
-here: opening, writing, renaming, locking. ``file`` says what the files mean. Where the system cannot look up names
-in an open folder (Windows), links are refused by looking first.
+A path can lead elsewhere from one call to the next; an open folder cannot. This module has what the operating system
+does: opening, writing, renaming, locking. ``file`` says what the files mean. A system that cannot look up names in an
+open folder (Windows) refuses links by looking first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHUNK_BYTES = 1 << 20
 """Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
 
 LOCK_SECONDS = 10.0
-"""How long to wait for a lock, which its owner needs for milliseconds. ``flock`` alone has no time limit."""
+"""How long to wait for a lock, which its owner holds for milliseconds. ``flock`` alone has no time limit."""
 
 LOCK_PAUSE_SECONDS = 0.001
 """Between two looks at a lock."""
@@ -64,10 +64,10 @@ class Folder:
     path: Path
 
     descriptor: int | None
-    """Of the open folder; None where the system cannot look up names in one."""
+    """Of the open folder; None if the system cannot look up names in one."""
 
     base: str
-    """What leads to a name in this folder: nothing where the system looks it up in ``descriptor``, else the path."""
+    """What leads to a name in this folder: nothing if the system looks it up in ``descriptor``, else the path."""
 
     @property
     def modified(self) -> float:
@@ -157,7 +157,7 @@ class Folder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep all other threads and processes out that lock this folder, where the file system has locks.
+        """Exclude all other threads and processes that lock this folder, if the file system has locks.
 
         The lock is of what is open and ends with the process, however that ends, so nothing is left to clean up.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ("FsspecBridge",)
 
 HEAD_BYTES = 4_096
-"""Before the content: always as many, so that a range is found although the file is saved again between two reads."""
+"""Before the content: a fixed number, so that a range is right even if the file is saved again between two reads."""
 
 HEADS_AT_ONCE = 1_000
 """Asked for together in a listing, 4 MB; async filesystems ask in parallel."""
@@ -43,11 +43,11 @@ _TIME_LENGTH = 8
 class FsspecBridge:
     """Keeps content in a folder of an fsspec filesystem, each entry in one file.
 
-    A save shows the whole entry or none: where the filesystem renames, the file is written under another name first,
+    A save shows the whole entry or none: if the filesystem renames, the file is written under another name first,
     else it must be put in one step, as object stores do. Needs a ``mv`` that replaces what is there, or none.
 
     Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
-    and each forked child gets an instance of its own where fsspec demands it.
+    and each forked child gets an instance of its own if fsspec demands it.
 
     Listing reads the head of every file, because filesystems disagree on times: those are of the writer's own clock.
     fsspec reports a bucket that is missing like a file that is: its references count as expired. On a local disk
@@ -197,7 +197,7 @@ class FsspecBridge:
 
     @property
     def _filesystem(self) -> Any:  # noqa: ANN401 - fsspec has no types
-        """The filesystem, in the instance that fsspec keeps for this thread, or for all where it is async."""
+        """The filesystem, in the instance that fsspec keeps for this thread, or for all if it is async."""
         given = self._given
         return type(given)(*given.storage_args, **given.storage_options)
 
@@ -242,7 +242,7 @@ class FsspecBridge:
             raise
 
     def _sizes(self, prefix: str) -> dict[str, int]:
-        """Return the bytes of every file that is ours and whose key starts with ``prefix``."""
+        """Return the size of every file of ours with a key that starts with ``prefix``, by key."""
         if is_storage_key(prefix):
             sizes = {key: self._size(self._path(key)) for key in map(str, Key.parse(prefix).family)}
             return {key: size for key, size in sizes.items() if size is not None}

@@ -71,10 +71,10 @@ class _Head:
     metadata: Mapping[str, str]
     size: int
     content: bytes | None
-    """None where the content is split."""
+    """None if the content is split."""
 
     part_bytes: int
-    """Of each part but the last; 0 where the content is not split."""
+    """Of each part but the last; 0 if the content is not split."""
 
 
 class _Item(Protocol):
@@ -158,7 +158,7 @@ class LangGraphStoreBridge:
                 self._save_parts(parsed, content, {"part_bytes": PART_BYTES, **value})
 
     def load(self, key: str) -> Stored | None:
-        """Return the whole entry, or None, also where a part of it is gone.
+        """Return the whole entry, or None, also if a part of it is gone.
 
         Raises:
             CorruptContent: the entry is not one that ``save`` writes.
@@ -352,7 +352,7 @@ class LangGraphStoreBridge:
         Stores know pages by offset only, the last saved first. What was saved in one moment, as a burst is, has no
         order, and may change places from page to page: so all of one moment is read in one page, however long. And a
         deletion moves what follows towards the front, where the next page would miss it: so each page must begin with
-        an item of those before it, and where one does not, we go back.
+        an item of those before it, and if one does not, we go back.
         """
         seen: set[_Place] = set()
         gone_back_from: set[tuple[int, _Place | None]] = set()

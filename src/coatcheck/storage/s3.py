@@ -98,7 +98,7 @@ class S3Storage:
             prefix: what the keys of all objects begin with, such as ``"agents/support"``.
             boto_session: where credentials come from; without it, from boto3's usual places.
             boto_client_config: what it sets wins over ours: 5 attempts, 5 s to connect, 15 s of silence.
-            region_name: the region of the bucket, where the session does not name it.
+            region_name: the region of the bucket, if the session does not name it.
             endpoint_url: the address of another server that speaks S3.
             tags: object tags, for lifecycle rules that choose by tag.
 

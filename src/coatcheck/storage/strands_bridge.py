@@ -95,7 +95,7 @@ class StrandsStorageBridge:
         return _driven(self._save(key, content, content_type=content_type, metadata=metadata))
 
     def described(self, metadata: Mapping[str, str], existing: Mapping[str, str] | None) -> Mapping[str, str]:
-        """Return the metadata to save where ``existing`` is there already, or None is: a subclass may add to it."""
+        """Return the metadata to save; ``existing`` are those that are there, or None. A subclass may add to it."""
         del existing
         return metadata
 

@@ -1,8 +1,8 @@
 r"""The search engine: RE2 in one small typed class, and how to treat patterns that it refuses.
 
 A pattern comes from a model, so it must run in linear time; RE2 does, at the price of look-around and
-back-references. Those are refused by name, because a literal search for them would mislead. Whatever else is no regular
-expression (``c++``, ``C:\Users``, ``items[``) is searched as the plain text that it is. The only module that imports
+back-references. Those are refused by name, because a literal search for them would mislead. Anything else that is not a
+regular expression (``c++``, ``C:\Users``, ``items[``) is searched as plain text. The only module that imports
 ``re2``, which has no type stubs.
 """
 
@@ -64,7 +64,7 @@ class Matcher:
     def find(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
         r"""Return the first match between ``start`` and ``stop``.
 
-        The bytes around are looked at: ``^``, ``$`` and ``\b`` take neither of the two for an end of anything.
+        RE2 sees the bytes around, so ``^``, ``$`` and ``\b`` take neither of the two for the end of a line or word.
         """
         found = self._engine.search(data, start, stop)
         return None if found is None else found.span()

@@ -1,8 +1,8 @@
 """Queries: fields of JSON content, selected with JMESPath and shown by pages.
 
-On JSON Lines the query is applied to each line, and what it gives is listed with line numbers; where it gives nothing
-on any line, to the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of the two has
-the whole budget of a query. The items of joined texts are such records, too, also where each takes many lines.
+On JSON Lines the query runs on each line, and its results are listed with line numbers. If no line gives a result, it
+runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of the two has the whole
+budget of a query. The items of joined texts are such records too, even if each takes many lines.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) ->
         evaluator.start_afresh()
         whole = _whole(evaluator, values)
         if whole is None and exhausted is not None:
-            raise exhausted  # a line that was not looked at may have what the list has not
+            raise exhausted  # a line that was not searched may have what the list does not have
         return whole
     check_size([result for _, result in results])
     return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(values), what))

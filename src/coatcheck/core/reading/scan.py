@@ -31,8 +31,7 @@ LONG_LINE = 1_000
 """Characters. In a longer line each occurrence is a match of its own, shown as a window."""
 
 WINDOW = 1_048_576
-"""Bytes searched in one piece, which a processor's cache holds. A line that is longer is searched before its end is at
-hand."""
+"""Bytes searched in one piece, which fits a processor's cache. A longer line is searched before its end is read."""
 
 LOOK_FIRST = 4_096
 """Bytes ahead that an occurrence in a long line is first looked for. Short, because a pattern such as ``a.*b|a`` reads
@@ -61,7 +60,7 @@ class Hit:
     stop: int
 
     character: int
-    """Where a search goes on from to find it again: the line's first character, or the occurrence's."""
+    """Where a search must start to find it again: the line's first character, or the occurrence's."""
 
     long: bool
     """Whether it is an occurrence in a long line."""
@@ -159,7 +158,7 @@ class Scanner:
             self._forget()
 
     def _leave_line(self, stop: int, *, final: bool) -> None:
-        """Search the rest of a line that began in an earlier piece, as far as it is at hand."""
+        """Search the rest of a line that began in an earlier piece, as far as it is read."""
         end = self._sight.find(b"\n", self._at)
         unfinished = end < 0 and not final
         if end < 0:
@@ -199,7 +198,7 @@ class Scanner:
         self._at = self._next_line(line_end)
 
     def _search_occurrences(self, at: int, end: int, *, unfinished: bool) -> int:
-        """Search a long line from ``at`` to ``end`` and return how far that got."""
+        """Search a long line from ``at`` to ``end``; return the first byte that is not searched."""
         look = LOOK_FIRST
         while self.next_character is None and (end - at > LOOK_MOST if unfinished else at <= end):
             edge = min(end, at + look)
@@ -258,7 +257,7 @@ class Scanner:
         return known
 
     def _forget(self) -> None:
-        """Let go of what is searched, but for a margin of context."""
+        """Drop what is searched, except a margin of context."""
         cut = align(self._buffer, max(0, min(self._at, len(self._buffer)) - MARGIN))
         self._locate(cut)
         self._buffer = self._buffer[cut:]

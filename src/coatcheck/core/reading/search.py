@@ -1,8 +1,8 @@
 """Search: which part of the content is scanned, which of its matches are shown, and the rows that show them.
 
-All matches are counted, from the start of the content or of the line range on; an offset only moves where showing
-starts. Rows come in the order of the content: matching lines, their context, windows into long lines. Context that
-overlaps is shown once. ``scan`` finds the matches.
+All matches count, from the start of the content or of the line range; an offset only moves the first one shown. Rows
+come in the order of the content: matching lines, their context, windows into long lines. Context that overlaps is shown
+once. ``scan`` finds the matches.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = ("read_matches",)
 
 MAX_WORK = 10_000_000_000
 """RE2 instructions times bytes for one piece of the content, which is searched without a look at the clock. On hostile
-content RE2 does 300 million in a second; on any other it does not get near that."""
+content RE2 does 300 million in a second; other content costs far fewer."""
 
 LINE_START_REACH = 65_536
-"""Bytes. How far before an offset the start of its line is looked for; a longer line is searched from the offset on."""
+"""Bytes. How far before an offset to look for the start of its line; a longer line is searched from the offset on."""
 
 AROUND = 100
 """Characters on both sides of an occurrence in a long line."""
@@ -56,7 +56,7 @@ class _Found:
 
     start: int  # byte of the part's first and last end
     stop: int
-    lines: tuple[int, int] | None  # of the part, where a range of lines was asked for
+    lines: tuple[int, int] | None  # of the part, if a range of lines was asked for
     count: int
     capped: bool
     hits: list[Hit]  # to be shown, from the offset on
