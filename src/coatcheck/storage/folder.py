@@ -193,22 +193,24 @@ class Folder:
 @contextmanager
 def open_folder(root: Path, *names: str) -> Iterator[Folder]:
     """Open ``root``, or the folder that ``names`` lead to from there. Only the root may be a link, its owner's."""
-    path, descriptor = root, None
-    for name in ("", *names):
-        path, parent = path / name, descriptor
+    descriptor: int | None = None
+    for depth, name in enumerate((str(root), *names)):
+        parent = descriptor
         try:
             if _IN_OPEN_FOLDERS:
-                flags = os.O_RDONLY | _DIRECTORY | _CLOSE_ON_EXEC | (_NO_FOLLOW if name else 0)
-                descriptor = os.open(name or path, flags, dir_fd=parent)
-            elif not stat.S_ISDIR(path.stat(follow_symlinks=not name).st_mode):
+                flags = os.O_RDONLY | _DIRECTORY | _CLOSE_ON_EXEC | (_NO_FOLLOW if depth else 0)
+                descriptor = os.open(name, flags, dir_fd=parent)
+            elif not stat.S_ISDIR(root.joinpath(*names[:depth]).stat(follow_symlinks=not depth).st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         except OSError as error:
             if error.errno in _NO_FOLDER:
-                raise NotADirectoryError(errno.ENOTDIR, "not a folder but a link or a file", str(path)) from error
+                where = str(root.joinpath(*names[:depth]))
+                raise NotADirectoryError(errno.ENOTDIR, "not a folder but a link or a file", where) from error
             raise
         finally:
             if parent is not None:
                 os.close(parent)
+    path = root.joinpath(*names)
     try:
         yield Folder(path, descriptor, "" if descriptor is not None else f"{path}{os.sep}")
     finally:
