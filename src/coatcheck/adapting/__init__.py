@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from coatcheck.adapting.answers import Failure, aanswer, answer
     from coatcheck.adapting.arguments import (
         OtherOptions,
-        RetrievalName,
-        Scope,
-        ScopeName,
+        ScopeOption,
         StorageOrOffloader,
-        WarnOnce,
         check_name,
         check_names,
         check_scope,
@@ -47,9 +45,8 @@ if TYPE_CHECKING:
         Arrival,
         Batch,
         Delivery,
-        Failure,
-        aanswer,
-        answer,
+        RetrievalName,
+        WarnOnce,
         asettle,
         call_off_loop,
         settle,
@@ -66,8 +63,7 @@ __all__ = (
     "Failure",
     "OtherOptions",
     "RetrievalName",
-    "Scope",
-    "ScopeName",
+    "ScopeOption",
     "StorageOrOffloader",
     "WarnOnce",
     "aanswer",
@@ -99,13 +95,11 @@ __all__ = (
 __getattr__ = lazily(
     __name__,
     {
+        "answers": ("Failure", "aanswer", "answer"),
         "arguments": (
             "OtherOptions",
-            "RetrievalName",
-            "Scope",
-            "ScopeName",
+            "ScopeOption",
             "StorageOrOffloader",
-            "WarnOnce",
             "check_name",
             "check_names",
             "check_scope",
@@ -134,9 +128,8 @@ __getattr__ = lazily(
             "Arrival",
             "Batch",
             "Delivery",
-            "Failure",
-            "aanswer",
-            "answer",
+            "RetrievalName",
+            "WarnOnce",
             "asettle",
             "call_off_loop",
             "settle",
