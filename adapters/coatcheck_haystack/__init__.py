@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from coatcheck_haystack.compat.policy import OffloadOverTokens
     from coatcheck_haystack.compat.store import FileSystemToolResultStore
-    from coatcheck_haystack.convert import keep_references, offloaded_references
+    from coatcheck_haystack.convert import offloaded_references
     from coatcheck_haystack.hook import ToolResultOffloadHook
     from coatcheck_haystack.meta import arestore_meta, restore_meta
     from coatcheck_haystack.options import SCOPE_CONTEXT_KEY
@@ -41,7 +41,6 @@ __all__ = (
     "ToolResultOffloadHook",
     "ToolResultStore",
     "arestore_meta",
-    "keep_references",
     "offloaded_references",
     "restore_meta",
 )
@@ -51,7 +50,7 @@ __getattr__, __dir__ = front_door(
     {
         "compat.policy": ("OffloadOverTokens",),
         "compat.store": ("FileSystemToolResultStore",),
-        "convert": ("keep_references", "offloaded_references"),
+        "convert": ("offloaded_references",),
         "hook": ("ToolResultOffloadHook",),
         "meta": ("arestore_meta", "restore_meta"),
         "options": ("SCOPE_CONTEXT_KEY",),

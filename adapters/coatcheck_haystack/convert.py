@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 
 from haystack.dataclasses import ChatMessage, FileContent, ImageContent, TextContent
 
-from coatcheck import RETRIEVAL_TOOL, Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, adapting
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import decode_base64, encode_base64, plain_blocks, references_in
 from coatcheck_haystack.meta import take_out_copies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from coatcheck import Offloaded, Truncated
 
-__all__ = ("MARK", "blocks_of", "content_of", "keep_references", "offloaded_references", "plain_blocks_of", "rewrite")
+__all__ = ("MARK", "blocks_of", "content_of", "offloaded_references", "plain_blocks_of", "rewrite")
 
 MARK = "tool_result_offloaded"
 """Haystack's own key in ``meta``: its hook and its compactors of tool results skip a message that has it."""
@@ -72,17 +70,6 @@ def offloaded_references(message: ChatMessage) -> tuple[str, ...]:
     to the text that lists theirs, one a line.
     """
     return references_in(message.meta.get(MARK))
-
-
-def keep_references(messages: Iterable[ChatMessage], *, retrieval_tool: str = RETRIEVAL_TOOL) -> str:
-    """Return one line with the references in ``messages``, for a summary or its prompt; ``""`` if there is none.
-
-    See ``coatcheck.keep_references``.
-    """
-    return adapting.keep_references(
-        ({adapting.MARK: offloaded_references(message), "message": message.to_dict()} for message in messages),
-        retrieval_tool=retrieval_tool,
-    )
 
 
 def _block_of(part: object) -> Block:

@@ -13,7 +13,7 @@ from coatcheck.adapting import front_door
 if TYPE_CHECKING:
     from coatcheck_langchain.artifacts import arestore_artifact, restore_artifact
     from coatcheck_langchain.compaction import ClearToolUsesEdit
-    from coatcheck_langchain.convert import keep_references, offloaded_references
+    from coatcheck_langchain.convert import offloaded_references
     from coatcheck_langchain.middleware import OffloadMiddleware
     from coatcheck_langchain.retrieval import retrieval_tool
     from coatcheck_langchain.tool import offload_tool
@@ -24,7 +24,6 @@ __all__ = (
     "ClearToolUsesEdit",
     "OffloadMiddleware",
     "arestore_artifact",
-    "keep_references",
     "offload_tool",
     "offload_tool_calls",
     "offload_tool_node",
@@ -38,7 +37,7 @@ __getattr__, __dir__ = front_door(
     {
         "artifacts": ("arestore_artifact", "restore_artifact"),
         "compaction": ("ClearToolUsesEdit",),
-        "convert": ("keep_references", "offloaded_references"),
+        "convert": ("offloaded_references",),
         "middleware": ("OffloadMiddleware",),
         "retrieval": ("retrieval_tool",),
         "tool": ("offload_tool",),

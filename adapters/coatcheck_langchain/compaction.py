@@ -1,14 +1,16 @@
-"""LangChain's own compaction, without losing what was offloaded."""
+"""LangChain's own compaction, without losing the references of what was offloaded.
+
+Only drop-in variants of what LangChain erases placeholders with belong here; the line that they keep is the core's.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain.agents.middleware.context_editing import ClearToolUsesEdit as LangChainClearToolUsesEdit
 from langchain_core.messages import ToolMessage
 
-from coatcheck_langchain.convert import keep_references
+from coatcheck import keep_references
 
 if TYPE_CHECKING:
     from langchain.agents.middleware.context_editing import TokenCounter
@@ -17,13 +19,14 @@ if TYPE_CHECKING:
 __all__ = ("ClearToolUsesEdit",)
 
 
-@dataclass(slots=True)
 class ClearToolUsesEdit(LangChainClearToolUsesEdit):
     """LangChain's edit with the same arguments, which keeps the references of what it clears.
 
     For ``ContextEditingMiddleware(edits=[ClearToolUsesEdit(...)])``. A cleared tool result with references becomes the
     ``placeholder`` and a line that names them, so the model can still read back.
     """
+
+    __slots__ = ()
 
     def apply(self, messages: list[AnyMessage], *, count_tokens: TokenCounter) -> None:
         """Apply the edit to the message list in place."""

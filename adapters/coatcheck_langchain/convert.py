@@ -10,25 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from coatcheck import RETRIEVAL_TOOL, Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, adapting
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import MARK, decode_base64, decode_data_url, encode_base64, plain_blocks, references_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from langchain_core.messages import BaseMessage, ToolMessage
 
     from coatcheck import Offloaded, Truncated
 
-__all__ = (
-    "blocks_of",
-    "content_of",
-    "is_media_held",
-    "keep_references",
-    "offloaded_references",
-    "plain_blocks_of",
-    "rewrite",
-)
+__all__ = ("blocks_of", "content_of", "is_media_held", "offloaded_references", "plain_blocks_of", "rewrite")
 
 _CARRIER = "custom_tool_call_output"
 """OpenAI's custom tools: the answer must stay in a part of this type, or the model's call has none."""
@@ -88,17 +78,6 @@ def offloaded_references(message: BaseMessage) -> tuple[str, ...]:
     is no message, so LangChain's message around it carries no references.
     """
     return references_in(message.additional_kwargs.get(MARK))
-
-
-def keep_references(messages: Iterable[BaseMessage], *, retrieval_tool: str = RETRIEVAL_TOOL) -> str:
-    """Return one line with the references in ``messages``, for a summary or its prompt; ``""`` if there is none.
-
-    See ``coatcheck.keep_references``.
-    """
-    return adapting.keep_references(
-        ({MARK: offloaded_references(message), "content": message.content} for message in messages),
-        retrieval_tool=retrieval_tool,
-    )
 
 
 def is_media_held(content: object) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coatcheck_strands.compat.memory import InMemoryStorage
     from coatcheck_strands.compat.protocols import ShouldOffload, Storage
     from coatcheck_strands.compat.s3 import S3Storage
-    from coatcheck_strands.convert import keep_references, offloaded_references
+    from coatcheck_strands.convert import offloaded_references
     from coatcheck_strands.hook import ContextOffloader
 
 __all__ = (
@@ -25,7 +25,6 @@ __all__ = (
     "S3Storage",
     "ShouldOffload",
     "Storage",
-    "keep_references",
     "offloaded_references",
 )
 
@@ -36,7 +35,7 @@ __getattr__, __dir__ = front_door(
         "compat.memory": ("InMemoryStorage",),
         "compat.protocols": ("ShouldOffload", "Storage"),
         "compat.s3": ("S3Storage",),
-        "convert": ("keep_references", "offloaded_references"),
+        "convert": ("offloaded_references",),
         "hook": ("ContextOffloader",),
     },
     needs="strands",

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from coatcheck import RETRIEVAL_TOOL, Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, adapting
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import MARK, plain_blocks, references_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from strands.types.content import Message
     from strands.types.tools import ToolResult, ToolResultContent
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = (
     "blocks_of",
     "content_of",
-    "keep_references",
     "offloaded_references",
     "plain_blocks_of",
     "rewrite",
@@ -72,14 +69,6 @@ def offloaded_references(message: Message | ToolResult) -> tuple[str, ...]:
     blocks = cast("Sequence[Any]", message.get("content") or ())
     marks = [message.get(MARK), *(block["toolResult"].get(MARK) for block in blocks if "toolResult" in block)]
     return tuple(reference for mark in marks for reference in references_in(mark))
-
-
-def keep_references(messages: Iterable[Message], *, retrieval_tool: str = RETRIEVAL_TOOL) -> str:
-    """Return one line with the references in ``messages``, for a summary or its prompt; ``""`` if there is none.
-
-    See ``coatcheck.keep_references``.
-    """
-    return adapting.keep_references(messages, retrieval_tool=retrieval_tool)
 
 
 def _block_of(part: Any) -> Block:  # noqa: ANN401 - Strands types four kinds and passes on more

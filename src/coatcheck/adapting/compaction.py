@@ -24,8 +24,7 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
     Args:
-        messages: the messages that will go, as JSON values: mappings, lists and strings. Each adapter has a
-            ``keep_references`` for the messages of its framework.
+        messages: the messages that will go: those of a framework, or JSON values, such as the messages of an API.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
@@ -33,12 +32,19 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
 
     """
     found: dict[str, None] = {}
-    for reference in _references(messages):
+    for reference in _references(list(messages)):
         found.pop(reference, None)  # a later mention makes it newer
         found[reference] = None
     known = list(found)
     # In the order of the conversation: so the next summary takes them in the same order from the line of this one.
     return kept_references(known[-MOST_KEPT:], more=len(known[:-MOST_KEPT]), retrieval_tool=retrieval_tool)
+
+
+_MARKS = (MARK, "tool_result_offloaded")
+"""Where messages keep the references of what was offloaded; the second is Haystack's own key."""
+
+_CONVERTERS = ("model_dump", "to_dict")
+"""What turns a message of LangChain and of Haystack into JSON values. Those of Strands are such values."""
 
 
 def _references(value: object) -> Iterator[str]:
@@ -48,11 +54,12 @@ def _references(value: object) -> Iterator[str]:
             case str(text):
                 yield from (match.group() for match in find_references(text))
             case Mapping() as mapping:
-                yield from references_in(mapping.get(MARK))
+                yield from (reference for mark in _MARKS for reference in references_in(mapping.get(mark)))
                 waiting += reversed(list(mapping.values()))
             case bytes() | bytearray():
                 pass
-            case Iterable() as values:
-                waiting += reversed(list(values))
-            case _:
-                pass
+            case list() | tuple() as values:
+                waiting += reversed(values)
+            case other:
+                convert = next((getattr(other, name) for name in _CONVERTERS if hasattr(other, name)), None)
+                waiting += [convert()] if callable(convert) else []

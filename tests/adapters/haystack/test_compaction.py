@@ -9,8 +9,8 @@ import pytest
 from haystack.dataclasses import ChatMessage
 from haystack.hooks.tool_result_offloading import FileSystemToolResultStore
 
-from coatcheck import InMemoryStorage
-from coatcheck_haystack import RetrievalTool, ToolResultOffloadHook, keep_references, offloaded_references
+from coatcheck import InMemoryStorage, keep_references
+from coatcheck_haystack import RetrievalTool, ToolResultOffloadHook, offloaded_references
 from tests.adapters.haystack.agents import LONG, Scripted, agent_of, call, results, say, text_of, tool, tool_messages
 
 if TYPE_CHECKING:

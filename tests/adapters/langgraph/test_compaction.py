@@ -10,8 +10,9 @@ import pytest
 from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
+from coatcheck import keep_references
 from coatcheck_langchain import ClearToolUsesEdit as OurClearToolUsesEdit
-from coatcheck_langchain import OffloadMiddleware, keep_references, offloaded_references
+from coatcheck_langchain import OffloadMiddleware, offloaded_references
 from tests.adapters.langgraph.agents import (
     ScriptedModel,
     agent_of,

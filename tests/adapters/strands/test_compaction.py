@@ -8,7 +8,8 @@ import pytest
 from strands.agent.conversation_manager import SlidingWindowConversationManager
 from strands.types.exceptions import ContextWindowOverflowException
 
-from coatcheck_strands import ContextOffloader, keep_references, offloaded_references
+from coatcheck import keep_references
+from coatcheck_strands import ContextOffloader, offloaded_references
 from tests.adapters.strands.agents import BIG, MIDDLE, agent, call, reading, references, results, returning, text_of
 
 if TYPE_CHECKING:
