@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
     from coatcheck.engine.events import Event, Stats, log_failure
+    from coatcheck.engine.listing import asks_for_list
     from coatcheck.offloader import Offloader, OffloaderOptions
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
     from coatcheck.scopes import choose_scope, scope
@@ -121,6 +122,7 @@ __all__ = (
     "ToolResultStoreBridge",
     "Truncated",
     "__version__",
+    "asks_for_list",
     "asks_to_keep",
     "choose_scope",
     "failure_for_model",
@@ -146,6 +148,7 @@ _MODULES = {
     ),
     "core.facts": ("Reference",),
     "engine.events": ("Event", "Stats", "log_failure"),
+    "engine.listing": ("asks_for_list",),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader", "OffloaderOptions"),
     "core.outcomes": ("Content", "Kept", "ListedContent", "Listing", "Offloaded", "Outcome", "Retrieved", "Truncated"),

@@ -184,7 +184,7 @@ ARGUMENTS = (
     Argument(
         name="offset",
         json_type="integer",
-        described="In characters; negative: from the end",
+        described="Characters; negative: from the end",
         parse=_integer,
         option="--offset",
     ),
