@@ -99,7 +99,7 @@ def test_put_shows_a_small_input_whole_and_says_so(data: bytes, folder: Path) ->
 
     head, _, rest = ran.stdout_bytes.decode().partition("\n\n")
     reference = head.split()[2]
-    assert head.splitlines()[1] == f"All of it follows; this gives it again: coatcheck cat {reference}"
+    assert head.splitlines()[1] == f"All of it follows. This prints it again: coatcheck cat {reference}"
     assert rest == data.decode().removesuffix("\n") + "\n"
     assert run("cat", reference).stdout_bytes == data
 
@@ -120,7 +120,7 @@ def test_put_shows_nothing_of_what_is_no_text(
 
     reference = first.split()[2]
     assert first == f"Stored as {reference} ({content_type}, {len(data):,} bytes)."
-    assert second == f"It is no text, so nothing of it is shown. Get it with: coatcheck cat {reference} > FILE"
+    assert second == f"This is not text, so there is no preview. Get it with: coatcheck cat {reference} > FILE"
     assert Offloader(FileStorage(folder)).load(reference).data == data
 
 

@@ -1,7 +1,7 @@
-"""``coatcheck put``, ``get``, ``cat`` and ``show``: one content in, and out again.
+"""``coatcheck put``, ``get``, ``cat`` and ``show``: store one content and read it back.
 
-What is shown of content is what a model would see of it: the library makes it. Around it stands what people and agents
-at a shell need: options in place of the retrieval tool's arguments, and commands in place of its calls.
+The library makes what is shown of a content, so people see what a model would see. These commands add what people and
+agents at a shell need: options in place of the retrieval tool's arguments, and commands in place of its calls.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ("cat", "get", "put", "show_content")
 
 _DEFAULT_TOKENS = MAX_RESULT_TOKENS
-"""Of one answer; as much as a model gets."""
+"""The limit of one answer: as much as a model gets."""
 
 _FLAGS = {name: argument.option for name, argument in SELECTORS.items() if argument.option is not None}
 """The option of ``get`` for each argument of the retrieval tool."""
@@ -44,7 +44,7 @@ _OPTIONS = {"line_range.start": "the first of --lines", "line_range.end": "the l
 """What messages call each argument here. A name that begins with another comes before it."""
 
 _ARGUMENT = re.compile(rf"""'[^']*'|"[^"]*"|(?<![\w-])(?:{"|".join(map(re.escape, _OPTIONS))})(?!\w)""")
-"""One of those in a message, or what the message quotes, which is left as it is."""
+"""One of those in a message, or what the message quotes, which does not change."""
 
 _MIME_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(;.*)?", re.ASCII)
 
@@ -64,7 +64,7 @@ def put(
 ) -> None:
     """Store standard input; print a preview and how to read on.
 
-    Small input is stored, too, and shown whole. Text is stored as text/plain.
+    Small input is stored too, and shown whole. Text is stored as text/plain.
     """
     from coatcheck.core.outcomes import Offloaded  # noqa: PLC0415
     from coatcheck.core.policy import Always  # noqa: PLC0415
@@ -98,14 +98,14 @@ def put(
     whole = _command("cat", reference.id, {}, storage=storage, scope=chosen)
     show(f"Stored as {reference.id} ({reference.content_type}, {reference.size:,} bytes).")
     if is_whole:
-        show(f"All of it follows; this gives it again: {whole}")
+        show(f"All of it follows. This prints it again: {whole}")
     elif is_text(reference.content_type):
         lines = _command("get", reference.id, {"lines": "1:100"}, storage=storage, scope=chosen)
         show("Only a preview follows. Read on with one of these:")
         show(f"  {lines}   or --pattern=REGEX, --query=JMESPATH, --offset=N in place of --lines")
         show(f"  {whole}   all of it")
     else:
-        show(f"It is no text, so nothing of it is shown. Get it with: {whole} > FILE")
+        show(f"This is not text, so there is no preview. Get it with: {whole} > FILE")
     if shown:
         show(f"\n{shown}")
 
@@ -158,7 +158,7 @@ def get(
         above, line_end, _ = text.rpartition("\n")  # the last line is the call of the model's tool
         text = f"{above}{line_end}[More: {command}]"
     elif found.matches == 0:
-        text = _with_options(text)  # it holds nothing of the content, only advice
+        text = _with_options(text)  # advice only, no part of the content
     if as_json:
         show_json({"text": text, "matches": found.matches, "next_call": found.next_call})
     else:
@@ -227,7 +227,7 @@ def show_content(
 
 @contextmanager
 def _in_words_of_a_shell(storage: object, scope: Scope) -> Iterator[None]:
-    """Say what went wrong to whoever typed a command: the library says it to a model, which has one place to look."""
+    """Explain an error to the person at the shell: the library words it for a model, which has one place to look."""
     try:
         yield
     except ReferenceExpired as error:
@@ -241,7 +241,7 @@ def _in_words_of_a_shell(storage: object, scope: Scope) -> Iterator[None]:
 
 
 def _with_options(message: str) -> str:
-    """Return what is said to a model with the options of ``get`` in place of the arguments of its tool."""
+    """Return a message for the model with the options of ``get`` in place of the tool's arguments."""
     return _ARGUMENT.sub(lambda found: _OPTIONS.get(found[0], found[0]), message)
 
 
@@ -276,10 +276,10 @@ def _standard_input() -> bytes:
 
 
 def _block(data: bytes, content_type: str | None) -> Block:
-    """Return input as a content block: text, if it is said to be or looks like it, or else bytes with a type.
+    """Return input as a content block: text if ``content_type`` says so or it looks like text, else bytes with a type.
 
     Raises:
-        CannotRun: it is said to be text and is not.
+        CannotRun: ``content_type`` says text, and the bytes are not UTF-8.
 
     """
     from coatcheck.core.blocks import MediaBlock, TextBlock  # noqa: PLC0415 - see put
@@ -294,7 +294,7 @@ def _block(data: bytes, content_type: str | None) -> Block:
             return MediaBlock(data, "application/octet-stream")
         msg = f"standard input is not {content_type} in UTF-8: {error.reason} at byte {error.start:,}"
         raise CannotRun(msg) from None
-    # As git and grep take it: what holds NUL is no text. --type text/plain overrules that.
+    # As for git and grep, bytes with a NUL are not text. --type text/plain overrides that.
     if content_type is None and "\0" in text:
         return MediaBlock(data, "application/octet-stream")
     return TextBlock(text)

@@ -1,7 +1,7 @@
 """``coatcheck ls``, ``stats``, ``verify``, ``sweep`` and ``rm``: a whole storage at a time.
 
-An entry is a content, or something beside one, as where the lines of a large text lie. People are shown contents and
-their bytes, and what is beside them apart. What is deleted, and what is damaged, the library decides.
+An entry is a content, or something kept with one, such as the index of the lines of a large text. People see contents
+and their bytes; everything else is counted separately. The library decides what to delete and what counts as damaged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_SCOPES = 15
 _NAME_COLUMNS = 33
 """What a key takes."""
 
-_BESIDE = "beside them, in indexes of lines and leftovers"
+_EXTRAS = "more in indexes of lines and leftovers"
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _BYTES = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -105,8 +105,8 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     if len(largest) > _MOST_SCOPES:
         show(f"... and {len(largest) - _MOST_SCOPES:,} smaller ones")
     show(_row(f"all {len(largest):,}", everything))
-    if beside := _size(everything) - _size(_contents(everything)):
-        show(f"and {beside:,} bytes {_BESIDE}")
+    if extra := _size(everything) - _size(_contents(everything)):
+        show(f"and {extra:,} bytes {_EXTRAS}")
 
 
 @reported
@@ -144,7 +144,7 @@ def sweep(
         str | None, typer.Option(metavar="30d", help="Delete what was not saved or used since; s, m, h, d, w.")
     ] = None,
     max_bytes: Annotated[
-        str | None, typer.Option(metavar="50GB", help="Delete the oldest until so much is left; KB to TB.")
+        str | None, typer.Option(metavar="50GB", help="Delete the oldest until this much remains; KB to TB.")
     ] = None,
     max_scope_bytes: Annotated[str | None, typer.Option(metavar="2GB", help="The same, in each scope.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
@@ -153,7 +153,7 @@ def sweep(
 ) -> None:
     """Delete what is past a limit, the oldest first, in all scopes.
 
-    What was saved or used within the last hour stays, so agents may work on meanwhile.
+    What was saved or used within the last hour stays, so agents can go on working.
     """
     from coatcheck.engine.cleanup import SweepLimits, overdue, remove_unused  # noqa: PLC0415 - see list_contents
     from coatcheck.engine.execution import run  # noqa: PLC0415
@@ -181,7 +181,7 @@ def sweep(
         show_json({"storage": repr(access.storage), **_counts(past), "deleted": deleted})
     else:
         spared = 0 if dry_run else len(past) - deleted
-        meanwhile = f", but for {spared:,} of the entries, used meanwhile" if spared else ""
+        meanwhile = f", except {spared:,} of the entries, used meanwhile" if spared else ""
         show(f"{'Would delete' if dry_run else 'Deleted'} {_amount(past)}{meanwhile}.")
         show("What was saved or used within the last hour stays, whatever the limit.")
 
@@ -279,9 +279,9 @@ def _amount(found: list[Listed]) -> str:
     from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - see list_contents
 
     contents = _contents(found)
-    beside = _size(found) - _size(contents)
+    extra = _size(found) - _size(contents)
     amount = f"{count_of(len(contents), 'content')}, {_size(contents):,} bytes"
-    return f"{amount}, and {beside:,} bytes {_BESIDE}" if beside else amount
+    return f"{amount}, and {extra:,} bytes {_EXTRAS}" if extra else amount
 
 
 def _row(name: str, found: list[Listed]) -> str:
@@ -292,10 +292,10 @@ def _row(name: str, found: list[Listed]) -> str:
 
 
 def _measured(option: str, text: str | None, units: dict[str, int]) -> float | None:
-    """Return the number that a text such as ``30d`` or ``1.5 GB`` means.
+    """Return the number that a value such as ``30d`` or ``1.5 GB`` means.
 
     Raises:
-        CannotRun: it means none.
+        CannotRun: the value is not a number with one of ``units``.
 
     """
     if text is None:
