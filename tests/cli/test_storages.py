@@ -126,7 +126,7 @@ def test_stats_count_contents_and_bytes_by_scope(folder: Path) -> None:
     ]
     assert [line.split()[0] for line in lines[2:]] == ["thread-1", "default", "all", "and"]
     assert lines[-2].split()[:4] == ["all", "2", "3", f"{15 + len(LARGE):,}"]
-    assert lines[-1] == f"and {index:,} bytes beside them, in indexes of lines and leftovers"
+    assert lines[-1] == f"and {index:,} bytes more in indexes of lines and leftovers"
     assert scope_part("thread-1") in run("stats").stdout
 
 
@@ -300,7 +300,7 @@ def test_what_was_used_while_sweeping_stays_and_is_said(folder: Path, monkeypatc
 
     ran = run("sweep", "--max-age", "30d")
 
-    assert ran.stdout.startswith("Deleted 2 contents, 23 bytes, but for 1 of the entries, used meanwhile.\n")
+    assert ran.stdout.startswith("Deleted 2 contents, 23 bytes, except 1 of the entries, used meanwhile.\n")
     assert run("cat", used).stdout == "used meanwhile"
 
 

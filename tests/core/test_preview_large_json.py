@@ -33,6 +33,7 @@ def _row(number: int) -> str:
     return f'{number}|"}}, {{\\"id\\": {number}, ]"|[{{a: [1, {{b: "}},{{"}}]}}, {{a: {number}}}]'
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("indent", [None, 1, 4])
 @pytest.mark.parametrize("wrap", [None, "orders"])
 def test_both_ends_of_a_large_list_are_whole_records_around_a_gap_in_characters(

@@ -27,7 +27,7 @@ _MOST_ROWS = 15
 """Of tools and of conversations; ``--json`` and ``--html`` have them all."""
 
 _LEAST_NAME, _OTHER_COLUMNS = 18, 60
-"""Characters: a name is cut to what the columns of five thresholds leave of the screen, and not below the first."""
+"""Characters: names get what the columns of five thresholds do not need, and never less than the first number."""
 
 
 def show_replay(console: Console, report: ReplayReport) -> None:
@@ -42,7 +42,7 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     console.print(_saved("Tool", report.tools, report, longest=names))
     console.print("The same by conversation, those first that save most:")
     console.print(_saved("Conversation", [each.row for each in report.by_savings], report, longest=names))
-    console.print("What a recording cannot tell, and what stands in for it:")
+    console.print("What a recording cannot tell, and what is assumed instead:")
     for sentence in given.sentences():
         console.print(Text(f"- {sentence}"))
 
