@@ -13,7 +13,6 @@ from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
-    from coatcheck.core.callers import asks_to_keep, is_called_by_code, is_for_code_only
     from coatcheck.core.errors import (
         CoatcheckError,
         CorruptContent,
@@ -25,7 +24,17 @@ if TYPE_CHECKING:
     from coatcheck.core.facts import Reference
     from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
     from coatcheck.core.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
-    from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
+    from coatcheck.core.policy import (
+        Always,
+        Never,
+        OverChars,
+        OverShare,
+        OverTokens,
+        Policy,
+        asks_to_keep,
+        is_called_by_code,
+        is_for_code_only,
+    )
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
@@ -122,7 +131,6 @@ __all__ = (
 
 _MODULES = {
     "core.blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
-    "core.callers": ("asks_to_keep", "is_called_by_code", "is_for_code_only"),
     "core.errors": (
         "CoatcheckError",
         "CorruptContent",
@@ -136,7 +144,17 @@ _MODULES = {
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader", "OffloaderOptions"),
     "core.outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
-    "core.policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
+    "core.policy": (
+        "Always",
+        "Never",
+        "OverChars",
+        "OverShare",
+        "OverTokens",
+        "Policy",
+        "asks_to_keep",
+        "is_called_by_code",
+        "is_for_code_only",
+    ),
     "core.references": ("Scope",),
     "core.settings": ("Settings",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),

@@ -137,7 +137,7 @@ def test_a_small_threshold_is_taken_at_its_word(threshold: int, limit: int | Non
 @given(content=st.lists(blocks(), max_size=5), limit=st.integers(0, 5_000))
 def test_certainly_within_is_never_wrong(content: list[Block], limit: int) -> None:
     if certainly_within(content, limit):
-        assert not Measure(content, TiktokenCounter()).local_exceeds(limit)
+        assert not Measure(content, TiktokenCounter()).exceeds(limit)
 
 
 @given(content=st.lists(st.builds(TextBlock, texts(pieces=4)), max_size=4), limit=st.integers(0, 200))

@@ -186,7 +186,7 @@ def _pauses(operation: Effects[Any]) -> int:
         while True:
             effect = operation.send(answer)
             pauses += effect is PAUSE
-            answer = effect.call()
+            answer = None if effect is None else effect.call()
     except StopIteration:
         return pauses
 

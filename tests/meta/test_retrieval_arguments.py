@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from coatcheck import Offloader, retrieval_arguments, retrieval_schema
-from coatcheck.core.arguments import ARGUMENTS, SELECTORS
-from coatcheck.core.reading.request import Request, parse_request
+from coatcheck.core.arguments import ARGUMENTS, SELECTORS, Request, parse_request
 from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:

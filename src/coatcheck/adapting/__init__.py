@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from coatcheck.adapting.answers import Failure, aanswer, answer
     from coatcheck.adapting.arguments import (
         OtherOptions,
-        RetrievalName,
-        Scope,
-        ScopeName,
+        ScopeOption,
         StorageOrOffloader,
-        WarnOnce,
         check_name,
         check_names,
         check_scope,
@@ -46,9 +44,8 @@ if TYPE_CHECKING:
         Arrival,
         Batch,
         Delivery,
-        Failure,
-        aanswer,
-        answer,
+        RetrievalName,
+        WarnOnce,
         asettle,
         call_off_loop,
         settle,
@@ -65,8 +62,7 @@ __all__ = (
     "Failure",
     "OtherOptions",
     "RetrievalName",
-    "Scope",
-    "ScopeName",
+    "ScopeOption",
     "StorageOrOffloader",
     "WarnOnce",
     "aanswer",
@@ -97,13 +93,11 @@ __all__ = (
 __getattr__ = lazily(
     __name__,
     {
+        "answers": ("Failure", "aanswer", "answer"),
         "arguments": (
             "OtherOptions",
-            "RetrievalName",
-            "Scope",
-            "ScopeName",
+            "ScopeOption",
             "StorageOrOffloader",
-            "WarnOnce",
             "check_name",
             "check_names",
             "check_scope",
@@ -131,9 +125,8 @@ __getattr__ = lazily(
             "Arrival",
             "Batch",
             "Delivery",
-            "Failure",
-            "aanswer",
-            "answer",
+            "RetrievalName",
+            "WarnOnce",
             "asettle",
             "call_off_loop",
             "settle",

@@ -54,7 +54,7 @@ class Offloaded:
 
     @property
     def mark(self) -> dict[str, Any]:
-        """What the message keeps for the host: all references, or that of the index, with what it stands for."""
+        """What the message keeps for the host: all references, or that of the index with how many blocks it lists."""
         if self.index is None:
             return {"references": [reference.id for reference in self.references]}
         size = sum(reference.size for reference in self.references[:-1])
@@ -97,7 +97,7 @@ class Retrieved:
     """The answer as content blocks: the text, or the medium itself where ``native_media`` was asked for."""
 
     next_call: Mapping[str, object] | None = None
-    """Arguments that read on, beside the reference; None at the end."""
+    """Arguments that read on, in addition to the reference; None at the end."""
 
     matches: int | None = None
     """Matches of the pattern in all, counted to 10,000; None without a pattern."""

@@ -99,6 +99,12 @@ class Settings:
     tool_policies: Policies = field(init=False, repr=False, compare=False)
     """Finds the policy of a tool: ``policies``, with ``max_result_tokens`` as the default."""
 
+    preview_limit: int = field(init=False, repr=False, compare=False)
+    """Tokens of a preview, before the threshold that fired limits it: ``preview_tokens`` or its default."""
+
+    retrieval_limit: int = field(init=False, repr=False, compare=False)
+    """Tokens of one read-back: ``max_retrieval_tokens`` or its default."""
+
     def __post_init__(self) -> None:
         self._check_tokens()
         require_positive("max_query_bytes", self.max_query_bytes)
@@ -114,9 +120,16 @@ class Settings:
             raise InvalidRequest(msg)
         by_tool = dict(self.policies or {})  # a copy: the caller may change its mapping later
         counter = TiktokenCounter() if self.token_counter is None else for_any_text(self.token_counter)
-        object.__setattr__(self, "policies", None if self.policies is None else by_tool)
-        object.__setattr__(self, "counter", counter)
-        object.__setattr__(self, "tool_policies", Policies(by_tool, OverTokens(self.max_result_tokens)))
+        preview, retrieval = self.preview_tokens, self.max_retrieval_tokens
+        derived = {
+            "policies": None if self.policies is None else by_tool,
+            "counter": counter,
+            "tool_policies": Policies(by_tool, OverTokens(self.max_result_tokens)),
+            "preview_limit": DEFAULT_PREVIEW_TOKENS if preview is None else preview,
+            "retrieval_limit": max(self.max_result_tokens, MINIMUM_BUDGET) if retrieval is None else retrieval,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def _check_tokens(self) -> None:
         threshold = require_positive("max_result_tokens", self.max_result_tokens)
@@ -139,18 +152,6 @@ class Settings:
             raise InvalidRequest(msg)
         if self.max_step_tokens is not None:
             require_positive("max_step_tokens", self.max_step_tokens)
-
-    @property
-    def preview_limit(self) -> int:
-        """Tokens of a preview, before the threshold that fired limits it."""
-        return DEFAULT_PREVIEW_TOKENS if self.preview_tokens is None else self.preview_tokens
-
-    @property
-    def retrieval_limit(self) -> int:
-        """Tokens of one read-back."""
-        if self.max_retrieval_tokens is None:
-            return max(self.max_result_tokens, MINIMUM_BUDGET)
-        return self.max_retrieval_tokens
 
 
 def _require_seconds(name: str, value: object) -> None:

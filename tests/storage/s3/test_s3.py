@@ -345,7 +345,7 @@ def test_two_processes_with_nothing_in_common_but_a_bucket_exchange_references(
 def test_a_forked_child_has_a_client_and_a_lock_of_its_own(storage: S3Storage, entry: Entry) -> None:
     save(storage, entry)
     client = storage._client()
-    with s3._making_clients:  # as if another thread were making a client at this moment
+    with s3._making_clients.held:  # as if another thread were making a client at this moment
         child = os.fork()
         if child == 0:
             signal.alarm(20)  # one that waits for a lock that nobody holds is ended, and so found out
