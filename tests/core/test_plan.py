@@ -117,7 +117,7 @@ def test_the_frameworks_own_count_decides_where_it_gives_one() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "preview"),
-    [(OverTokens(2_500), 1_000), (OverTokens(1_000), 400), (OverChars(2_000), 200), (Always(), 1_000)],
+    [(OverTokens(2_500), 500), (OverTokens(1_000), 400), (OverChars(2_000), 200), (Always(), 500)],
 )
 def test_a_preview_takes_at_most_two_fifths_of_the_threshold_that_fired(rule: Rule, preview: int) -> None:
     decision = _decide(_tokens(5_000), rule=rule)

@@ -22,8 +22,8 @@ __all__ = ("Settings",)
 
 MAX_RESULT_TOKENS = 2_500
 MAX_INLINE_TOKENS = 50_000
-DEFAULT_PREVIEW_TOKENS = 1_000
-"""Tokens. Enough for the shape of most results; Strands' own offloader has the same default."""
+DEFAULT_PREVIEW_TOKENS = 500
+"""Tokens. A larger preview costs more in every later turn than the read-backs that it saves: docs/thresholds.md."""
 
 MINIMUM_BUDGET = 256
 """Tokens of a read-back. Header, next call and some content fit into it, with any pattern and any usual reference."""
@@ -56,7 +56,7 @@ class Settings:
     """The threshold, in tokens: a larger result is offloaded, one of exactly this size stays."""
 
     preview_tokens: int | None = None
-    """Tokens of the preview, at most 40% of the threshold that fired. 0: no preview. None: 1,000."""
+    """Tokens of the preview, at most 40% of the threshold that fired. 0: no preview. None: 500."""
 
     policies: Mapping[str | tuple[str, ...], Policy] | None = None
     """Policies of single tools: by exact name, by a tuple of names, or ``"*"`` for all others."""
