@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("fit_outline", "looks_like_json", "preview_json")
+__all__ = ("fit_outline", "preview_json")
 
 MAX_PARSED_CHARACTERS = 8_000_000
 """Parsing holds the interpreter's lock, 0.1 to 0.3 s for 8 MB of records: an exception to staying off the loop."""
@@ -32,14 +32,6 @@ _ROUNDS = 4
 _MAYBE_ROUNDED = re.compile(r"\de\+?\d")
 """orjson reads an integer beyond 64 bits as a rounded float; where the preview shows such a float, the standard
 ``json``, which is exact, reads the text again."""
-
-_EDGES = {"[": "]", "{": "}"}
-
-
-def looks_like_json(content: Previewed) -> bool:
-    """Return whether the text may be a JSON object or list, by its first and last characters."""
-    head, tail = content.text[:64].lstrip(), content.text[-64:].rstrip()
-    return bool(head and tail) and _EDGES.get(head[0]) == tail[-1]
 
 
 def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("looks_like_python", "preview_python")
+__all__ = ("preview_python",)
 
 MAX_PARSED_CHARACTERS = 1_000_000
 """A longer literal is shown as text."""
@@ -41,17 +41,10 @@ _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _WORD = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.][\d.eE+_-]*j?|[A-Za-z_][\w.]*(?=\()")
 
 
-def looks_like_python(content: Previewed) -> bool:
-    """Return whether the text may be a list, tuple or dict as Python prints it, by its first and last characters."""
-    text = content.text
-    if len(text) > MAX_PARSED_CHARACTERS:
-        return False
-    head, tail = text[:64].lstrip(), text[-64:].rstrip()
-    return bool(head and tail) and _EDGES.get(head[0]) == tail[-1]
-
-
 def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return an outline within ``budget`` tokens, or None if the text is no literal or nothing useful fits."""
+    if len(content.text) > MAX_PARSED_CHARACTERS:
+        return None
     try:
         value = _Parser(content.text, counter).whole()
     except ValueError:
