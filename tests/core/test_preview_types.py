@@ -178,7 +178,7 @@ def test_entities_that_a_document_defines_are_not_resolved() -> None:
     lines = "".join(f'<!ENTITY a{n} "&a{n - 1};&a{n - 1};&a{n - 1};">\n' for n in range(1, 60))
     bomb = f'<?xml version="1.0"?><!DOCTYPE r [<!ENTITY a0 "ha">{lines}]><r>{"<i>&a59;</i>" * MANY}</r>'
 
-    assert '    "&a59;"\n' in _shown(bomb, "text/xml")
+    assert '"&a59;", "&a59;"' in _shown(bomb, "text/xml")
 
 
 # What tools print.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from coatcheck.core.preview.json import fit_outline
 from coatcheck.core.preview.notation import Verbatim
+from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.characters import UNITS_OF_A_REFERENCE, unescaped
-from coatcheck.core.preview.json import fit_outline
 from coatcheck.core.preview.notation import Verbatim
+from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
