@@ -154,7 +154,7 @@ def test_elements_of_xml_become_rows_and_attributes_fields() -> None:
     ]
     assert "    item: list of 500 objects, one a line: @id|title|link" in shown
     assert "      0|Story 0 & more|https://a.example/0" in shown
-    assert shown[-1] == "      499|Story 499 & more|https://a.example/499"
+    assert "      499|Story 499 & more|https://a.example/499" in shown[-2:]
 
 
 @pytest.mark.parametrize(

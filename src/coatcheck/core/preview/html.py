@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.characters import unescaped
+from coatcheck.core.preview.names import with_names
 from coatcheck.core.preview.source import shortened
 
 if TYPE_CHECKING:
@@ -103,11 +104,16 @@ class _Page:
 
 
 def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return title and text within ``budget`` tokens, or None if there is no text."""
+    """Return title and text within ``budget`` tokens, and names of the markup in what they leave; None without text."""
     page = _read(content.text)
     lines = list(_lines(page))
     if not lines:
         return None
+    shown = _show(page, lines, budget, counter)
+    return with_names(shown, content.text, budget, counter) if shown else None
+
+
+def _show(page: _Page, lines: list[str], budget: int, counter: TokenCounter) -> str | None:
     part = "" if page.read is None else f"the first {page.read:,} characters of "
     size = sum(map(len, lines))
     what = f"text of {part}an HTML page, {size:,} characters without the markup; search it with pattern:"

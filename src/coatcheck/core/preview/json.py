@@ -44,10 +44,10 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         value: JsonValue = orjson.loads(content.text)
     except ValueError:
         return None
-    shown = fit_outline(value, budget, counter)
+    shown = fit_outline(value, budget, counter, text=content.text)
     if shown is not None and _MAYBE_ROUNDED.search(shown):
         try:
-            return fit_outline(json.loads(content.text), budget, counter)
+            return fit_outline(json.loads(content.text), budget, counter, text=content.text)
         except (RecursionError, ValueError):
             return None  # nested deeper than the standard parser goes, or a number of more digits than Python reads
     return shown

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited
+from coatcheck.core.preview.envelope import unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_lines import preview_json_lines
@@ -17,7 +18,7 @@ from coatcheck.core.preview.log import preview_log
 from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
-from coatcheck.core.preview.source import plain, sample_of
+from coatcheck.core.preview.source import Previewed, plain, sample_of
 from coatcheck.core.preview.text import preview_text
 from coatcheck.core.preview.xml import preview_xml
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
     Show: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
@@ -54,6 +54,13 @@ _TYPES: dict[Show, frozenset[str]] = {
     ),
 }
 """The content types that declare a kind. What declares plain text is shown by head and tail, whatever it looks like."""
+
+_QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'].*\\[\\\"'ntru/]", re.DOTALL)
+"""A quote that opens, and behind it something escaped."""
+
+_INSIDE = (
+    "the text inside, without its escapes; lines are counted in it, not in what is stored, so search with pattern:"
+)
 
 LITTLE_WORK = frozenset({preview_log, preview_text})
 """They look at little more than they show, so no limit of work applies to them."""
@@ -94,6 +101,7 @@ def kinds_of(content: Previewed) -> list[Show]:
     is_declared_log = content.declared in _LOG_TYPES
     stamped = sum(_STAMPED.match(line) is not None for line in lines)
     may_be: dict[Show, object] = {
+        preview_envelope: _QUOTED.search(head),
         preview_json: is_pair and first != "(",
         preview_json_lines: len(lines) >= _LEAST_RECORDS and all(line.lstrip()[:1] in {"{", "["} for line in lines),
         preview_python: is_pair,
@@ -117,3 +125,24 @@ def kinds_of(content: Previewed) -> list[Show]:
         declared = f"application/{suffix}"
     kinds = [show for show, may in may_be.items() if may]
     return sorted(kinds, key=lambda show: declared not in _TYPES.get(show, ()))
+
+
+def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return a preview of the text inside an envelope, or None if there is none or nothing of it fits."""
+    found = unwrapped(content.text)
+    if found is None:
+        return None
+    text, rest = found
+    heading = f"{_INSIDE}\n[{rest}]" if rest else _INSIDE
+    left = budget - counter.count(heading) - 1
+    if left <= 0:
+        return None
+    if not counter.exceeds(text, left):
+        return f"{heading}\n{text}"
+    inside = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
+    for show in kinds_of(inside):
+        shown = show(inside, left, counter)
+        if shown is not None:
+            made = f"{heading}\n{shown}"
+            return made if counter.count(made) <= budget else None
+    return None

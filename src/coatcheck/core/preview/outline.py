@@ -15,6 +15,7 @@ from itertools import islice
 from math import log2
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.names import with_names
 from coatcheck.core.preview.notation import LEAST_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
 from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, records_of, with_gaps
 from coatcheck.core.preview.work import spend
@@ -44,7 +45,8 @@ _ONE_LINE = 300
 _LONGEST_KEY = 160
 _DEEPEST = 12
 _LEAST_RECORDS = 2
-_LEAST_ROWS = 12
+_LEAST_ROWS = 6
+_FEW_CELLS = 24
 _MOST_NAMES = 200
 _LONGEST_NAME = 40
 _NAMED, _STUB, _SHOWN = 1, 1, 2
@@ -52,6 +54,10 @@ _NAMED, _STUB, _SHOWN = 1, 1, 2
 
 _FEW_TOKENS = 120
 """A smaller budget shows the value from its beginning: a line for every part would leave no room for what they hold."""
+
+_LEAST_FOR_NAMES = 200
+_SHARE_BEFORE_NAMES = 0.92
+"""Of the budget: what names get at least. They get what the outline leaves, too."""
 
 _CHARACTERS_OF_A_TOKEN = 5
 """At most, in what is taken before the first exact count."""
@@ -67,16 +73,28 @@ _LITTLE = 0.7
 _UNITS_OF_A_STEP = 20
 
 
-def fit_outline(value: JsonValue, budget: int, counter: TokenCounter) -> str | None:
-    """Return the outline of ``value`` within ``budget`` tokens, or None if nothing useful fits."""
+def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: str = "") -> str | None:
+    """Return the outline of ``value`` within ``budget`` tokens, or None if nothing useful fits.
+
+    Of a value that is no list of records, names in what the outline leaves out follow, as they are in its ``text``.
+    """
     if not isinstance(value, (dict, list)) or budget <= 0:
         return None
     line = brief(value, _ONE_LINE)
     if (line != named(value) or not value) and not counter.exceeds(line, budget):
         return line
-    root = _part(value, 0, budget, counter)
-    if budget < _FEW_TOKENS and not isinstance(root, _Table):
+    root = _Container(value, 0, budget, counter)
+    root.open()
+    if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
+    if root.is_table or not text or budget < _LEAST_FOR_NAMES:
+        return _fitted(value, root, budget, counter)
+    shown = _fitted(value, root, int(budget * _SHARE_BEFORE_NAMES), counter)
+    return with_names(shown, text, budget, counter) if shown else None
+
+
+def _steps(root: _Container, budget: int, counter: TokenCounter) -> list[tuple[_Part, int, int]]:
+    """Return the parts by rank, each with its level and about how many characters it takes: more than may fit."""
     steps: list[tuple[_Part, int, int]] = []
     heap: list[tuple[float, int, _Part, int]] = [(0.0, 0, root, _SHOWN)]
     serial = cost = 0
@@ -89,17 +107,14 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter) -> str | N
             serial += 1
             heapq.heappush(heap, (rank_of_it, serial, it, its_level))
         spend(counter, _UNITS_OF_A_STEP * (1 + serial - before))
-    return _fitted(value, root, steps, budget, counter)
+    return steps
 
 
 def _fitted(
-    value: dict[str, JsonValue] | list[JsonValue],
-    root: _Part,
-    steps: Sequence[tuple[_Part, int, int]],
-    budget: int,
-    counter: TokenCounter,
+    value: dict[str, JsonValue] | list[JsonValue], root: _Container, budget: int, counter: TokenCounter
 ) -> str | None:
-    """Return what is shown by as many ``steps`` as fit; a few exact counts tell how many those are."""
+    """Return the value with as many parts as fit; a few exact counts tell how many those are."""
+    steps = _steps(root, budget, counter)
     best, used = None, 0
     most = total = sum(cost for _, _, cost in steps)
     size, least = min(most, int(budget * _FIRST_GUESS)), 0
@@ -180,9 +195,6 @@ def _part(value: JsonValue, depth: int, budget: int, counter: TokenCounter) -> _
         return _Scalar(value)
     if depth > _DEEPEST:
         return _Scalar(Verbatim(named(value)))
-    rows = _rows(value, budget, counter)
-    if rows is not None:
-        return _Table(value, rows)
     return _Container(value, depth, budget, counter)
 
 
@@ -203,7 +215,9 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
         keys=keys,
     )
     rows = Rows.of(records, counter)
-    return rows.in_full() if rows is not None and rows.same and rows.are_cells else rows
+    # Cells without names must all be numbered where one is left out, which saves no room in few rows.
+    is_few = rows is not None and rows.are_cells and len(rows.same) * len(rows.positions) < _FEW_CELLS
+    return rows.in_full() if rows is not None and is_few else rows
 
 
 class _Part:
@@ -258,33 +272,58 @@ class _Container(_Part):
         self._made = (depth + 1, budget, counter)
         self._parts: dict[int, _Part] = {}
         """By position in the value; made when the container is opened."""
+        self._rows: _Table | None = None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is shown as rows."""
+        return self._rows is not None
+
+    def open(self) -> None:
+        """Find out what is in it."""
+        _, most, counter = self._made
+        if isinstance(self._value, dict):
+            members = islice(self._value.items(), most)
+            rows = _rows(self._value, most, counter)
+            if rows is None:
+                for position, (key, child) in enumerate(members):
+                    part = self._parts[position] = _part(child, *self._made)
+                    part.name = f"{key_of(key) if len(key) <= _LONGEST_KEY else f'{key_of(key[:_LONGEST_KEY])}…'}: "
+        else:
+            rows = _rows(self._value, most, counter)
+            # Scalars below another value are written on one line, so from the first on.
+            is_line = self._depth and not isinstance(self._value[0], (dict, list))
+            order = range(len(self._value)) if is_line else ends(len(self._value))
+            if rows is None:
+                self._parts = {one: _part(self._value[one], *self._made) for one in islice(order, most)}
+        if rows is not None:
+            self._rows = _Table(rows, len(self._value), counter)
+        for part in self._rows.parts.values() if self._rows else self._parts.values():
+            part.of = self
 
     def cost(self, level: int) -> int:
-        return len(self.name) + 10 if level == _STUB else 4
+        return len(self.name) + 10 if level == _STUB else 20
 
     def follow(self, rank: float, level: int) -> Iterator[Step]:
         if level == _STUB:
             yield rank + _RANK_OF_A_LEVEL, self, _SHOWN
             return
-        most = self._made[1]
-        if isinstance(self._value, dict):
-            for position, (key, child) in enumerate(islice(self._value.items(), most)):
-                part = self._parts[position] = _part(child, *self._made)
-                part.of = self
-                part.name = f"{key_of(key) if len(key) <= _LONGEST_KEY else f'{key_of(key[:_LONGEST_KEY])}…'}: "
-                yield rank, part, _STUB
+        if not self._parts and self._rows is None:
+            self.open()
+        if self._rows is not None:
+            yield from self._rows.follow(rank)
+        elif isinstance(self._value, dict):
+            yield from ((rank, part, _STUB) for part in self._parts.values())
         else:
-            # Scalars below another value are written on one line, so from the first on.
-            is_line = self._depth and not isinstance(self._value[0], (dict, list))
-            order = range(len(self._value)) if is_line else ends(len(self._value))
-            for place, position in enumerate(islice(order, most), 1):
-                part = self._parts[position] = _part(self._value[position], *self._made)
-                part.of = self
+            for place, part in enumerate(self._parts.values(), 1):
                 is_scalar = isinstance(part, _Scalar)
-                yield rank + log2(place) + (0 if is_scalar else _RANK_OF_A_LEVEL), part, 1 if is_scalar else _SHOWN
+                yield rank + log2(place) + (0 if is_scalar else _RANK_OF_A_LEVEL), part, _STUB if is_scalar else _SHOWN
 
     def lines(self, depth: int) -> list[str]:
-        parts = {position: part.lines(depth + 1) for position, part in self._parts.items() if part.level}
+        if self.level == _SHOWN and self._rows is not None:
+            first, *rows = self._rows.lines() or [named(self._value)]
+            return [f"{self.name}{first}", *(f"  {row}" if depth else row for row in rows)]
+        parts = {position: part.lines(depth + 1) for position, part in sorted(self._parts.items()) if part.level}
         if self.level == _STUB or not parts:
             return [f"{self.name}{named(self._value)}"]
         total, missing = len(self._value), len(self._value) - len(parts)
@@ -293,7 +332,7 @@ class _Container(_Part):
         if depth and self._is_one_line(parts):
             opening, closing = "{}" if is_object else "[]"
             return [f"{self.name}{opening}{', '.join((*(lines[0] for lines in parts.values()), *rest))}{closing}"]
-        texts = {position: "\n".join(lines) for position, lines in sorted(parts.items())}
+        texts = {position: "\n".join(lines) for position, lines in parts.items()}
         gaps = [f"[{one} …]" for one in rest]
         texts_and_gaps = [*texts.values(), *gaps] if is_object else with_gaps(texts, total, gap_of_list)
         indent = "  " if depth else ""
@@ -309,57 +348,57 @@ class _Container(_Part):
         return are_scalars or sum(len(lines[0]) for lines in parts.values()) <= _ONE_LINE
 
 
-class _Table(_Part):
-    def __init__(self, value: dict[str, JsonValue] | list[JsonValue], rows: Rows) -> None:
-        self._value = value
+class _Table:
+    """The rows of a container that is a list of records."""
+
+    def __init__(self, rows: Rows, total: int, counter: TokenCounter) -> None:
         self._rows = rows
-        self._column, self._names = rows.names() if len(value) <= _MOST_NAMES else ("", {})
-        self._shown = {
-            position: _Row(rows, position, len(self._names.get(position, ""))) for position in rows.positions
-        }
+        self._total = total
+        self._column, self._names = rows.names() if total <= _MOST_NAMES else ("", {})
+        names = self._names
+        self.parts = {one: _Row(rows, one, len(names.get(one, "")), counter) for one in rows.positions}
 
-    def cost(self, level: int) -> int:
-        return len(self.name) + 10 if level == _STUB else len(self._rows.header(_CUTS[0]))
-
-    def follow(self, rank: float, level: int) -> Iterator[Step]:
-        if level == _STUB:
-            yield rank + _RANK_OF_A_LEVEL, self, _SHOWN
-            return
-        for place, row in enumerate(self._shown.values(), 1):
-            row.of = self
+    def follow(self, rank: float) -> Iterator[Step]:
+        """Yield the rows, and before most of them their names."""
+        for place, row in enumerate(self.parts.values(), 1):
             if self._names:
                 yield rank + _RANK_OF_A_NAME + log2(place) / 2, row, _NAMED
             yield rank + log2(place), row, _SHOWN
 
-    def lines(self, depth: int) -> list[str]:
-        rows = {position: row.lines(0)[0] for position, row in self._shown.items() if row.level >= _SHOWN}
-        if self.level == _STUB or not rows:
-            return [f"{self.name}{named(self._value)}"]
-        names = {position: self._names[position] for position, row in self._shown.items() if row.level == _NAMED}
-        gaps = with_gaps(rows, len(self._value), self._rows.records.gap, name=self._column, names=names)
-        below = "  " if depth else ""
-        return [f"{self.name}{self._rows.header(_CUTS[1])}", *(f"{below}{line}" for line in gaps)]
+    def lines(self) -> list[str]:
+        """Return the header, the rows that are shown, and the gaps between them; nothing without rows."""
+        rows = {position: row.lines(0)[0] for position, row in self.parts.items() if row.level >= _SHOWN}
+        if not rows:
+            return []
+        names = {position: self._names[position] for position, row in self.parts.items() if row.level == _NAMED}
+        gaps = with_gaps(rows, self._total, self._rows.records.gap, name=self._column, names=names)
+        return [self._rows.header(_CUTS[1]), *gaps]
 
 
 class _Row(_Part):
-    def __init__(self, rows: Rows, position: int, name: int) -> None:
+    def __init__(self, rows: Rows, position: int, name: int, counter: TokenCounter) -> None:
         self._rows = rows
         self._position = position
         self._name = name
+        self._counter = counter
+        self._written: dict[int, str] = {}
 
     def cost(self, level: int) -> int:
         if level == _NAMED:
             return self._name
-        row = len(self._rows.row(self._position, _CUTS[level - _SHOWN]))
-        return row if level == _SHOWN else row - len(self._rows.row(self._position, _CUTS[level - _SHOWN - 1]))
+        row = len(self._row(level))
+        return row if level == _SHOWN else row - len(self._row(level - 1))
 
     def follow(self, rank: float, level: int) -> Iterator[Step]:
-        if (
-            level != _NAMED
-            and level - _SHOWN + 1 < len(_CUTS)
-            and self._rows.widest(self._position) > _CUTS[level - _SHOWN]
-        ):
+        cut = level - _SHOWN
+        if level != _NAMED and cut + 1 < len(_CUTS) and self._rows.widest(self._position) > _CUTS[cut] + LEAST_CUT:
             yield rank + _RANK_OF_A_CUT, self, level + 1
 
     def lines(self, depth: int) -> list[str]:  # noqa: ARG002 - of one line at any depth
-        return [self._rows.row(self._position, _CUTS[self.level - _SHOWN])]
+        return [self._row(self.level)]
+
+    def _row(self, level: int) -> str:
+        if level not in self._written:
+            row = self._written[level] = self._rows.row(self._position, _CUTS[level - _SHOWN])
+            spend(self._counter, _UNITS_OF_A_STEP * len(self._rows.columns) + len(row) // 4)
+        return self._written[level]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.envelope import unescaped_text
 from coatcheck.core.preview.notation import Verbatim
 from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.work import spend
@@ -36,8 +37,6 @@ _PIECE = re.compile(
 without the inner repeats."""
 
 _EDGES = {"[": "]", "(": ")", "{": "}"}
-_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
-_CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _WORD = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.][\d.eE+_-]*j?|[A-Za-z_][\w.]*(?=\()")
 
 
@@ -49,7 +48,7 @@ def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> st
         value = _Parser(content.text, counter).whole()
     except ValueError:
         return None
-    return fit_outline(value, budget, counter)
+    return fit_outline(value, budget, counter, text=content.text)
 
 
 class _Parser:
@@ -94,7 +93,7 @@ class _Parser:
         self._advance()
         if kind == "text":
             spend(self._counter, _UNITS_OF_AN_ESCAPE * token.count("\\"))
-            return _unescaped(token) if token[0] in "'\"" else Verbatim(token)
+            return unescaped_text(token[1:-1]) if token[0] in "'\"" else Verbatim(token)
         if self._piece == "(":
             self._container(")", depth + 1)
             end = self._text.rindex(")", start, self._at - len(self._piece)) + 1
@@ -126,15 +125,3 @@ class _Parser:
 
 def _called(text: str, start: int) -> bool:
     return re.compile(r"[A-Za-z_][\w.]*\(").match(text, start) is not None
-
-
-def _unescaped(token: str) -> str:
-    return _ESCAPE.sub(_character, token[1:-1])
-
-
-def _character(found: re.Match[str]) -> str:
-    code = found[1] or found[2] or found[3]
-    if code:
-        number = int(code, 16)
-        return chr(number) if number <= 0x10FFFF else found[0]  # noqa: PLR2004 - the last character
-    return _CONTROL.get(found[4], found[4] if found[4] in "\\'\"" else found[0])
