@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
-from coatcheck.core.preview import Previewed, kinds_of, preview
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview.kinds import kinds_of
 from tests.core.preview_samples import SAMPLES, TEXT
 from tests.core.strategies import texts
 
@@ -42,9 +43,7 @@ def _shown(name: str, budget: int) -> list[str]:
 def _kind_of(text: str) -> str:
     """Return the name of the module that shows ``text``."""
     content = _content(text)
-    shows = (
-        show for is_kind, show in kinds_of(content) if is_kind(content) and show(content, 300, TIKTOKEN) is not None
-    )
+    shows = (show for show in kinds_of(content) if show(content, 300, TIKTOKEN) is not None)
     return next(shows).__module__.rpartition(".")[2]
 
 
