@@ -71,6 +71,33 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
         scope_from="nowhere",
         reads=(FOUND,),
     ),
+    # What is listed.
+    Scenario(
+        name="a list of what a conversation stored",
+        promise="A model that lost its references gets a list of what its conversation stored, and can search it.",
+        steps=OFFLOADED,
+        scope_from="identity",
+        reads=(
+            Read(reference="*", sees=("newest first", "fetch-", "(fetch, text/plain, ", " bytes)")),
+            Read(reference="*", arguments={"pattern": "FETCH|fetch"}, sees=("1 match", "(fetch, text/plain, ")),
+            Read(reference=" ", arguments={"pattern": "another tool"}, sees=("No matches found",), hides=("fetch-",)),
+        ),
+    ),
+    Scenario(
+        name="a list in another conversation",
+        promise="A conversation with another identity lists nothing of it.",
+        steps=OFFLOADED,
+        scope_from="identity",
+        between="another scope",
+        reads=(Read(reference="*", sees=("nothing is stored",), hides=("fetch-",)),),
+    ),
+    Scenario(
+        name="no list without an identity",
+        promise="What conversations without any scope share is listed to none of them, and the answer says why.",
+        steps=OFFLOADED,
+        scope_from="nowhere",
+        reads=(Read(reference="*", sees=("cannot be listed here", "share this storage"), hides=("fetch-",)),),
+    ),
     Scenario(
         name="no identity where a scope is required",
         promise="With require_scope, a result without a scope stays, nothing is stored, and a warning says why.",
