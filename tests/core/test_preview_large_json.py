@@ -130,6 +130,16 @@ def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
         _read(json.dumps({"orders": RECORDS})[:-1] + "]", _LEAST_WINDOW)
 
 
+def test_a_number_beyond_floats_is_not_read_as_infinity() -> None:
+    with pytest.raises(_NotRead):
+        _read('[{"id": 1e400}, ' + json.dumps(RECORDS)[1:], _LEAST_WINDOW)
+
+
+def test_two_lists_one_after_the_other_are_not_read_as_one() -> None:
+    with pytest.raises(_NotRead):
+        _read(f"{json.dumps(RECORDS[:50])}\n{json.dumps(RECORDS)}", _LEAST_WINDOW)
+
+
 @pytest.mark.parametrize("budget", [1_000, 4_000])
 def test_a_larger_budget_is_filled_with_records(budget: int) -> None:
     text = json.dumps([{f"a_rather_long_field_name_{name}": number for name in range(8)} for number in range(20_000)])
