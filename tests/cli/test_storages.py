@@ -74,12 +74,26 @@ def test_ls_gives_references_that_get_takes_the_last_used_first(folder: Path) ->
 
     assert [row["bytes"] for row in rows] == [len(LARGE), 9]
     assert [run("get", row["reference"], "--lines", "1:1").exit_code for row in rows] == [0, 0]
-    assert lines[0].split() == ["REFERENCE", "BYTES", "LAST", "SAVED", "OR", "USED"]
+    assert lines[0].split() == ["REFERENCE", "BYTES", "LAST", "SAVED", "OR", "USED", "TYPE"]
     assert [line.split()[:2] for line in lines[1:]] == [
         [rows[0]["reference"], f"{len(LARGE):,}"],
         [rows[1]["reference"], "9"],
     ]
     assert max(map(len, lines)) <= 80
+
+
+def test_ls_of_a_tool_gives_its_results(folder: Path) -> None:
+    offloader = Offloader(FileStorage(folder), policies={"*": Always()})
+    for tool in ("get_issue", "list_files"):
+        offloader.offload([TextBlock(f"words of {tool}")], tool_name=tool, scope="default")
+
+    (row,) = answered("ls", "--tool", "get_issue")
+
+    assert row["reference"].startswith("get_issue-")
+    assert (row["tool"], row["content_type"]) == ("get_issue", "text/plain")
+    assert run("ls", "--tool", "get_issue").stdout.splitlines()[1].endswith("  text/plain")
+    assert "Nothing of the tool 'grep' is stored" in run("ls", "--tool", "grep").stderr
+    assert run("ls", "--tool", "grep", "--all-scopes").exit_code == 2
 
 
 def test_ls_of_all_scopes_gives_keys(folder: Path) -> None:

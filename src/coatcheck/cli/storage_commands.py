@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ from coatcheck.cli.printing import complain, iso_time, local_time, progress, sho
 from coatcheck.scopes import DEFAULT_SCOPE, require_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from coatcheck.core.references import Scope
     from coatcheck.engine.access import StorageAccess
@@ -46,37 +46,66 @@ _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", re.ASCII)
 def list_contents(
     *,
     all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Every scope; keys in place of references.")] = False,
+    tool: Annotated[str | None, typer.Option("--tool", help="Only results of this tool.")] = None,
     storage: StorageOption = DEFAULT_STORAGE,
     scope: ScopeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List the contents of a scope with their references.
 
-    The last used come first. References may begin with any word, here "content":
-    the name of the tool is not stored. Keys name a scope by its digest.
+    The last used come first. If the list of a storage has no tools and types, as
+    with S3, those of the first 1,000 contents are asked for, or with --tool of all.
+    Keys name a scope by its digest.
     """
-    from coatcheck.core.references import Key, make_reference, scope_part  # noqa: PLC0415 - the library is loaded when it is used
-
     access = _open(storage)
     chosen = require_scope(scope_of(scope))
-    found = _contents(_entries(access, "" if all_scopes else f"{scope_part(chosen)}/"))
-    rows = [
-        {
-            "reference": None if all_scopes else make_reference("content", chosen, digest=Key.parse(entry.key).digest),
-            "key": entry.key,
-            "bytes": entry.size,
-            "modified": iso_time(entry.modified),
-        }
-        for entry in found
-    ]
+    if all_scopes and tool is not None:
+        msg = "--tool lists results of one scope: leave out --all-scopes"
+        raise CannotRun(msg)
+    if all_scopes:
+        rows = [_row_of_key(entry) for entry in _contents(_entries(access, ""))]
+    else:
+        rows = list(_rows_of(access, chosen, tool=tool))
     if as_json:
-        show_json(rows)
-    elif found:
-        show(f"{'KEY' if all_scopes else 'REFERENCE':<{_NAME_COLUMNS}} {'BYTES':>15}  LAST SAVED OR USED")
-        for entry, row in zip(found, rows, strict=True):
-            show(f"{row['reference'] or entry.key:<{_NAME_COLUMNS}} {entry.size:>15,}  {local_time(entry.modified)}")
+        show_json([{**row, "modified": iso_time(row["modified"])} for row in rows])
+    elif rows:
+        name, kind = ("key", "") if all_scopes else ("reference", "TYPE")  # a reference begins with the tool
+        show(f"{name.upper():<{_NAME_COLUMNS}} {'BYTES':>13}  LAST SAVED OR USED  {kind}".rstrip())
+        for row in rows:
+            used, kind = local_time(row["modified"]), row["content_type"] or ""
+            show(f"{row[name]:<{_NAME_COLUMNS}} {row['bytes']:>13,}  {used:<18}  {kind}".rstrip())
+    elif tool is not None:
+        complain(f"Nothing of the tool {tool!r} is stored in scope {chosen!r} of {access.storage!r}.")
     else:
         complain(_nothing(access, None if all_scopes else chosen))
+
+
+def _row_of_key(entry: Listed) -> dict[str, Any]:
+    known = {"reference": None, "tool": None, "content_type": None}
+    return {**known, "key": entry.key, "bytes": entry.size, "modified": entry.modified}
+
+
+def _rows_of(access: StorageAccess, scope: Scope, *, tool: str | None) -> Iterator[dict[str, Any]]:
+    from coatcheck.core.references import resolve_reference  # noqa: PLC0415 - the library is loaded when it is used
+    from coatcheck.engine.execution import run  # noqa: PLC0415
+    from coatcheck.engine.listing import LONGEST_PAGE  # noqa: PLC0415
+    from coatcheck.engine.listing import list_contents as list_page  # noqa: PLC0415
+
+    described, after = LONGEST_PAGE, None
+    while True:
+        page = run(list_page(access, scope, limit=LONGEST_PAGE, after=after, tool_name=tool, described=described))
+        for each in page.contents:
+            yield {
+                "reference": each.reference,
+                "tool": each.tool_name,
+                "content_type": each.content_type,
+                "key": str(resolve_reference(each.reference, scope)),
+                "bytes": each.size,
+                "modified": each.modified,
+            }
+        if page.after is None:
+            return
+        described, after = (0 if tool is None else LONGEST_PAGE), page.after
 
 
 @reported
