@@ -76,7 +76,7 @@ OFFLINE: dict[str, str | None] = {
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run everything that proves the project: the tests of each part, and `rest` at the same time."""
+    """Run what CI runs for each change: the tests of each part, and `rest` at the same time."""
     started.append(start_rest(session))
     links = [
         "core",
