@@ -87,7 +87,5 @@ def _describe(source: Source, request: Request) -> Answer:
     """Return the answer for content without text."""
     content_type = source.content_type[:_SHOWN_TYPE]
     if not request.selects_nothing:
-        raise InvalidRequest(
-            wording.binary_refused(content_type, more=bool(request.query or request.offset is not None))
-        )
+        raise InvalidRequest(wording.binary_refused(content_type, given=request.given()))
     return Answer(text=wording.binary(content_type, source.size))
