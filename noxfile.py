@@ -157,8 +157,8 @@ def browser(session: nox.Session) -> None:
 def adapter(session: nox.Session, extra: str) -> None:
     """Test one adapter, the contract, the pages and the comparison, with its own extra and the newest framework."""
     session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}", f"docs-{extra}"))
-    beside = [path for path in (f"tests/beside/test_{extra}.py",) if (ROOT / path).is_file()]
-    test_part(session, extra, EXTRAS_PAGES, *beside)
+    others = [path for path in (f"tests/beside/test_{extra}.py",) if (ROOT / path).is_file()]
+    test_part(session, extra, EXTRAS_PAGES, *others)
 
 
 @nox.session

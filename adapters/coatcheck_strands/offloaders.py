@@ -85,7 +85,7 @@ class Offloaders:
         return self
 
     def of(self, agent: Agent | None) -> Served:
-        """Return what serves ``agent``; with None, what serves whoever has no storage of his own."""
+        """Return what serves ``agent``; with None, what serves callers without a storage of their own."""
         if agent is None:
             with self._lock:
                 return self._sharing(self._fallback if self._storage is None else self._storage)

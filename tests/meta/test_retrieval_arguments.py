@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
@@ -44,12 +44,12 @@ def test_the_methods_take_every_argument_with_its_default(method: Callable[..., 
 
 @pytest.mark.parametrize("name", SELECTORS)
 async def test_the_methods_pass_every_argument_on(name: str) -> None:
-    offloader = Offloader(InMemoryStorage())
+    offloader, sent = Offloader(InMemoryStorage()), dict[str, Any]({name: object()})
 
     with pytest.raises(InvalidRequest, match=rf"^{name} must "):
-        offloader.retrieve("any", scope="s", **{name: object()})
+        offloader.retrieve("any", scope="s", **sent)
     with pytest.raises(InvalidRequest, match=rf"^{name} must "):
-        await offloader.aretrieve("any", scope="s", **{name: object()})
+        await offloader.aretrieve("any", scope="s", **sent)
 
 
 def test_a_request_holds_every_selector_with_its_default() -> None:
@@ -62,7 +62,7 @@ def test_every_selector_that_is_not_given_means_its_default() -> None:
     assert parse_request(**dict.fromkeys(SELECTORS)) == parse_request() == Request()
 
 
-GIVEN: dict[str, object] = {
+GIVEN: dict[str, Any] = {
     "pattern": "x",
     "line_range": "2-4000",
     "context_lines": 2,

@@ -121,14 +121,12 @@ class Offloading:
         size, saved_tokens = sum(each.size for each in references), max(0, tokens.tokens - placeholder.tokens)
         self._recorder.record(
             "offloaded",
+            request.about,
             counts={"results": 1, "offloaded": 1, "bytes_stored": size, "tokens_saved": saved_tokens},
             references=tuple(each.id for each in references),
             size=size,
             tokens=tokens.tokens,
             tokens_saved=saved_tokens,
-            scope=request.scope,
-            tool_name=request.result.tool_name,
-            started=request.started,
         )
         return Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens, index=index)
 
@@ -266,10 +264,8 @@ class Offloading:
         request, tokens, tool_name = departure.request, departure.tokens, departure.request.result.tool_name
         self._recorder.failure(
             error,
+            request.about,
             logged=f"failed to offload: {error}",
-            scope=request.scope,
-            tool_name=request.result.tool_name,
-            started=request.started,
         )
         limit = self._settings.max_inline_tokens
         if not departure.measure.exceeds(limit):
@@ -280,13 +276,11 @@ class Offloading:
         _log_failed_previews(request, items)
         self._recorder.record(
             "truncated",
+            request.about,
             counts={"results": 1, "truncated": 1},
             tokens=tokens.tokens,
             reason=str(error),
             error_type=class_of(error),
-            scope=request.scope,
-            tool_name=request.result.tool_name,
-            started=request.started,
         )
         return Truncated(blocks=blocks, error=error)
 
@@ -294,11 +288,9 @@ class Offloading:
         """Record that a result stays."""
         self._recorder.record(
             "kept",
+            request.about,
             counts={"results": 1},
             reason=decision.reason,
-            scope=request.scope,
-            tool_name=request.result.tool_name,
-            started=request.started,
         )
         return Kept(blocks=request.result.blocks, reason=decision.reason)
 
@@ -307,10 +299,7 @@ class Offloading:
         counter = type(self._settings.token_counter).__name__
         failure = CoatcheckError(f"a result was not counted with {counter}: {describe_error(error)}; its bytes decide")
         failure.__cause__ = error
-        tool_name = request.result.tool_name
-        self._recorder.failure(
-            failure, logged=str(failure), scope=request.scope, tool_name=tool_name, started=request.started
-        )
+        self._recorder.failure(failure, request.about, logged=str(failure))
 
     def _ask_host(
         self, request: OffloadRequest, ask: Callable[[], object], *, what: str, instead: str
@@ -327,11 +316,9 @@ class Offloading:
             reason = f"{answer}; {instead}"
             self._recorder.failure(
                 answer,
+                request.about,
                 logged=reason,
                 reason=reason,
-                scope=request.scope,
-                tool_name=request.result.tool_name,
-                started=request.started,
             )
         return answer
 

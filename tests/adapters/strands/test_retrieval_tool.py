@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import pytest
 
@@ -24,5 +25,7 @@ def test_a_host_can_pass_every_argument() -> None:
 
 @pytest.mark.parametrize("name", [name for name in retrieval_schema()["properties"] if name != "reference"])
 async def test_what_a_host_passes_arrives(name: str) -> None:
+    sent: dict[str, Any] = {"pattern": "x", name: object()}
+
     with pytest.raises(ValueError, match=rf"^{name} must "):
-        await ContextOffloader().retrieve_offloaded_content("any", **{"pattern": "x", name: object()})
+        await ContextOffloader().retrieve_offloaded_content("any", **sent)

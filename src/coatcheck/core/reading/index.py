@@ -231,7 +231,7 @@ def columns_of(places: Iterable[Place]) -> Checkpoints:
 
 
 def count_lines(newlines: int, last: bytes) -> int:
-    r"""Return the number of lines of content with so many ``\n`` that ends with ``last``."""
+    r"""Return the number of lines, given the number of ``\n`` and the last byte, which is empty for empty content."""
     return newlines + (last not in {b"", b"\n"})
 
 
