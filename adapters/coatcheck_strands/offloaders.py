@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from coatcheck_strands.compat.storing import KnownScopes
 
-__all__ = ("Offloaders", "Served")
+__all__ = ("Offloaders",)
 
 _NAMESPACE = "offloader/"
 """As Strands' own offloader has it: a storage that is shared with sessions and the like keeps ours apart."""

@@ -12,7 +12,7 @@ from coatcheck.core.references import find_references
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("MOST_KEPT", "keep_references")
+__all__ = ("keep_references",)
 
 MOST_KEPT = 20
 """References in the line, about 20 tokens each. The retrieval tool lists older ones, so the line need not grow."""

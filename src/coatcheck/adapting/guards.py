@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = (
     "FAILED",
-    "UNLIMITED",
     "Arrival",
     "Batch",
     "Delivery",

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from coatcheck.engine.events import About, Recorder
     from coatcheck.engine.execution import Effects
 
-__all__ = ("BYTES_PER_TOKEN", "LastResort")
+__all__ = ("LastResort",)
 
 BYTES_PER_TOKEN = 4
 """The usual estimate: ordinary English text has about four. Nothing here may count tokens."""

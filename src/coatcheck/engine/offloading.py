@@ -21,8 +21,8 @@ from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.items import MOST_APART, join_texts
 from coatcheck.core.notice import index_entry, is_placeholder
 from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
-from coatcheck.core.placeholder import MOST_LISTED, Item, ReadyPreview, build_placeholder, cut_to
-from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_step
+from coatcheck.core.placeholder import Item, ReadyPreview, build_placeholder, cut_to
+from coatcheck.core.plan import MOST_LISTED, Decision, Keep, Measure, Offload, decide, fit_step
 from coatcheck.core.policy import Rule, is_count
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.reading import Encoded, encode_bytes, index_text, is_text

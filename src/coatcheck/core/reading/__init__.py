@@ -17,7 +17,7 @@ from coatcheck.core.arguments import Request, parse_request
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.reading import wording
-from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
+from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, index_text
 from coatcheck.core.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
 from coatcheck.core.settings import MAX_QUERY_BYTES, MINIMUM_BUDGET
 
@@ -34,7 +34,6 @@ __all__ = (
     "Request",
     "Source",
     "encode_bytes",
-    "encode_text",
     "index_text",
     "is_text",
     "parse_request",

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -30,7 +30,6 @@ __all__ = (
     "count_lines",
     "decode",
     "encode_bytes",
-    "encode_text",
     "first_start",
     "index_text",
 )
@@ -164,21 +163,6 @@ class Encoded:
         """Return the same with an index, also of small content, that says where each of many joined texts begins."""
         index = self.index or LineIndex(size=len(self.data), characters=self.characters, lines=self.lines)
         return replace(self, index=replace(index, items=starts))
-
-
-def encode_text(text: str) -> Encoded:
-    """Return ``text`` as bytes, with its totals and its index."""
-    work = _encode(text)
-    try:
-        while True:
-            next(work)
-    except StopIteration as end:
-        return cast("Encoded", end.value)
-
-
-def _encode(text: str) -> Generator[None, None, Encoded]:
-    data, starts = yield from encode_bytes(text)
-    return (yield from index_text(text, data, starts))
 
 
 def encode_bytes(text: str) -> Generator[None, None, tuple[bytes, Sequence[int]]]:

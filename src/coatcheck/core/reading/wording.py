@@ -27,7 +27,6 @@ __all__ = (
     "NOTHING_STORED",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
-    "SHOWN_SELECTOR",
     "binary",
     "binary_refused",
     "characters_header",
