@@ -21,6 +21,7 @@ from coatcheck import (
     ReferenceExpired,
     ReferenceNotFound,
     TextBlock,
+    asks_for_list,
     choose_scope,
     failure_for_model,
     retrieval_arguments,
@@ -141,10 +142,11 @@ class RetrievalTool(PythonAgentTool):
         selected: dict[str, Any],
         owner: dict[str, Any],
     ) -> tuple[Block, ...]:
-        if self._whole and not selected:
+        is_list = asks_for_list(reference)
+        if self._whole and not selected and not is_list:
             return (_block_of(await offloader.aload(reference, **owner)),)
         found = await offloader.aretrieve(reference, **owner, **selected, native_media=self._native_media)
-        if selected or found.next_call is not None or isinstance(found.blocks[0], MediaBlock):
+        if is_list or selected or found.next_call is not None or isinstance(found.blocks[0], MediaBlock):
             return found.blocks
         block = _block_of(await offloader.aload(reference, **owner))  # small: all of it is in the answer
         return (block,) if isinstance(block, JsonBlock) else found.blocks

@@ -12,6 +12,7 @@ from coatcheck.core.forks import loading
 from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from coatcheck.adapting.compaction import keep_references
     from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
     from coatcheck.core.errors import (
         CoatcheckError,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     )
     from coatcheck.core.facts import Reference
     from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
-    from coatcheck.core.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.outcomes import Content, Kept, ListedContent, Listing, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import (
         Always,
         Never,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
     from coatcheck.engine.events import Event, Stats, log_failure
+    from coatcheck.engine.listing import asks_for_list
     from coatcheck.offloader import Offloader, OffloaderOptions
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
     from coatcheck.scopes import choose_scope, scope
@@ -79,6 +81,8 @@ __all__ = (
     "JsonBlock",
     "Kept",
     "Listed",
+    "ListedContent",
+    "Listing",
     "Lists",
     "ListsPages",
     "LocalPath",
@@ -118,11 +122,13 @@ __all__ = (
     "ToolResultStoreBridge",
     "Truncated",
     "__version__",
+    "asks_for_list",
     "asks_to_keep",
     "choose_scope",
     "failure_for_model",
     "is_called_by_code",
     "is_for_code_only",
+    "keep_references",
     "log_failure",
     "retrieval_arguments",
     "retrieval_schema",
@@ -130,6 +136,7 @@ __all__ = (
 )
 
 _MODULES = {
+    "adapting.compaction": ("keep_references",),
     "core.blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
     "core.errors": (
         "CoatcheckError",
@@ -141,9 +148,10 @@ _MODULES = {
     ),
     "core.facts": ("Reference",),
     "engine.events": ("Event", "Stats", "log_failure"),
+    "engine.listing": ("asks_for_list",),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader", "OffloaderOptions"),
-    "core.outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
+    "core.outcomes": ("Content", "Kept", "ListedContent", "Listing", "Offloaded", "Outcome", "Retrieved", "Truncated"),
     "core.policy": (
         "Always",
         "Never",

@@ -25,7 +25,7 @@ from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.events import Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, arun, run
 from coatcheck.engine.request import OffloadRequest
-from coatcheck.scopes import choose_scope, require_scope_parts
+from coatcheck.scopes import choose_scope, given_scope, require_own_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck.core.blocks import Block
-    from coatcheck.core.outcomes import Content, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.outcomes import Content, Listing, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import MaybeAwaitable, Policy
     from coatcheck.core.references import Scope
     from coatcheck.core.tokens import TokenCounter
@@ -57,6 +57,7 @@ class OtherOptions(TypedDict, total=False):
     max_query_bytes: int
     offload_errors: bool
     show_path: bool
+    list_arguments: bool
     require_scope: bool
     network_threads: int
     queue_seconds: float
@@ -362,7 +363,7 @@ class Offloader:
 
     def retrieve(
         self,
-        reference: str | Reference,
+        reference: str | Reference | None = None,
         *,
         scope: Scope | None = None,
         identity: Scope | None = None,
@@ -379,8 +380,12 @@ class Offloader:
         Selectors may have the forms that models send: numbers as strings, and ``""`` for "not given". Without a
         selector, the content is read from its beginning.
 
+        Without a reference the answer is a list of what the scope holds, newest first, a line for each content, and
+        selectors apply to that text. It has the newest 1,000 at most. The shared scope ``"default"`` is not listed.
+
         Args:
-            reference: as the placeholder shows it, or as ``Offloaded.references`` has it.
+            reference: as the placeholder shows it, or as ``Offloaded.references`` has it. None, ``""`` or ``"*"``: the
+                list.
             scope: the scope that the content was stored in; never take it from the model.
             identity: as for ``offload``.
             pattern: RE2 regular expression, searched line by line. If it is not valid, it is searched literally.
@@ -400,8 +405,9 @@ class Offloader:
         """
         return run(
             self._engine.retrieve(
-                _id(reference),
+                None if reference is None else _id(reference),
                 choose_scope(scope, identity, required=self._scope_required),
+                is_own=given_scope(scope, identity) is not None,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -414,7 +420,7 @@ class Offloader:
 
     async def aretrieve(
         self,
-        reference: str | Reference,
+        reference: str | Reference | None = None,
         *,
         scope: Scope | None = None,
         identity: Scope | None = None,
@@ -429,8 +435,9 @@ class Offloader:
         """Do what ``retrieve`` does, without blocking the event loop."""
         return await arun(
             self._engine.retrieve(
-                _id(reference),
+                None if reference is None else _id(reference),
                 choose_scope(scope, identity, required=self._scope_required),
+                is_own=given_scope(scope, identity) is not None,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -441,6 +448,49 @@ class Offloader:
             ),
             short=True,
         )
+
+    def list(
+        self,
+        *,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
+        tool_name: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Listing:
+        """Return a page of what a scope holds, newest first, for the host.
+
+        A storage of this machine is asked once. A storage behind a network gets the requests of one page and, if its
+        list has no metadata, as with S3, one for each content on the page.
+
+        Args:
+            scope: as for ``retrieve``.
+            identity: as for ``offload``.
+            tool_name: return only results of this tool; the page then holds fewer contents than were looked at.
+            limit: entries to look at, 1 to 1,000. Line indexes of large texts count as well.
+            after: ``Listing.after`` of the page before.
+
+        Raises:
+            InvalidRequest: no scope was given: the shared scope ``"default"`` is listed only by that name. Or the
+                storage cannot list, or an argument is wrong.
+            StorageError: the storage failed.
+
+        """
+        chosen = require_own_scope(scope, identity)
+        return run(self._engine.list_contents(chosen, tool_name=tool_name, limit=limit, after=after))
+
+    async def alist(
+        self,
+        *,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
+        tool_name: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Listing:
+        """Do what ``list`` does, without blocking the event loop."""
+        chosen = require_own_scope(scope, identity)
+        return await arun(self._engine.list_contents(chosen, tool_name=tool_name, limit=limit, after=after))
 
     def load(self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None) -> Content:
         """Return the whole of a stored content, for the host: of any size, and checked against its digest.
@@ -589,7 +639,7 @@ class Offloader:
         identity: Scope | None,
         policies: Sequence[Policy | None] | None,
         retrieval_tool: str | None,
-    ) -> list[OffloadRequest]:
+    ) -> Sequence[OffloadRequest]:
         chosen = choose_scope(scope, identity, required=self._scope_required)
         overrides = [None] * len(results) if policies is None else policies
         if len(overrides) != len(results):

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
     from coatcheck.core.references import Scope
 
-__all__ = ("DEFAULT_SCOPE", "MAX_SCOPE_LENGTH", "choose_scope", "require_scope", "require_scope_parts", "scope")
+__all__ = (
+    "DEFAULT_SCOPE",
+    "MAX_SCOPE_LENGTH",
+    "choose_scope",
+    "given_scope",
+    "require_own_scope",
+    "require_scope",
+    "require_scope_parts",
+    "scope",
+)
 
 DEFAULT_SCOPE = "default"
 """Where content goes when nobody named a scope. ``Offloader(require_scope=True)`` refuses it."""
@@ -63,14 +72,41 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
         InvalidRequest: the chosen scope is unusable, or none was given and ``required`` is true.
 
     """
-    for candidate in (argument, _ambient.get(), identity):
-        if candidate is not None:
-            return require_scope(candidate)
+    given = given_scope(argument, identity)
+    if given is not None:
+        return given
     if required:
         msg = f"no scope: require_scope=True refuses the shared default. {_GIVE_ONE}"
         raise InvalidRequest(msg)
     _warn_once()
     return DEFAULT_SCOPE
+
+
+def given_scope(argument: Scope | None, identity: Scope | None) -> Scope | None:
+    """Return the scope that somebody gave for a call: as ``choose_scope`` does, but None in place of the default.
+
+    Raises:
+        InvalidRequest: the chosen scope is unusable.
+
+    """
+    for candidate in (argument, _ambient.get(), identity):
+        if candidate is not None:
+            return require_scope(candidate)
+    return None
+
+
+def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
+    """Return the scope that somebody gave for a call that must not see what conversations without one share.
+
+    Raises:
+        InvalidRequest: nobody gave one, or it is unusable.
+
+    """
+    given = given_scope(argument, identity)
+    if given is None:
+        msg = f"no scope: what conversations share in {DEFAULT_SCOPE!r} is listed only by that name. {_GIVE_ONE}"
+        raise InvalidRequest(msg)
+    return given
 
 
 def require_scope(name: object) -> Scope:

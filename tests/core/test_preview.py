@@ -19,6 +19,7 @@ from tests.core.strategies import json_values, long_texts
 TIKTOKEN = TiktokenCounter()
 COUNTERS = [pytest.param(TIKTOKEN, id="tiktoken"), pytest.param(ByteCounter(), id="bytes")]
 LOG = "".join(f"2026-01-{number % 28 + 1:02} INFO request {number} served\n" for number in range(1, 5_001))
+PROSE = "".join(f"The parcel on shelf {number} has no label.\n" for number in range(1, 5_001))
 ORDERS: list[JsonValue] = [
     {"id": number, "customer": f"customer {number}", "total": number / 4, "items": [{"sku": "a"}, {"sku": "b"}]}
     for number in range(2_000)
@@ -87,9 +88,10 @@ def test_text_shows_whole_lines_of_head_and_tail_and_names_the_lines_between() -
     assert len(shown) - gap > 5
 
 
+@pytest.mark.parametrize("text", [LOG, PROSE], ids=["log", "text"])
 @pytest.mark.parametrize("ending", ["", "\n"])
-def test_line_numbers_of_the_gap_do_not_depend_on_the_last_line_end(ending: str) -> None:
-    shown = _preview(LOG.rstrip("\n") + ending, 500)
+def test_line_numbers_of_the_gap_do_not_depend_on_the_last_line_end(text: str, ending: str) -> None:
+    shown = _preview(text.rstrip("\n") + ending, 500)
 
     numbers = re.search(r"lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown", shown)
     assert numbers is not None
@@ -101,7 +103,7 @@ def test_line_numbers_of_the_gap_do_not_depend_on_the_last_line_end(ending: str)
 def test_one_long_line_shows_both_ends_and_names_the_characters_between() -> None:
     line = "".join(f"<{number}>" for number in range(200_000))
     shown = _preview(line, 300)
-    numbers = re.search(r"\n\[… characters ([\d,]+)-([\d,]+) of ([\d,]+) not shown …\]\n", shown)
+    numbers = re.search(r"\n\[… characters ([\d,]+)-([\d,]+) of ([\d,]+) not shown(?:, in them: [\d ]+)? …\]\n", shown)
 
     assert numbers is not None
     first, last, total = (int(number.replace(",", "")) for number in numbers.groups())
@@ -214,13 +216,12 @@ def test_a_column_that_repeats_only_some_keys_is_shown() -> None:
     assert shown[:2] == ["object with 300 keys, one a line: key|id|age", "u0|u0|0"]
 
 
-def test_a_small_budget_shows_an_object_from_its_beginning_with_every_bracket_closed() -> None:
+def test_a_small_budget_shows_an_object_from_its_beginning_and_says_that_there_is_more() -> None:
     order = {"id": 7, "lines": [{"sku": f"s{n}", "at": {"x": n}} for n in range(90)], "note": "n", "paid": True}
     shown = _preview(json.dumps(order), 70)
 
-    assert shown.startswith("object with 4 keys\nid: 7\nlines: [{sku: s0, at: {x: 0}}, ")
-    assert re.search(r"… \d+ more items\]\n\[… 2 more keys …\]$", shown)
-    assert all(shown.count(opening) == shown.count(closing) for opening, closing in ("{}", "[]"))
+    assert shown.startswith("id: 7\nlines: [{sku: s0, at: {x: 0}}, ")
+    assert shown.endswith("…\n[… of 4 keys]")
 
 
 @pytest.mark.parametrize("text", ["[(1025, 'John', 12), (1101, 'Haley', 10), (1247, 'Alexis', 11), (1304, 'Jo', 12)]"])
@@ -318,7 +319,7 @@ def test_a_long_text_in_an_object_is_shown_from_its_head_with_its_length() -> No
     shown = _preview(json.dumps({"status": 200, "body": "word " * 5_000}), 150)
 
     assert "\nstatus: 200" in f"\n{shown}"
-    assert re.search(r'\nbody: "word word .*… \(25,000 characters\)$', shown)
+    assert re.search(r'\nbody: "word word .*… \(25,000 characters\)(?:\n|$)', shown)
 
 
 def test_long_values_of_long_records_are_named_by_size() -> None:
@@ -344,9 +345,9 @@ def test_a_wide_object_says_how_many_keys_are_left_out() -> None:
     shown = _preview(json.dumps({f"key_{number}": number for number in range(5_000)}), 200)
 
     assert shown.startswith("object with 5,000 keys\nkey_0: 0\n")
-    left_out = re.search(r"\[… ([\d,]+) more keys …\]$", shown)
+    left_out = re.search(r"\[… ([\d,]+) more keys …\]\n\[… more, in it: ", shown)
     assert left_out is not None
-    assert shown.count("key_") + int(left_out.group(1).replace(",", "")) == 5_000
+    assert shown[: left_out.start()].count("key_") + int(left_out.group(1).replace(",", "")) == 5_000
 
 
 @pytest.mark.parametrize("text", ["[1, 2, 3" * 900 + "]", "{not json}" * 900, "[" * 2_000 + "]" * 2_000])
@@ -376,3 +377,25 @@ def test_a_preview_of_a_large_text_is_made_from_its_ends() -> None:
     preview(Previewed(text=LOG * 50, content_type="text/plain", lines=250_000), Counting(), budget=1_000)
 
     assert looked_at < 200_000
+
+
+def test_every_item_of_a_list_is_shown_before_one_is_shown_in_full() -> None:
+    records = [{"title": f"title {n}", "text": f"{n}: {'many words ' * 90}"} for n in range(10)]
+    shown = _preview(json.dumps({"total": 10, "items": records}), 500)
+
+    assert all(f'  title {n}|"{n}: many words' in shown for n in range(10))
+
+
+def test_a_preview_of_json_counts_the_tokens_of_the_whole_a_few_times_only() -> None:
+    class Noting(ByteCounter):
+        counts = 0
+
+        def count(self, text: str) -> int:
+            self.counts += 1
+            return super().count(text)
+
+    counter = Noting()
+    value = {f"k{n}": [{"id": m, "tags": [{"name": f"t{k}"} for k in range(4)]} for m in range(5)] for n in range(40)}
+    preview(_content(json.dumps(value)), counter, budget=4_000)
+
+    assert counter.counts <= 10

@@ -14,12 +14,13 @@ import pytest
 
 from coatcheck import ByteCounter, InMemoryStorage, Offloader, TextBlock, TiktokenCounter, TokenCounter
 from coatcheck.core.preview import Previewed, preview
-from coatcheck.core.preview.html import looks_like_html
-from coatcheck.core.preview.json import fit_outline
+from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json_ends import _is_one_list, _read
+from coatcheck.core.preview.kinds import kinds_of
 from coatcheck.core.preview.matches import preview_matches
-from coatcheck.core.preview.noise import looks_like_noise
+from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.notation import named
+from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def _shown(text: str, budget: int = 500) -> str:
 def test_comments_without_a_page_are_read_in_one_way_only() -> None:
     comments = "<!---->" * 500
 
-    assert not looks_like_html(_content(comments + "no page\n" * 900))
-    assert looks_like_html(_content(comments + "<html><body>a page"))
+    assert preview_html not in kinds_of(_content(comments + "no page\n" * 900))
+    assert preview_html in kinds_of(_content(comments + "<html><body>a page"))
 
 
 def test_a_long_line_among_matches_is_read_in_linear_time() -> None:
@@ -59,8 +60,8 @@ def test_a_match_that_is_cut_says_so() -> None:
 
 @pytest.mark.parametrize("digits", ["Zm9vYmFyQmF6MTIz" * 256, "0123456789abcdef" * 256])
 def test_text_between_noise_is_not_taken_for_noise(digits: str) -> None:
-    assert looks_like_noise(_content(f"{digits * 3} \n"))
-    assert not looks_like_noise(_content(f"{digits} the key is under the mat {digits}"))
+    assert preview_noise(_content(f"{digits * 3} \n"), 500, TIKTOKEN) is not None
+    assert preview_noise(_content(f"{digits} the key is under the mat {digits}"), 500, TIKTOKEN) is None
 
 
 def test_a_list_is_of_objects_only_where_all_are() -> None:

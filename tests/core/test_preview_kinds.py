@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
-from coatcheck.core.preview import Previewed, kinds_of, preview
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview.kinds import kinds_of
 from tests.core.preview_samples import SAMPLES, TEXT
 from tests.core.strategies import texts
 
@@ -42,9 +43,7 @@ def _shown(name: str, budget: int) -> list[str]:
 def _kind_of(text: str) -> str:
     """Return the name of the module that shows ``text``."""
     content = _content(text)
-    shows = (
-        show for is_kind, show in kinds_of(content) if is_kind(content) and show(content, 300, TIKTOKEN) is not None
-    )
+    shows = (show for show in kinds_of(content) if show(content, 300, TIKTOKEN) is not None)
     return next(shows).__module__.rpartition(".")[2]
 
 
@@ -258,6 +257,7 @@ _HOSTILE_QUERIES: list[Callable[[random.Random], str]] = [
 ]
 
 
+@pytest.mark.no_cover
 def test_hostile_patterns_and_queries_are_answered_or_refused() -> None:
     chance = random.Random(20_260_101)  # noqa: S311 - reproducible, not secret
     contents = [_made("list of objects", 60), "[" * 200 + "]" * 200, "a" * 3_000, _made("log", 60)]
@@ -276,6 +276,7 @@ def test_hostile_patterns_and_queries_are_answered_or_refused() -> None:
         assert 10 < len(answer) <= 400 * 4
 
 
+@pytest.mark.no_cover
 def test_a_query_that_doubles_its_result_at_every_step_is_refused() -> None:
     offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=400)
     outcome = offloader.offload([TextBlock("[1, 2, 3]")], tool_name="t", scope="s", policy=Always())

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, JsonBlock, MediaBlock, Offloader, TextBlock, TiktokenCounter
-from coatcheck.core.preview import Previewed, kinds_of, preview
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview.kinds import kinds_of
 from tests.core.preview_samples import SAMPLES
 
 TIKTOKEN = TiktokenCounter()
@@ -27,10 +28,8 @@ def _shown(text: str, content_type: str = "text/plain", *, budget: int = 200) ->
 
 def _kind_of(text: str, content_type: str) -> str:
     content = _content(text, content_type)
-    for is_kind, show in kinds_of(content):
-        if is_kind(content) and show(content, 300, TIKTOKEN) is not None:
-            return show.__module__.rpartition(".")[2]
-    return "text"
+    shows = (show for show in kinds_of(content) if show(content, 300, TIKTOKEN) is not None)
+    return next(shows).__module__.rpartition(".")[2]
 
 
 def _sample(name: str) -> str:
@@ -65,11 +64,17 @@ ONLY_DECLARED = {
 """By type: a content that does not tell its kind without it, and the kind."""
 
 
+DOUBTFUL = ("[1]\n[2]", '<?xml version="1.0"?><html></html>', "2026-01-01 12:00:00,message\n" * 9)
+"""Each of these may be of two kinds or more."""
+
+
 @pytest.mark.parametrize("content_type", DECLARED)
 def test_what_is_declared_is_tried_first(content_type: str) -> None:
-    kinds = [show.__module__.rpartition(".")[2] for _, show in kinds_of(_content("", content_type))]
+    for text in DOUBTFUL:
+        kinds = [show.__module__.rpartition(".")[2] for show in kinds_of(_content(text, content_type))]
 
-    assert (kinds[0] if kinds else "text") == DECLARED[content_type]
+        assert len(kinds) > 2
+        assert DECLARED[content_type] == kinds[0] or DECLARED[content_type] not in kinds
 
 
 @pytest.mark.parametrize("content_type", ONLY_DECLARED)
@@ -149,7 +154,7 @@ def test_elements_of_xml_become_rows_and_attributes_fields() -> None:
     ]
     assert "    item: list of 500 objects, one a line: @id|title|link" in shown
     assert "      0|Story 0 & more|https://a.example/0" in shown
-    assert shown[-1] == "      499|Story 499 & more|https://a.example/499"
+    assert "      499|Story 499 & more|https://a.example/499" in shown[-2:]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +178,7 @@ def test_entities_that_a_document_defines_are_not_resolved() -> None:
     lines = "".join(f'<!ENTITY a{n} "&a{n - 1};&a{n - 1};&a{n - 1};">\n' for n in range(1, 60))
     bomb = f'<?xml version="1.0"?><!DOCTYPE r [<!ENTITY a0 "ha">{lines}]><r>{"<i>&a59;</i>" * MANY}</r>'
 
-    assert '    "&a59;"\n' in _shown(bomb, "text/xml")
+    assert '"&a59;", "&a59;"' in _shown(bomb, "text/xml")
 
 
 # What tools print.

@@ -112,6 +112,7 @@ def _calls(content: Previewed, counter: TokenCounter) -> tuple[int, str]:
     return calls, shown
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
     counter, failures = Noting(), dict[str, Exception]()
@@ -123,7 +124,7 @@ def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
     assert 0 < ByteCounter().count(shown) <= BUDGET
 
 
-@pytest.mark.parametrize("name", ["json: tables in members", "python: calls", "xml: names", "xml: attributes"])
+@pytest.mark.parametrize("name", ["python: calls", "xml: names", "xml: attributes"])
 def test_what_takes_too_much_work_is_shown_as_text(name: str) -> None:
     text, failures = HOSTILE[name], dict[str, Exception]()
     shown = preview(_content(text, failures), ByteCounter(), budget=BUDGET)

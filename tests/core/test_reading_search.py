@@ -401,6 +401,7 @@ def test_a_search_reads_everything_once_and_shows_from_what_it_has() -> None:
     assert max(part.length for part in content.parts) <= 4_194_304
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "pattern", ["(a|a)*$b", "(a+)+$b", "a.*b|a", "(?:a?){300}b", "x*", r"[^\n]*b|a", "a.*b|a.*c|a"]
 )
@@ -410,6 +411,7 @@ def test_hostile_patterns_take_linear_time(pattern: str, text: str) -> None:
     assert Stored(data=text.encode(), characters=len(text), lines=1).ask(pattern=pattern).matches is not None
 
 
+@pytest.mark.no_cover
 def test_many_occurrences_in_a_long_line_are_looked_for_in_short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = 0
     find = Matcher.find

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         refuse_options,
         resolve_scope,
     )
+    from coatcheck.adapting.compaction import keep_references
     from coatcheck.adapting.content import (
         MARK,
         Copy,
@@ -78,6 +79,7 @@ __all__ = (
     "enter_scope",
     "find_copy",
     "front_door",
+    "keep_references",
     "make_offloader",
     "mark_reference",
     "plain_blocks",
@@ -107,6 +109,7 @@ __getattr__ = lazily(
             "refuse_options",
             "resolve_scope",
         ),
+        "compaction": ("keep_references",),
         "content": (
             "MARK",
             "Copy",

@@ -28,7 +28,7 @@ _MOST_ROWS = 15
 """Of tools and of conversations; ``--json`` and ``--html`` have them all."""
 
 _LEAST_NAME, _OTHER_COLUMNS = 18, 60
-"""Characters: a name is cut to what the columns of five thresholds leave of the screen, and not below the first."""
+"""Characters: names get what the columns of five thresholds do not need, and never less than the first number."""
 
 
 def show_replay(console: Console, report: ReplayReport) -> None:

@@ -164,7 +164,7 @@ def _integer(name: str, value: object) -> int | None:
 
 ARGUMENTS = (
     Argument(name="reference", json_type="string", parse=_unread),
-    Argument(name="pattern", json_type="string", described="RE2 regular expression", parse=_string, option="--pattern"),
+    Argument(name="pattern", json_type="string", described="RE2 regex", parse=_string, option="--pattern"),
     # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
     Argument(name="line_range", json_type="string", described="Such as 10-20", parse=_line_range, option="--lines"),
     Argument(
@@ -177,14 +177,14 @@ ARGUMENTS = (
     Argument(
         name="query",
         json_type="string",
-        described="JMESPath on JSON, such as items[?price > `9`].name",
+        described="JMESPath, such as items[?price > `9`].name",
         parse=_string,
         option="--query",
     ),
     Argument(
         name="offset",
         json_type="integer",
-        described="First character; negative counts from the end",
+        described="Characters; negative: from the end",
         parse=_integer,
         option="--offset",
     ),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.plan import KeepReason
 
-__all__ = ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated")
+__all__ = ("Content", "Kept", "ListedContent", "Listing", "Offloaded", "Outcome", "Retrieved", "Truncated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,3 +129,37 @@ class Content:
 
         """
         return self.data.decode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedContent:
+    """One stored content, as a listing describes it."""
+
+    reference: str
+    """What reads it back, in the scope that was listed."""
+
+    size: int
+    """Bytes stored."""
+
+    modified: float
+    """Time of the last save or, on a storage of this machine, of the last use; in seconds since the epoch."""
+
+    tool_name: str | None = None
+    """The tool whose result it was; None where the storage did not say."""
+
+    arguments: str | None = None
+    """The arguments of the call as JSON, cut to 200 characters; None without ``list_arguments``."""
+
+    content_type: str | None = None
+    """MIME type; None where the storage did not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A page of what a scope holds."""
+
+    contents: tuple[ListedContent, ...]
+    """Newest first. A page may hold fewer than asked for, or none, and not be the last one."""
+
+    after: str | None
+    """What to pass for the next page; None if this is the last one."""

@@ -82,6 +82,9 @@ class Settings:
     show_path: bool = False
     """Whether the placeholder names the local file, for agents that have a shell."""
 
+    list_arguments: bool = False
+    """Whether the list of what is stored shows the arguments of each call. They are stored with the content then."""
+
     require_scope: bool = False
     """Whether a call without a scope is refused instead of using the shared scope ``"default"``."""
 
@@ -108,7 +111,7 @@ class Settings:
     def __post_init__(self) -> None:
         self._check_tokens()
         require_positive("max_query_bytes", self.max_query_bytes)
-        for name in ("offload_errors", "show_path", "require_scope"):
+        for name in ("offload_errors", "show_path", "list_arguments", "require_scope"):
             require_flag(name, getattr(self, name))
         require_positive("network_threads", self.network_threads)
         _require_seconds("queue_seconds", self.queue_seconds)

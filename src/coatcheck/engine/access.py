@@ -9,6 +9,7 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
 from coatcheck.engine.execution import Effect, Line
 from coatcheck.storage.protocol import (
+    Lists,
     ListsPages,
     LocalPath,
     NamesReferences,
@@ -55,6 +56,7 @@ class StorageAccess:
         self.reads_ranges = isinstance(storage, ReadsRanges)
         self.sweeps = isinstance(storage, Sweeps)
         self.lists_pages = isinstance(storage, ListsPages)
+        self.lists = self.lists_pages or isinstance(storage, Lists)
         self.evicts = self._says("evicts")
         self.takes_file_name = self._says("takes_file_name")
         self._is_local = self._says("is_local", default=isinstance(storage, LocalPath))

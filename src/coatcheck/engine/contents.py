@@ -7,6 +7,7 @@ what is decided here and in ``references``; how content is read belongs to ``rea
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -81,6 +82,12 @@ _TOOL = "tool"
 _LONGEST_TOOL_NAME = 64
 """Characters: as many as model providers allow."""
 
+_ARGUMENTS = "arguments"
+"""In the metadata, with ``list_arguments``: the arguments of the call as JSON, its first characters, encoded alike."""
+
+_LONGEST_ARGUMENTS = 600
+"""Characters in percent-encoding: 600 of plain ASCII, 66 of Chinese. S3 takes 2 KB of metadata in all."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
@@ -143,6 +150,7 @@ class Contents:
         digest: str,
         scope: Scope,
         tool_name: str,
+        arguments: Mapping[str, object] | None = None,
         encoded: Encoded | None = None,
         starts: tuple[int, ...] | None = None,
         file_name: str | None = None,
@@ -155,6 +163,7 @@ class Contents:
             digest: what ``start_hash`` gave for these.
             scope: who may read it.
             tool_name: for the reference.
+            arguments: of the call, if they are to be listed.
             encoded: the text with its lines, if they are known.
             starts: the byte at which each of many joined texts begins; kept if the storage has keys.
             file_name: what the tool called it, if it is a file with a name.
@@ -177,8 +186,10 @@ class Contents:
         if index is not None:
             metadata |= {"index": "lines"} | ({_ITEMS: str(items)} if index.items else {})
         metadata["sha256"] = digest
-        if tool_name:  # in percent-encoding, since some backends keep nothing but ASCII: at most 768 characters
-            metadata[_TOOL] = quote(to_valid_unicode(tool_name[:_LONGEST_TOOL_NAME]), safe="/:")
+        if tool_name:
+            metadata[_TOOL] = _quoted(tool_name[:_LONGEST_TOOL_NAME], longest=768)
+        if arguments is not None and (shown := _quoted(_as_json(arguments), longest=_LONGEST_ARGUMENTS)):
+            metadata[_ARGUMENTS] = shown
         answer = yield self._storage.call("save", str(key), data, content_type=content_type, metadata=metadata)
         if index is not None and not isinstance(answer, CoatcheckError):
             lines = index.to_bytes()
@@ -368,7 +379,12 @@ def require_digest(key: Key, digest: str, metadata: Mapping[str, str]) -> None:
 
 def content_type_of(stored: Stored) -> str:
     """Return the MIME type of an entry, without what tells texts of other items apart."""
-    return stored.content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in stored.metadata else stored.content_type
+    return without_items(stored.content_type, stored.metadata)
+
+
+def without_items(content_type: str, metadata: Mapping[str, str]) -> str:
+    """Return a stored type without what tells texts of other items apart."""
+    return content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in metadata else content_type
 
 
 def _type_with_items(content_type: str, starts: Sequence[int]) -> str:
@@ -383,6 +399,32 @@ def tool_name_in(metadata: Mapping[str, str]) -> str | None:
     """
     found = metadata.get(_TOOL)
     return unquote(found) if isinstance(found, str) else None
+
+
+def arguments_in(metadata: Mapping[str, str]) -> str | None:
+    """Return the arguments of the call that a content came from, as far as they were kept."""
+    found = metadata.get(_ARGUMENTS)
+    return unquote(found) if isinstance(found, str) else None
+
+
+def _as_json(arguments: Mapping[str, object]) -> str:
+    """Return arguments as JSON: what JSON cannot say by its type, and nothing where they contain themselves."""
+    try:
+        return json.dumps(dict(arguments), ensure_ascii=False, default=lambda value: type(value).__name__)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def _quoted(text: str, *, longest: int) -> str:
+    """Return text in percent-encoding, for backends that keep only ASCII, cut before what goes beyond ``longest``."""
+    kept, left = [], longest
+    for character in to_valid_unicode(text[:longest]):
+        quoted = quote(character, safe="/:")
+        if len(quoted) > left:
+            break
+        kept.append(quoted)
+        left -= len(quoted)
+    return "".join(kept)
 
 
 def _require_reference(answer: object) -> str | CoatcheckError:

@@ -213,6 +213,7 @@ class Offloading:
             digest=digest.result(),
             scope=request.scope,
             tool_name=request.result.tool_name,
+            arguments=request.result.tool_args if self._settings.list_arguments else None,
             encoded=encoded,
             starts=part.starts,
             file_name=block.name if isinstance(block, MediaBlock) else None,

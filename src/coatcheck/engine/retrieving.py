@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from coatcheck.core.arguments import LAST_LINE
 from coatcheck.core.blocks import MediaBlock, TextBlock
 from coatcheck.core.errors import (
     CoatcheckError,
@@ -19,19 +20,23 @@ from coatcheck.core.errors import (
     ReferenceNotFound,
     StorageError,
 )
-from coatcheck.core.notice import too_slow
+from coatcheck.core.notice import NOT_LISTED_BY_STORAGE, NOT_LISTED_WITHOUT_SCOPE, missing_reference, too_slow
 from coatcheck.core.outcomes import Content, Retrieved
 from coatcheck.core.reading import Answer, IndexNeeded, Part, Request, is_text, parse_request, read
+from coatcheck.core.reading.wording import LISTED, NOTHING_STORED
 from coatcheck.core.references import canonical_reference
-from coatcheck.engine.contents import content_type_of
+from coatcheck.core.settings import MINIMUM_BUDGET
+from coatcheck.engine.contents import Contents, content_type_of
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES
+from coatcheck.engine.listing import LISTING, asks_for_list, listing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
-    from coatcheck.engine.contents import Contents, Found
+    from coatcheck.engine.access import StorageAccess
+    from coatcheck.engine.contents import Found
     from coatcheck.engine.events import Recorder
     from coatcheck.engine.execution import Effects
 
@@ -47,16 +52,28 @@ automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a content of a a
 class Retrieving:
     """Reads stored content back."""
 
-    def __init__(self, contents: Contents, settings: Settings, recorder: Recorder) -> None:
-        self._contents = contents
+    def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
+        self._storage = storage
+        self._contents = Contents(storage)
         self._settings = settings
         self._recorder = recorder
         self._counter = settings.counter
 
     def retrieve(
-        self, reference: str, scope: Scope, *, native_media: bool, retrieval_tool: str, **selectors: object
+        self,
+        reference: str | None,
+        scope: Scope,
+        *,
+        is_own: bool,
+        native_media: bool,
+        retrieval_tool: str,
+        **selectors: object,
     ) -> Effects[Retrieved]:
-        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
+        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``.
+
+        ``is_own`` says that somebody gave the scope: the shared default one is not listed.
+        """
+        reference = LISTING if reference is None or asks_for_list(reference) else reference
         about: dict[str, Any] = {
             "scope": scope,
             "references": (canonical_reference(reference),),
@@ -65,9 +82,12 @@ class Retrieving:
         budget = self._settings.retrieval_limit
         try:
             request = parse_request(**selectors)
-            answered = yield from self._retrieve(
-                reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
-            )
+            if reference == LISTING:
+                answered = yield from self._list(scope, is_own=is_own, request=request, retrieval_tool=retrieval_tool)
+            else:
+                answered = yield from self._retrieve(
+                    reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+                )
             if self._counter.exceeds(answered.text, budget):
                 # A header that quotes something foreign and long: the promise is kept at the cost of the end.
                 text = self._counter.head(answered.text, budget)
@@ -108,12 +128,40 @@ class Retrieving:
             whole = yield from self._contents.load(reference, scope)
             medium = MediaBlock(whole.content, whole.content_type)
             return Retrieved(text=f"[{whole.content_type}, {whole.size:,} bytes]", blocks=(medium,))
-        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool)
+        budget = self._settings.retrieval_limit
+        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool, budget=budget)
         return Retrieved(
             text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
         )
 
-    def _read(self, found: Found, scope: Scope, *, request: Request, retrieval_tool: str) -> Effects[Answer]:
+    def _list(self, scope: Scope, *, is_own: bool, request: Request, retrieval_tool: str) -> Effects[Retrieved]:
+        """Answer a call without a reference: with the list of what the scope holds, which is read like any content.
+
+        Raises:
+            InvalidRequest: nobody gave the scope, or the storage cannot list; the message says so.
+            StorageError: the storage failed.
+
+        """
+        if not is_own:
+            raise InvalidRequest(missing_reference(NOT_LISTED_WITHOUT_SCOPE))
+        if not self._storage.lists:
+            raise InvalidRequest(missing_reference(NOT_LISTED_BY_STORAGE))
+        found = yield from listing(self._storage, scope)
+        if found is None:
+            return Retrieved(text=NOTHING_STORED, blocks=(TextBlock(NOTHING_STORED),))
+        request = replace(request, line_range=(1, LAST_LINE)) if request.selects_nothing else request
+        # A model that asked by mistake learns what this is, unless the budget is so small that it takes all.
+        heading, budget = f"{LISTED}\n", self._settings.retrieval_limit
+        if budget - self._counter.count(heading) < MINIMUM_BUDGET:
+            heading = ""
+        budget -= self._counter.count(heading)
+        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool, budget=budget)
+        text = heading + answer.text
+        return Retrieved(text=text, blocks=(TextBlock(text),), next_call=answer.next_call, matches=answer.matches)
+
+    def _read(
+        self, found: Found, scope: Scope, *, request: Request, retrieval_tool: str, budget: int
+    ) -> Effects[Answer]:
         """Drive ``reading``: fetch the parts of the content that it asks for.
 
         Raises:
@@ -124,7 +172,7 @@ class Retrieving:
             found.source,
             request,
             counter=self._counter,
-            budget=self._settings.retrieval_limit,
+            budget=budget,
             tool_name=retrieval_tool,
             max_query_bytes=self._settings.max_query_bytes,
         )

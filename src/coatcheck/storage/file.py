@@ -203,7 +203,9 @@ class FileStorage:
                     description = _describe(folder, key.name)
             except (FileNotFoundError, CorruptContent):
                 return entry
-        return entry if description is None else replace(entry, metadata=description["metadata"])
+        if description is None:
+            return entry
+        return replace(entry, metadata=description["metadata"], content_type=description["content_type"])
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         """Remove the ``keys`` last used before then, and the files of killed writers; see ``coatcheck.Sweeps``.

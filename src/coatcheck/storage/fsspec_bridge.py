@@ -302,8 +302,15 @@ class FsspecBridge:
                 except CorruptContent:
                     yield _listed(key, sizes[key])
                 else:
-                    yield _listed(key, sizes[key], modified=head.saved, metadata=head.metadata)
+                    described = Stored(content=b"", content_type=head.content_type, metadata=head.metadata, size=0)
+                    yield _listed(key, sizes[key], modified=head.saved, described=described)
 
 
-def _listed(key: str, size: int, *, modified: float = 0.0, metadata: Mapping[str, str] | None = None) -> Listed:
-    return Listed(key=key, size=max(0, size - HEAD_BYTES), modified=modified, metadata=metadata)
+def _listed(key: str, size: int, *, modified: float = 0.0, described: Stored | None = None) -> Listed:
+    return Listed(
+        key=key,
+        size=max(0, size - HEAD_BYTES),
+        modified=modified,
+        metadata=None if described is None else described.metadata,
+        content_type=None if described is None else described.content_type,
+    )

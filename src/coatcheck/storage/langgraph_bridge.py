@@ -234,7 +234,10 @@ class LangGraphStoreBridge:
                 size = size if isinstance(size, int) and size >= 0 else 0
                 kept = item.value.get("metadata")
                 metadata = dict(kept) if isinstance(kept, dict) else None
-                yield Listed(key=key, size=size, modified=item.updated_at.timestamp(), metadata=metadata)
+                kind = item.value.get("content_type")
+                kind = kind if isinstance(kind, str) else None
+                modified = item.updated_at.timestamp()
+                yield Listed(key=key, size=size, modified=modified, metadata=metadata, content_type=kind)
 
     # Parts.
 

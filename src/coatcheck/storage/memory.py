@@ -109,7 +109,13 @@ class InMemoryStorage:
         """Return the entries that have a key with this ``prefix``, least recently used first."""
         with self._lock:
             return [
-                Listed(key=key, size=entry.size, modified=modified, metadata=entry.metadata)
+                Listed(
+                    key=key,
+                    size=entry.size,
+                    modified=modified,
+                    metadata=entry.metadata,
+                    content_type=entry.content_type,
+                )
                 for key, (entry, modified) in self._entries.items()
                 if key.startswith(prefix)
             ]

@@ -21,6 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from coatcheck.core.errors import InvalidRequest
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
@@ -78,6 +80,9 @@ class Listed:
 
     metadata: Mapping[str, str] | None = None
     """As saved, if the listing has it at no further cost; None if only ``load`` or ``load_range`` shows it."""
+
+    content_type: str | None = None
+    """As saved, under the same condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,11 +216,20 @@ def newest_first(listed: Iterable[Listed], *, limit: int, after: str | None) -> 
     """Return a page of entries that are all at hand, for storages where that costs little.
 
     The next page begins behind the last entry of this one, not at a number, so it misses nothing when entries go.
+
+    Raises:
+        InvalidRequest: ``after`` is none that a page has.
+
     """
     ordered = sorted(listed, key=_rank)
     if after is not None:
         modified, _, key = after.partition(" ")
-        ordered = [entry for entry in ordered if _rank(entry) > (-float(modified), key)]
+        try:
+            last = (-float(modified), key)
+        except ValueError:
+            msg = f"after must be what the page before has as its after, not {after!r}"
+            raise InvalidRequest(msg) from None
+        ordered = [entry for entry in ordered if _rank(entry) > last]
     page = tuple(ordered[:limit])
     return Page(entries=page, after=f"{page[-1].modified!r} {page[-1].key}" if len(ordered) > limit else None)
 

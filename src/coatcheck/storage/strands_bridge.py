@@ -186,7 +186,7 @@ def _listed(key: str, frame: bytes) -> Listed:
         entry, saved = unframed(frame, key)
     except CorruptContent:
         return Listed(key=key, size=len(frame), modified=0.0)
-    return Listed(key=key, size=entry.size, modified=saved, metadata=entry.metadata)
+    return Listed(key=key, size=entry.size, modified=saved, metadata=entry.metadata, content_type=entry.content_type)
 
 
 def _driven(calls: Calls[Result]) -> MaybeAwaitable[Result]:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("DELIMITED_TYPES", "delimiter_of", "looks_delimited", "preview_delimited")
+__all__ = ("DELIMITED_TYPES", "DELIMITERS", "delimiter_of", "preview_delimited")
 
 DELIMITED_TYPES = frozenset({"application/csv", "text/csv", "text/tab-separated-values", "text/tsv"})
 
-_DELIMITERS = "\t,;|"
+DELIMITERS = "\t,;|"
 _LEAST_ROWS = 5
 _LEAST_COLUMNS = 2
 _LEAST_CELLS = 20
@@ -28,11 +28,6 @@ _NAME = re.compile(r"(?![^\n]*(?:: |\d[-:./]\d))\s*(?:[^\W\d]\S*(?: \S+){0,7}|\d
 """What may head a column: words that begin with a letter, or a year; no date, no time, no sentence after a colon."""
 
 _LONGEST_NAME = 60
-
-
-def looks_delimited(content: Previewed) -> bool:
-    """Return whether the first lines have the same cells in number, and the first of them reads like a header."""
-    return delimiter_of(content) is not None
 
 
 def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -71,7 +66,7 @@ def delimiter_of(content: Previewed) -> str | None:
     declared = content.declared in DELIMITED_TYPES
     if len(sample) < (_LEAST_COLUMNS if declared else _LEAST_ROWS):
         return None
-    for delimiter in _DELIMITERS:
+    for delimiter in DELIMITERS:
         header = _cells(sample[0], delimiter)
         if (
             len(header) >= _LEAST_COLUMNS

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.characters import unescaped
+from coatcheck.core.preview.names import with_names
 from coatcheck.core.preview.source import shortened
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("HTML_TYPES", "looks_like_html", "preview_html")
-
-HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
+__all__ = ("preview_html",)
 
 _MOST_CHARACTERS = 1_000_000
 _MOST_TAGS = 60_000
@@ -32,14 +31,6 @@ _MOST_TAGS = 60_000
 
 _MOST_OF = {b"&": 15_000, b"\n": 100_000}
 """Character references and line ends in what is read: a reference takes up to 8 microseconds, a line up to one."""
-
-_OPENING = re.compile(
-    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
-)
-"""A comment holds no end of one: else a row of comments could be read in twice as many ways with each, and all are
-tried where no page follows."""
-
-_TAG = re.compile(r"\s*<[!?a-zA-Z]")
 
 _TOKEN = re.compile(
     rb"<!--(?:-?>|.*?--!?>|.*)"  # a comment, which the end of the page ends too
@@ -112,18 +103,17 @@ class _Page:
             self.add(b" | ")
 
 
-def looks_like_html(content: Previewed) -> bool:
-    """Return whether the text begins as a page of HTML does, or as a part of one that is declared so."""
-    opening = _OPENING if content.declared not in HTML_TYPES else _TAG
-    return opening.match(content.text[:4_096]) is not None
-
-
 def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return title and text within ``budget`` tokens, or None if there is no text."""
+    """Return title and text within ``budget`` tokens, and names of the markup in what they leave; None without text."""
     page = _read(content.text)
     lines = list(_lines(page))
     if not lines:
         return None
+    shown = _show(page, lines, budget, counter)
+    return with_names(shown, content.text, budget, counter) if shown else None
+
+
+def _show(page: _Page, lines: list[str], budget: int, counter: TokenCounter) -> str | None:
     part = "" if page.read is None else f"the first {page.read:,} characters of "
     size = sum(map(len, lines))
     what = f"text of {part}an HTML page, {size:,} characters without the markup; search it with pattern:"

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 import orjson
 
 from coatcheck.core.preview.json_ends import preview_json_ends
-from coatcheck.core.preview.notation import named
-from coatcheck.core.preview.outline import outline, what_is
+from coatcheck.core.preview.outline import fit_outline
 
 if TYPE_CHECKING:
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("fit_outline", "looks_like_json", "preview_json")
+__all__ = ("preview_json",)
 
 MAX_PARSED_CHARACTERS = 8_000_000
 """Parsing holds the interpreter's lock, 0.1 to 0.3 s for 8 MB of records: an exception to staying off the loop."""
@@ -28,18 +27,9 @@ _MOST_VALUES = 500_000
 _LARGE = 1_000_000
 """Characters from which on only the ends of a list of records are read."""
 
-_ROUNDS = 4
 _MAYBE_ROUNDED = re.compile(r"\de\+?\d")
 """orjson reads an integer beyond 64 bits as a rounded float; where the preview shows such a float, the standard
 ``json``, which is exact, reads the text again."""
-
-_EDGES = {"[": "]", "{": "}"}
-
-
-def looks_like_json(content: Previewed) -> bool:
-    """Return whether the text may be a JSON object or list, by its first and last characters."""
-    head, tail = content.text[:64].lstrip(), content.text[-64:].rstrip()
-    return bool(head and tail) and _EDGES.get(head[0]) == tail[-1]
 
 
 def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -54,25 +44,10 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         value: JsonValue = orjson.loads(content.text)
     except ValueError:
         return None
-    shown = fit_outline(value, budget, counter)
+    shown = fit_outline(value, budget, counter, text=content.text)
     if shown is not None and _MAYBE_ROUNDED.search(shown):
         try:
-            return fit_outline(json.loads(content.text), budget, counter)
+            return fit_outline(json.loads(content.text), budget, counter, text=content.text)
         except (RecursionError, ValueError):
             return None  # nested deeper than the standard parser goes, or a number of more digits than Python reads
     return shown
-
-
-def fit_outline(value: JsonValue, budget: int, counter: TokenCounter) -> str | None:
-    """Return the outline of ``value`` within ``budget`` tokens, or None if only its name fits."""
-    if not isinstance(value, (dict, list)):
-        return None
-    room = budget
-    for _ in range(_ROUNDS):
-        lines = outline(value, room, counter)
-        text = "\n".join(lines)
-        over = counter.count(text) - budget
-        if over <= 0:
-            return text if text not in {named(value), what_is(value)} else None
-        room -= over
-    return None

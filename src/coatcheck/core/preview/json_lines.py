@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from coatcheck.core.preview.notation import count_of
-from coatcheck.core.preview.source import lines_of, sample_of
+from coatcheck.core.preview.source import lines_of
 from coatcheck.core.preview.table import Records, ends, table
 
 if TYPE_CHECKING:
@@ -16,15 +16,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("looks_like_json_lines", "preview_json_lines")
-
-_LEAST_RECORDS = 2
-
-
-def looks_like_json_lines(content: Previewed) -> bool:
-    """Return whether the first lines are one JSON object or list each."""
-    sample = sample_of(content)
-    return len(sample) >= _LEAST_RECORDS and all(_parsed(line) is not None for line in sample)
+__all__ = ("preview_json_lines",)
 
 
 def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -> str | None:

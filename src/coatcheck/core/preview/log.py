@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import re2
 
-from coatcheck.core.preview.source import join_lines, lines_of, parts_of, pick, plain, sample_of
+from coatcheck.core.preview.source import join_lines, lines_of, parts_of, pick, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("LOG_TYPES", "looks_like_a_log", "preview_log")
-
-LOG_TYPES = frozenset({"text/log", "text/x-log"})
+__all__ = ("preview_log",)
 
 _TROUBLE = re2.compile(
     r"Traceback \(most recent call last\)"
@@ -44,15 +42,8 @@ with ``str.find``, and lets other threads work meanwhile."""
 _MOST_SUSPECTS = 1_000
 """Lines that are looked at for trouble, from both ends: a pattern takes some microseconds for each."""
 
-_STAMPED = re.compile(
-    r"\W{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]|\d\d[:.]\d\d[:.]\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\d{10}[. ]"
-    r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b)"
-)
-_TERMINAL = re.compile(r"\x1b\[[0-9;]*[mK]|[^\n\r]\r[^\n\r]")
 _DIGITS = re.compile(r"\d+")
 
-_STAMPED_SHARE = 0.5
-_LEAST_LINES = 8
 _TROUBLE_SHARE = 0.4
 """Of the budget, at most, for lines of trouble; head and tail tell what ran and how it ended."""
 
@@ -61,21 +52,6 @@ _ALIKE = 3
 
 _LAST_LINES = 2
 _TAIL_EVERY = 4
-_TAIL_CHARACTERS = 4_096
-
-
-def looks_like_a_log(content: Previewed) -> bool:
-    """Return whether lines have time stamps or levels, or what terminals and stack traces have, or are declared."""
-    if content.lines < _LEAST_LINES:
-        return False
-    if content.declared in LOG_TYPES:
-        return True
-    sample = sample_of(content)
-    stamped = sum(_STAMPED.match(plain(line)) is not None for line in sample)
-    if sample and stamped >= _STAMPED_SHARE * len(sample):
-        return True
-    ends = (content.text[:_TAIL_CHARACTERS], content.text[-_TAIL_CHARACTERS:])
-    return any(_TERMINAL.search(end) or "\nTraceback (most recent call last):\n" in f"\n{end}" for end in ends)
 
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:

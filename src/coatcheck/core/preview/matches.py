@@ -6,25 +6,18 @@ import re
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.notation import count_of
-from coatcheck.core.preview.source import gap_of_lines, lines_of, plain, sample_of, shortened
+from coatcheck.core.preview.source import gap_of_lines, lines_of, plain, shortened
 
 if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("looks_like_matches", "preview_matches")
+__all__ = ("MATCH", "preview_matches")
 
-_MATCH = re.compile(r"((?:[A-Za-z]:[\\/])?[^\s:](?=[^:\n]*[./\\])[^:\n]*):(\d+):(.*)", re.DOTALL)
+MATCH = re.compile(r"((?:[A-Za-z]:[\\/])?[^\s:](?=[^:\n]*[./\\])[^:\n]*):(\d+):(.*)", re.DOTALL)
 """A path holds a dot or a slash: looked for ahead, so that a long line without a colon is read in linear time."""
 
-_LEAST_LINES = 5
 _HEADING_TOKENS = 48
-
-
-def looks_like_matches(content: Previewed) -> bool:
-    """Return whether every one of the first lines is ``path:number:text``."""
-    sample = sample_of(content)
-    return len(sample) >= _LEAST_LINES and all(_MATCH.fullmatch(plain(line)) for line in sample)
 
 
 def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -32,7 +25,7 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
     files: dict[str, list[str]] = {}
     last = 0
     for number, line in lines_of(content).items():
-        found = _MATCH.fullmatch(plain(line)) if number == last + 1 else None
+        found = MATCH.fullmatch(plain(line)) if number == last + 1 else None
         if found is None:
             break
         files.setdefault(found[1], []).append(f"  {found[2]}:{shortened(found[3])}")

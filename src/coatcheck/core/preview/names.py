@@ -1,4 +1,4 @@
-"""The names that stand in what is not shown: identifiers, paths and capitalised words, as terms to search for."""
+"""The names in what is not shown: identifiers, paths, capitalised words and numbers, as terms to search for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("names_in",)
+__all__ = ("names_in", "with_names")
 
 _LOOKED_AT = 20_000
 """Characters; no budget holds the names of more."""
@@ -17,12 +17,17 @@ _SHORTEST, _LONGEST = 3, 60
 _DENSE = 0.6
 """Of the characters: what is names to a larger part is no shorter for leaving out the rest."""
 
+_LEAST_ROOM = 8
+"""Tokens."""
+
 _NAME = r"(?<![\w./~@:+-])(?:[A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_])"
 """Before the first sign that words do not have, none may stand: one way to read it, so in linear time."""
 
+_IN_THE_REST = "[… more, in it: {} …]"
 _GOES_ON = re.compile(r"[\w./~@:+-]", re.ASCII)
 _NUMBER = r"^[ \t]*(\d+)(?=[:|\t])"
-_NAMES = re.compile(_NAME, re.ASCII)
+_FIGURE = r"(?<![\w./~@:+-])\d+(?:,\d+)*(?:\.\d+)?(?![\w./~@:+-])"
+_NAMES = re.compile(f"{_NAME}|{_FIGURE}", re.ASCII)
 _NUMBERS_AND_NAMES = re.compile(f"{_NUMBER}|{_NAME}", re.ASCII | re.MULTILINE)
 _BEGINNINGS = (
     "All Also And Any Are Been But Can Did Does Each For From Had Has Have Here How Into Its May More Most Not Now One"
@@ -30,6 +35,16 @@ _BEGINNINGS = (
     " Why Will With You Your"
 )
 _BEGINS_A_SENTENCE = frozenset(_BEGINNINGS.split())
+
+
+def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str:
+    """Return ``shown`` and, in what it leaves of ``budget`` tokens, names of ``text`` that it does not hold."""
+    room = budget - counter.count(f"{shown}\n{_IN_THE_REST.format('')}") - 1
+    if room < _LEAST_ROOM:
+        return shown
+    names = names_in(text, counter, start=0, end=len(text), shown=shown, budget=room, numbered=False)
+    named = f"{shown}\n{_IN_THE_REST.format(names)}"
+    return named if names and not counter.exceeds(named, budget) else shown
 
 
 def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: str, budget: int, numbered: bool) -> str:

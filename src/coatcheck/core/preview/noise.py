@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("looks_like_noise", "preview_noise")
+__all__ = ("preview_noise",)
 
 _LEAST_CHARACTERS = 512
 _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-=\r\n"
@@ -30,10 +30,21 @@ _BEGINNINGS = {
 }  # fmt: skip
 
 
-def looks_like_noise(content: Previewed) -> bool:
-    """Return whether the text is nothing but base64 or hexadecimal digits, in lines that are full as far as sampled."""
-    text = content.text
-    return len(text) >= _LEAST_CHARACTERS and _has_noisy_ends(content) and _is_digits(text)
+def preview_noise(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return what the content is, within ``budget`` tokens, or None if that does not fit.
+
+    Also None where the text is more than base64 or hexadecimal digits, or its lines are not full as far as sampled.
+    """
+    text, total = content.text, len(content.text)
+    if total < _LEAST_CHARACTERS or not _has_noisy_ends(content) or not _is_digits(text):
+        return None
+    digits = text[:_SAMPLE].partition(_BEGINS_DATA)[2] or text[:_SAMPLE]
+    base64 = not (content.lines == 1 and _HEXADECIMAL.fullmatch(digits))
+    held = [f", a {what}" for begins, what in _BEGINNINGS.items() if base64 and digits.startswith(begins)]
+    name = f"{'base64' if base64 else 'hexadecimal'} data{''.join(held)}"
+    gap = f"[… characters {_SHOWN}-{total - 1:,} of {total:,} not shown …]"
+    shown = f"{name}, {total:,} characters, beginning with:\n{text[:_SHOWN]}\n{gap}"
+    return shown if counter.count(shown) <= budget else None
 
 
 def _has_noisy_ends(content: Previewed) -> bool:
@@ -43,18 +54,6 @@ def _has_noisy_ends(content: Previewed) -> bool:
         return True
     widths = {len(line) for line in head.split("\n")[:-2]}
     return len(widths) <= 1 and all(_is_base64(end.partition(_BEGINS_DATA)[2] or end) for end in (head, tail))
-
-
-def preview_noise(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return what the content is, within ``budget`` tokens, or None if that does not fit."""
-    text, total = content.text, len(content.text)
-    digits = text[:_SAMPLE].partition(_BEGINS_DATA)[2] or text[:_SAMPLE]
-    base64 = not (content.lines == 1 and _HEXADECIMAL.fullmatch(digits))
-    held = [f", a {what}" for begins, what in _BEGINNINGS.items() if base64 and digits.startswith(begins)]
-    name = f"{'base64' if base64 else 'hexadecimal'} data{''.join(held)}"
-    gap = f"[… characters {_SHOWN}-{total - 1:,} of {total:,} not shown …]"
-    shown = f"{name}, {total:,} characters, beginning with:\n{text[:_SHOWN]}\n{gap}"
-    return shown if counter.count(shown) <= budget else None
 
 
 def _is_digits(text: str) -> bool:

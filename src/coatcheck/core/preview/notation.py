@@ -10,21 +10,21 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from coatcheck.core.preview.work import spend
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from coatcheck.core.blocks import JsonValue
-    from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("Verbatim", "brief", "count_of", "key_of", "named", "scalar", "size_of")
+__all__ = ("LEAST_CUT", "Verbatim", "brief", "count_of", "key_of", "named", "parts_of", "scalar")
 
 _BARE = re.compile(
     r"(?!-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$)(?!(?:true|false|null|NaN|-?Infinity)$)"
     r"[^\x00-\x20\"'\[\]{}|,;](?:[^\x00-\x1f\"\[\]{}|,;\\]*[^\s\"\[\]{}|,;\\])?"
 )
 """Texts that no quotes are needed for: no number, no word of JSON, nothing that parts values."""
+
+LEAST_CUT = 40
+"""Characters that are left out of a text at least: that there are more takes as much room as some 30 of them."""
 
 _DEEPEST = 12
 """Levels that are written out. Deeper values are named by their size."""
@@ -50,7 +50,7 @@ def count_of(number: int, noun: str) -> str:
 def scalar(value: JsonValue, longest: int) -> str:
     """Return a text, number, truth value or null; of a text beyond ``longest`` characters its head, and its length."""
     if isinstance(value, str):
-        if len(value) > longest:
+        if len(value) > longest + LEAST_CUT:
             return f"{json.dumps(value[:longest], ensure_ascii=False)}… ({len(value):,} characters)"
         return value if isinstance(value, Verbatim) or _BARE.fullmatch(value) else json.dumps(value, ensure_ascii=False)
     return str(value) if type(value) is int else json.dumps(value, ensure_ascii=False)
@@ -70,7 +70,7 @@ def brief(value: JsonValue, longest: int) -> str:
         return scalar(value, longest)
     parts: list[str] = []
     length = 0
-    for part in _parts(value, 0):
+    for part in parts_of(value, 0):
         parts.append(part)
         length += len(part)
         if length > longest:
@@ -78,21 +78,22 @@ def brief(value: JsonValue, longest: int) -> str:
     return "".join(parts)
 
 
-def _parts(value: JsonValue, depth: int) -> Iterator[str]:
+def parts_of(value: JsonValue, depth: int) -> Iterator[str]:
+    """Yield a value in pieces, as it is written on one line; what is nested too deep is named by its size."""
     if isinstance(value, (dict, list)) and depth > _DEEPEST:
         yield named(value)
     elif isinstance(value, dict):
         opening = "{"
         for key, child in value.items():
             yield f"{opening}{key_of(key)}: "
-            yield from _parts(child, depth + 1)
+            yield from parts_of(child, depth + 1)
             opening = ", "
         yield "}" if value else "{}"
     elif isinstance(value, list):
         opening = "["
         for child in value:
             yield opening
-            yield from _parts(child, depth + 1)
+            yield from parts_of(child, depth + 1)
             opening = ", "
         yield "]" if value else "[]"
     elif isinstance(value, str) and len(value) > _WIDEST:
@@ -102,28 +103,3 @@ def _parts(value: JsonValue, depth: int) -> Iterator[str]:
 
 
 _WIDEST = 100_000
-_UNITS_OF_A_STEP = 4
-_SHORT = frozenset({int, float, bool, type(None)})
-
-
-def size_of(value: JsonValue, most: int, counter: TokenCounter) -> int:
-    """Return about how many characters a value takes; counting stops beyond ``most``."""
-    total, left, steps = 0, [value], 0
-    while left and total <= most:
-        one = left.pop()
-        steps += 1
-        if type(one) in _SHORT:
-            total += 4
-            continue
-        total += len(one) if isinstance(one, str) else 4
-        if isinstance(one, dict):
-            for key, child in one.items():
-                total += len(key) + 2
-                left.append(child)
-                steps += 1
-                if total > most:
-                    break
-        elif isinstance(one, list):
-            left += one[: most - total]
-    spend(counter, _UNITS_OF_A_STEP * steps)
-    return total

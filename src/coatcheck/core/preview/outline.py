@@ -1,183 +1,404 @@
-"""A JSON value within a budget: whole where it fits, else what is small whole and what is large in part.
+"""A JSON value within a budget: whole where it fits, else breadth before depth.
 
-Every container says how much it holds. Lists of records become tables. The members of an object get their room in its
-order, because what it is about stands first; a large one leaves some to those behind it, and gets what they leave over.
+Every part of the value has a rank: how deep it is, its place in its list, and of a long text how much is shown. Parts
+are taken by rank, lowest first, as far as the budget goes, and written in their order. So every sibling has a line
+before the first one is shown in full. Every container says how much it holds, and lists of records are tables.
+
+What a part costs is estimated by its characters, and only the whole is counted exactly, a few times. Counting each part
+took most of the time of a preview.
 """
 
 from __future__ import annotations
 
+import heapq
+from itertools import islice
+from math import log2
 from typing import TYPE_CHECKING
 
-from coatcheck.core.preview.condensed import condensed, condensed_lines
-from coatcheck.core.preview.notation import brief, count_of, key_of, named, scalar, size_of
-from coatcheck.core.preview.table import Records, ends, gap_of_list, gap_of_object, records_of, table, with_gaps
+from coatcheck.core.preview.names import with_names
+from coatcheck.core.preview.notation import LEAST_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
+from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, records_of, with_gaps
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("outline", "what_is")
+    Step: TypeAlias = tuple[float, "_Part", int]
 
+__all__ = ("fit_outline",)
+
+_CUTS = (60, 160, 400, 1_000, 3_000, 10_000, 100_000)
+"""Characters of a text: it is shown up to the first cut, and up to each further one as a part of its own."""
+
+_RANK_OF_A_LEVEL = 1.0
+_RANK_OF_A_CUT = 3.0
+"""Compared with the place of an item in its list, which ranks by its logarithm: 1 for the second, 2 for the fourth."""
+
+_RANK_OF_A_NAME = 1.0
 _ONE_LINE = 300
 """Characters of a container that is written on one line."""
 
-_LEAST_TOKENS = (140, 60)
-"""Of a whole value and of a part of one; with less, it is shown from its beginning as far as that goes."""
-
-_MOST_OF_THE_REST = 0.7
-"""Of the room that is left, for one member of an object where others follow it."""
-
-_LEAST_TEXT = 160
-"""Characters of a text that is shown in part; a shorter one is shown whole, or only its length."""
-
-_SHORT_TEXT = 24
-"""Characters of a text that is always shown: its length would take as much room."""
-_TOKENS_OF_A_MEMBER = 4
+_LONGEST_KEY = 160
+_DEEPEST = 12
 _LEAST_RECORDS = 2
-_ROUNDS = 3
-_SPARED = 8
-"""Of the room for a record that did not fit, the least part taken away: what it holds may be as large as that."""
+_LEAST_ROWS = 6
+_FEW_CELLS = 24
+_MOST_NAMES = 200
+_LONGEST_NAME = 40
+_NAMED, _STUB, _SHOWN = 1, 1, 2
+"""Levels: a row that only its name tells of, a container that only its size tells of, and the first cut of either."""
 
-_DEEPEST = 20
+_FEW_TOKENS = 120
+"""A smaller budget shows the value from its beginning: a line for every part would leave no room for what they hold."""
 
-_REVISED = 8
-_DEEPEST_REVISED = 2
-"""Members that get a second round, and the levels that have one: each such level doubles the work."""
+_LEAST_FOR_NAMES = 200
+_SHARE_BEFORE_NAMES = 0.92
+"""Of the budget: what names get at least. They get what the outline leaves, too."""
 
-_LONGEST_LINE = 600
-_UNITS_OF_A_CONTAINER = 100
+_CHARACTERS_OF_A_TOKEN = 5
+"""At most, in what is taken before the first exact count."""
 
+_FIRST_GUESS = 2.6
+_ROUNDS = 6
+_ENOUGH = 0.95
+"""Of the budget: what takes that much is not tried again with one part more."""
 
-def outline(value: JsonValue, budget: int, counter: TokenCounter, *, depth: int = 0) -> list[str]:
-    """Return lines that show ``value``, about ``budget`` tokens together; the caller checks the sum."""
-    if not isinstance(value, (dict, list)):
-        return [_text(value, budget, counter) if isinstance(value, str) else scalar(value, _LEAST_TEXT)]
-    spend(counter, _UNITS_OF_A_CONTAINER + len(value))
-    line = brief(value, min(_ONE_LINE, budget * 4))
-    if not value or depth > _DEEPEST or (line != named(value) and counter.count(line) <= budget):
-        return [line]
-    rows = _rows(value, budget, counter)
-    if rows is not None:
-        return rows
-    if budget < _LEAST_TOKENS[depth > 0]:
-        return _beginning(value, budget, counter, depth=depth)
-    if isinstance(value, dict):
-        return _members(value, budget, counter, depth=depth)
-    return _items(value, budget, counter, depth=depth)
+_LITTLE = 0.7
+"""Of the budget: where the parts that fit use less, the next one is large, and the beginning of the value says more."""
+
+_UNITS_OF_A_STEP = 20
 
 
-def what_is(value: JsonValue) -> str:
+def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: str = "") -> str | None:
+    """Return the outline of ``value`` within ``budget`` tokens, or None if nothing useful fits.
+
+    Of a value that is no list of records, names in what the outline leaves out follow, as they are in its ``text``.
+    """
+    if not isinstance(value, (dict, list)) or budget <= 0:
+        return None
+    line = brief(value, _ONE_LINE)
+    if (line != named(value) or not value) and not counter.exceeds(line, budget):
+        return line
+    root = _Container(value, 0, budget, counter)
+    root.open()
+    if budget < _FEW_TOKENS and not root.is_table:
+        return _beginning(value, budget, counter)
+    if root.is_table or not text or budget < _LEAST_FOR_NAMES:
+        return _fitted(value, root, budget, counter)
+    shown = _fitted(value, root, int(budget * _SHARE_BEFORE_NAMES), counter)
+    return with_names(shown, text, budget, counter) if shown else None
+
+
+def _steps(root: _Container, budget: int, counter: TokenCounter) -> list[tuple[_Part, int, int]]:
+    """Return the parts by rank, each with its level and about how many characters it takes: more than may fit."""
+    steps: list[tuple[_Part, int, int]] = []
+    heap: list[tuple[float, int, _Part, int]] = [(0.0, 0, root, _SHOWN)]
+    serial = cost = 0
+    while heap and cost < budget * _CHARACTERS_OF_A_TOKEN:
+        rank, _, part, level = heapq.heappop(heap)
+        steps.append((part, level, part.cost(level) + 1))
+        cost += steps[-1][2]
+        before = serial
+        for rank_of_it, it, its_level in part.follow(rank, level):
+            serial += 1
+            heapq.heappush(heap, (rank_of_it, serial, it, its_level))
+        spend(counter, _UNITS_OF_A_STEP * (1 + serial - before))
+    return steps
+
+
+def _fitted(
+    value: dict[str, JsonValue] | list[JsonValue], root: _Container, budget: int, counter: TokenCounter
+) -> str | None:
+    """Return the value with as many parts as fit; a few exact counts tell how many those are."""
+    steps = _steps(root, budget, counter)
+    best, used = None, 0
+    most = total = sum(cost for _, _, cost in steps)
+    size, least = min(most, int(budget * _FIRST_GUESS)), 0
+    for _ in range(_ROUNDS):
+        _take(steps, size)
+        shown = "\n".join(root.lines(0))
+        tokens = counter.count(shown)
+        if tokens > budget:
+            most = size
+        else:
+            least = size
+            if tokens > used:
+                best, used = shown, tokens
+            if tokens >= budget * _ENOUGH or size == total:
+                break
+        size = min(max(size * budget * 98 // max(1, tokens * 100), least + 1), most - 1 if most < total else total)
+        if size <= least:
+            break
+    is_little = used < budget * _LITTLE and size < total
+    return (_beginning(value, budget, counter) if is_little or best is None else None) or best
+
+
+def _take(steps: Sequence[tuple[_Part, int, int]], size: int) -> None:
+    """Take the first of the ``steps`` that have ``size`` characters together, and none that follows on another."""
+    out: set[int] = set()
+    for part, _, _ in steps:
+        part.level = 0
+    for part, level, cost in steps:
+        if part.level >= level or id(part) in out or id(part.of) in out:
+            continue
+        if cost > size:
+            out.add(id(part))
+            continue
+        part.level = level
+        size -= cost
+
+
+def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> str | None:
+    """Return the members or items of a value from the first on, as far as they fit."""
+    room = budget * _CHARACTERS_OF_A_TOKEN * 2
+    lines: list[str] = []
+    members = value.items() if isinstance(value, dict) else (("", child) for child in value)
+    for key, child in members:
+        name = f"{key_of(key[:_LONGEST_KEY])}: " if isinstance(value, dict) else ""
+        lines.append(name + _dense(child, room))
+        room -= len(lines[-1])
+        if room <= 0:
+            break
+    text = "\n".join(lines)
+    if room > 0 and not counter.exceeds(text, budget):
+        return text
+    gap = f"[… of {count_of(len(value), 'key' if isinstance(value, dict) else 'item')}]"
+    kept = counter.head(text, budget - counter.count(f"…\n{gap}") - 1)
+    shown = f"{kept}…\n{gap}"
+    return shown if kept and counter.count(shown) <= budget else None
+
+
+def _dense(value: JsonValue, most: int) -> str:
+    """Return a value on one line in its order; what is beyond ``most`` characters is left out."""
+    parts: list[str] = []
+    for piece in parts_of(value, 0):
+        parts.append(piece[: most + 1])
+        most -= len(piece)
+        if most <= 0:
+            break
+    return "".join(parts)
+
+
+def what_is(value: dict[str, JsonValue] | list[JsonValue]) -> str:
     """Return what a value is: ``list of 2,000 objects``, ``object with 3 keys``."""
     if isinstance(value, dict):
         return f"object with {count_of(len(value), 'key')}"
-    if not isinstance(value, list):
-        return "text" if isinstance(value, str) else "value"
     return f"list of {records_of(value, len(value))}"
 
 
-def _beginning(
-    value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter, *, depth: int
-) -> list[str]:
-    if depth:
-        return [condensed(value, budget, counter) or named(value)]
-    what = what_is(value)
-    return [what, *condensed_lines(value, budget - counter.count(what) - 1, counter)]
+def _part(value: JsonValue, depth: int, budget: int, counter: TokenCounter) -> _Part:
+    if not isinstance(value, (dict, list)) or not value:
+        return _Scalar(value)
+    if depth > _DEEPEST:
+        return _Scalar(Verbatim(named(value)))
+    return _Container(value, depth, budget, counter)
 
 
-def _text(value: str, budget: int, counter: TokenCounter) -> str:
-    """Return a text as JSON, its head only where it does not fit."""
-    whole = scalar(value, budget * 6)
-    if counter.count(whole) <= budget:
-        return whole
-    if len(value) <= _SHORT_TEXT:
-        return whole
-    if len(value) <= _LEAST_TEXT:
-        return f"({count_of(len(value), 'character')})"
-    return scalar(value, max(_LEAST_TEXT // 4, len(counter.head(value, max(1, budget - 12))) * 3 // 4))
-
-
-def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> list[str] | None:
-    """Return a list of records, or an object whose values are alike, such as a map from ids to records, as a table."""
+def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> Rows | None:
+    """Return a list of records, or an object with values that are alike, such as a map from ids to records, as rows."""
     items, keys = (list(value.values()), list(value)) if isinstance(value, dict) else (value, None)
-    if keys is not None and (len(items) < _LEAST_RECORDS or not all(isinstance(one, dict) and one for one in items)):
+    first = items[0]
+    if len(items) < _LEAST_RECORDS or not isinstance(first, (dict, list)) or not first:
         return None
+    if keys is not None and not all(isinstance(one, dict) and one for one in items):
+        return None
+    most = max(_LEAST_ROWS, budget // len(first))  # a cell takes a token at least
     records = Records(
         what=what_is(value),
-        items=_reachable(items),
+        items={position: items[position] for position in islice(ends(len(items)), most)},
         total=len(items),
         gap=gap_of_list if keys is None else gap_of_object,
         keys=keys,
     )
-    return table(records, budget, counter)
+    rows = Rows.of(records, counter)
+    # Cells without names must all be numbered where one is left out, which saves no room in few rows.
+    is_few = rows is not None and rows.are_cells and len(rows.same) * len(rows.positions) < _FEW_CELLS
+    return rows.in_full() if rows is not None and is_few else rows
 
 
-def _members(value: dict[str, JsonValue], budget: int, counter: TokenCounter, *, depth: int) -> list[str]:
-    """Return an object key by key, in its order."""
-    keys = list(value)[: max(1, budget // _TOKENS_OF_A_MEMBER)]
-    left = budget - counter.count(what_is(value)) - 2
-    sizes = {key: size_of(value[key], budget * 8, counter) for key in keys}
-    largest = sorted(keys, key=sizes.__getitem__)[-_REVISED:] if depth < _DEEPEST_REVISED else []
-    lines: dict[str, str] = {}
-    costs = dict.fromkeys(keys, 0)
-    # What the first round leaves over goes to the large ones in the second.
-    for turn in (keys, largest):
-        for done, key in enumerate(turn):
-            room = costs[key] + max(left // (len(turn) - done), int(left * _MOST_OF_THE_REST))
-            text, more = _member(key, value[key], room, counter, depth=depth), 0
-            for _ in range(_ROUNDS):
-                more = counter.count(text) + 1 - costs[key]
-                if more <= left:
-                    break
-                room -= more - left  # indents and joints cost, too
-                text = _member(key, value[key], room, counter, depth=depth)
-            if more <= left:
-                lines[key] = text
-                costs[key] += more
-                left -= more
-    total = len(value)
-    shown = [line for key in keys if key in lines for line in lines[key].split("\n")]
-    rest = [f"[… {count_of(total - len(lines), 'more key')} …]"] if len(lines) < total else []
-    return [what_is(value), *shown, *rest]
+class _Part:
+    """A part of the value: a scalar, a container, or a row of a table."""
+
+    level = 0
+    """How much of it is shown; 0 is nothing."""
+
+    name = ""
+    """What is written before it: the name of a member."""
+
+    of: _Part | None = None
+    """The table that a row is part of, or the container of any other part."""
+
+    def cost(self, level: int) -> int:
+        """Return about how many characters more are shown at ``level`` than before it."""
+        raise NotImplementedError
+
+    def follow(self, rank: float, level: int) -> Iterator[Step]:
+        """Yield what may be shown once this is, at ``level``."""
+        raise NotImplementedError
+
+    def lines(self, depth: int) -> list[str]:
+        """Return what is shown of it."""
+        raise NotImplementedError
 
 
-def _member(key: str, value: JsonValue, budget: int, counter: TokenCounter, *, depth: int) -> str:
-    name = key_of(key) if len(key) <= _LEAST_TEXT else f"{key_of(key[:_LEAST_TEXT])}…"
-    first, *others = outline(value, budget - counter.count(name) - 2, counter, depth=depth + 1)
-    return "\n  ".join((f"{name}: {first}", *others))
+class _Scalar(_Part):
+    def __init__(self, value: JsonValue) -> None:
+        self._value = value
+
+    def cost(self, level: int) -> int:
+        if not isinstance(self._value, str):
+            return len(self.name) + 4
+        before = len(self.name) + 2 if level == 1 else -_CUTS[level - 2]
+        return before + min(len(self._value), _CUTS[level - 1])
+
+    def follow(self, rank: float, level: int) -> Iterator[Step]:
+        if isinstance(self._value, str) and len(self._value) > _CUTS[level - 1] + LEAST_CUT and level < len(_CUTS):
+            yield rank + _RANK_OF_A_CUT, self, level + 1
+
+    def lines(self, depth: int) -> list[str]:  # noqa: ARG002 - of one line at any depth
+        return [f"{self.name}{scalar(self._value, _CUTS[self.level - 1])}"]
 
 
-def _reachable(items: Sequence[JsonValue]) -> dict[int, JsonValue]:
-    return {position: items[position] for position in ends(len(items))}
+class _Container(_Part):
+    def __init__(
+        self, value: dict[str, JsonValue] | list[JsonValue], depth: int, budget: int, counter: TokenCounter
+    ) -> None:
+        self._value = value
+        self._depth = depth
+        self._made = (depth + 1, budget, counter)
+        self._parts: dict[int, _Part] = {}
+        """By position in the value; made when the container is opened."""
+        self._rows: _Table | None = None
 
+    @property
+    def is_table(self) -> bool:
+        """Whether it is shown as rows."""
+        return self._rows is not None
 
-def _items(value: list[JsonValue], budget: int, counter: TokenCounter, *, depth: int) -> list[str]:
-    what = what_is(value)
-    left = budget - counter.count(what) - counter.count(next(with_gaps({}, len(value), gap_of_list))) - 3
-    lines: dict[int, str] = {}
-    for position in ends(len(value)):
-        # The first of large records is shown as far as it fits, so that its fields are known; the others whole only.
-        if lines:
-            line = brief(value[position], _LONGEST_LINE)
-            cost = counter.count(line) + 1
+    def open(self) -> None:
+        """Find out what is in it."""
+        _, most, counter = self._made
+        if isinstance(self._value, dict):
+            members = islice(self._value.items(), most)
+            rows = _rows(self._value, most, counter)
+            if rows is None:
+                for position, (key, child) in enumerate(members):
+                    part = self._parts[position] = _part(child, *self._made)
+                    part.name = f"{key_of(key) if len(key) <= _LONGEST_KEY else f'{key_of(key[:_LONGEST_KEY])}…'}: "
         else:
-            line, cost = _first_item(value[position], left, counter, depth=depth + 1)
-        if cost > left:
-            break
-        lines[position] = line
-        left -= cost
-    return [f"{what}:", *with_gaps(lines, len(value), gap_of_list)]
+            rows = _rows(self._value, most, counter)
+            # Scalars below another value are written on one line, so from the first on.
+            is_line = self._depth and not isinstance(self._value[0], (dict, list))
+            order = range(len(self._value)) if is_line else ends(len(self._value))
+            if rows is None:
+                self._parts = {one: _part(self._value[one], *self._made) for one in islice(order, most)}
+        if rows is not None:
+            self._rows = _Table(rows, len(self._value), counter)
+        for part in self._rows.parts.values() if self._rows else self._parts.values():
+            part.of = self
+
+    def cost(self, level: int) -> int:
+        return len(self.name) + 10 if level == _STUB else 20
+
+    def follow(self, rank: float, level: int) -> Iterator[Step]:
+        if level == _STUB:
+            yield rank + _RANK_OF_A_LEVEL, self, _SHOWN
+            return
+        if not self._parts and self._rows is None:
+            self.open()
+        if self._rows is not None:
+            yield from self._rows.follow(rank)
+        elif isinstance(self._value, dict):
+            yield from ((rank, part, _STUB) for part in self._parts.values())
+        else:
+            for place, part in enumerate(self._parts.values(), 1):
+                is_scalar = isinstance(part, _Scalar)
+                yield rank + log2(place) + (0 if is_scalar else _RANK_OF_A_LEVEL), part, _STUB if is_scalar else _SHOWN
+
+    def lines(self, depth: int) -> list[str]:
+        if self.level == _SHOWN and self._rows is not None:
+            first, *rows = self._rows.lines() or [named(self._value)]
+            return [f"{self.name}{first}", *(f"  {row}" if depth else row for row in rows)]
+        parts = {position: part.lines(depth + 1) for position, part in sorted(self._parts.items()) if part.level}
+        if self.level == _STUB or not parts:
+            return [f"{self.name}{named(self._value)}"]
+        total, missing = len(self._value), len(self._value) - len(parts)
+        is_object = isinstance(self._value, dict)
+        rest = [f"… {count_of(missing, 'more key' if is_object else 'more item')}"] if missing else []
+        if depth and self._is_one_line(parts):
+            opening, closing = "{}" if is_object else "[]"
+            return [f"{self.name}{opening}{', '.join((*(lines[0] for lines in parts.values()), *rest))}{closing}"]
+        texts = {position: "\n".join(lines) for position, lines in parts.items()}
+        gaps = [f"[{one} …]" for one in rest]
+        texts_and_gaps = [*texts.values(), *gaps] if is_object else with_gaps(texts, total, gap_of_list)
+        indent = "  " if depth else ""
+        body = (f"{indent}{line}" for line in "\n".join(texts_and_gaps).split("\n"))
+        return [f"{self.name}{what_is(self._value)}{'' if is_object else ':'}", *body]
+
+    def _is_one_line(self, parts: Mapping[int, Sequence[str]]) -> bool:
+        if any(len(lines) > 1 for lines in parts.values()):
+            return False
+        if isinstance(self._value, list) and max(parts) >= len(parts):
+            return False  # there are gaps, which have names
+        are_scalars = isinstance(self._value, list) and all(isinstance(self._parts[one], _Scalar) for one in parts)
+        return are_scalars or sum(len(lines[0]) for lines in parts.values()) <= _ONE_LINE
 
 
-def _first_item(value: JsonValue, budget: int, counter: TokenCounter, *, depth: int) -> tuple[str, int]:
-    """Return the outline of an item, in ever less room until it fits ``budget``, and what it costs as a line."""
-    line, cost, room = "", 0, budget
-    for _ in range(_ROUNDS):
-        line = "\n  ".join(outline(value, room, counter, depth=depth))
-        cost = counter.count(line) + 1
-        if cost <= budget:
-            break
-        room -= max(cost - budget, room // _SPARED)  # indents and joints cost, too
-    return line, cost
+class _Table:
+    """The rows of a container that is a list of records."""
+
+    def __init__(self, rows: Rows, total: int, counter: TokenCounter) -> None:
+        self._rows = rows
+        self._total = total
+        self._column, self._names = rows.names() if total <= _MOST_NAMES else ("", {})
+        names = self._names
+        self.parts = {one: _Row(rows, one, len(names.get(one, "")), counter) for one in rows.positions}
+
+    def follow(self, rank: float) -> Iterator[Step]:
+        """Yield the rows, and before most of them their names."""
+        for place, row in enumerate(self.parts.values(), 1):
+            if self._names:
+                yield rank + _RANK_OF_A_NAME + log2(place) / 2, row, _NAMED
+            yield rank + log2(place), row, _SHOWN
+
+    def lines(self) -> list[str]:
+        """Return the header, the rows that are shown, and the gaps between them; nothing without rows."""
+        rows = {position: row.lines(0)[0] for position, row in self.parts.items() if row.level >= _SHOWN}
+        if not rows:
+            return []
+        names = {position: self._names[position] for position, row in self.parts.items() if row.level == _NAMED}
+        gaps = with_gaps(rows, self._total, self._rows.records.gap, name=self._column, names=names)
+        return [self._rows.header(_CUTS[1]), *gaps]
+
+
+class _Row(_Part):
+    def __init__(self, rows: Rows, position: int, name: int, counter: TokenCounter) -> None:
+        self._rows = rows
+        self._position = position
+        self._name = name
+        self._counter = counter
+        self._written: dict[int, str] = {}
+
+    def cost(self, level: int) -> int:
+        if level == _NAMED:
+            return self._name
+        row = len(self._row(level))
+        return row if level == _SHOWN else row - len(self._row(level - 1))
+
+    def follow(self, rank: float, level: int) -> Iterator[Step]:
+        cut = level - _SHOWN
+        if level != _NAMED and cut + 1 < len(_CUTS) and self._rows.widest(self._position) > _CUTS[cut] + LEAST_CUT:
+            yield rank + _RANK_OF_A_CUT, self, level + 1
+
+    def lines(self, depth: int) -> list[str]:  # noqa: ARG002 - of one line at any depth
+        return [self._row(self.level)]
+
+    def _row(self, level: int) -> str:
+        if level not in self._written:
+            row = self._written[level] = self._rows.row(self._position, _CUTS[level - _SHOWN])
+            spend(self._counter, _UNITS_OF_A_STEP * len(self._rows.columns) + len(row) // 4)
+        return self._written[level]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from coatcheck.core.preview.json import fit_outline
+from coatcheck.core.preview.envelope import unescaped_text
 from coatcheck.core.preview.notation import Verbatim
+from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("looks_like_python", "preview_python")
+__all__ = ("preview_python",)
 
 MAX_PARSED_CHARACTERS = 1_000_000
 """A longer literal is shown as text."""
@@ -36,27 +37,18 @@ _PIECE = re.compile(
 without the inner repeats."""
 
 _EDGES = {"[": "]", "(": ")", "{": "}"}
-_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
-_CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _WORD = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.][\d.eE+_-]*j?|[A-Za-z_][\w.]*(?=\()")
-
-
-def looks_like_python(content: Previewed) -> bool:
-    """Return whether the text may be a list, tuple or dict as Python prints it, by its first and last characters."""
-    text = content.text
-    if len(text) > MAX_PARSED_CHARACTERS:
-        return False
-    head, tail = text[:64].lstrip(), text[-64:].rstrip()
-    return bool(head and tail) and _EDGES.get(head[0]) == tail[-1]
 
 
 def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return an outline within ``budget`` tokens, or None if the text is no literal or nothing useful fits."""
+    if len(content.text) > MAX_PARSED_CHARACTERS:
+        return None
     try:
         value = _Parser(content.text, counter).whole()
     except ValueError:
         return None
-    return fit_outline(value, budget, counter)
+    return fit_outline(value, budget, counter, text=content.text)
 
 
 class _Parser:
@@ -101,7 +93,7 @@ class _Parser:
         self._advance()
         if kind == "text":
             spend(self._counter, _UNITS_OF_AN_ESCAPE * token.count("\\"))
-            return _unescaped(token) if token[0] in "'\"" else Verbatim(token)
+            return unescaped_text(token[1:-1]) if token[0] in "'\"" else Verbatim(token)
         if self._piece == "(":
             self._container(")", depth + 1)
             end = self._text.rindex(")", start, self._at - len(self._piece)) + 1
@@ -133,15 +125,3 @@ class _Parser:
 
 def _called(text: str, start: int) -> bool:
     return re.compile(r"[A-Za-z_][\w.]*\(").match(text, start) is not None
-
-
-def _unescaped(token: str) -> str:
-    return _ESCAPE.sub(_character, token[1:-1])
-
-
-def _character(found: re.Match[str]) -> str:
-    code = found[1] or found[2] or found[3]
-    if code:
-        number = int(code, 16)
-        return chr(number) if number <= 0x10FFFF else found[0]  # noqa: PLR2004 - the last character
-    return _CONTROL.get(found[4], found[4] if found[4] in "\\'\"" else found[0])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Record = dict[str, JsonValue]
 
-__all__ = ("Records", "ends", "gap_of_list", "gap_of_object", "records_of", "table", "with_gaps")
+__all__ = ("Records", "Rows", "ends", "gap_of_list", "gap_of_object", "records_of", "table", "with_gaps")
 
 _HEAD_ROWS, _TAIL_ROWS = 400, 80
 """Records that are looked at, from each end."""
@@ -45,6 +45,9 @@ _UNITS_OF_A_CELL = 24
 
 _UNITS_OF_A_RECORD = 12
 """To see of what kind it is."""
+
+_CONTAINER = 1_000
+"""Characters that a nested container may take, as long as it is not written."""
 
 _LONGEST_NAME = 40
 _CHARACTERS_OF_A_TOKEN = 8
@@ -77,13 +80,13 @@ class Records:
 
 def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | None:
     """Return header and rows within ``budget`` tokens, or None if the records are no table or not two would fit."""
-    shown = _Rows.of(records, counter)
+    shown = Rows.of(records, counter)
     if shown is None:
         return None
     best: list[str] | None = None
     most = 0
     # Cells without names must all be numbered where one is left out, which does not always save room.
-    ways = (shown, shown.in_full()) if shown.same and _cell(0) in (*shown.columns, *shown.same) else (shown,)
+    ways = (shown, shown.in_full()) if shown.same and shown.are_cells else (shown,)
     spend(counter, _UNITS_OF_A_CELL * shown.size * len(ways))
     named = [(way, way.names()) for way in ways]
     for longest in _DETAILS:
@@ -127,19 +130,19 @@ def with_gaps(
     expected = 0
     for position in (*sorted(lines), total):
         if position > expected:
-            missing = gap(expected, position - 1)
-            if names:
-                listed = "|".join(names[one] for one in range(expected, position))
-                yield f"[… {missing}, only {name}: {listed} …]"
-            else:
-                yield f"[… {missing} not shown …]"
+            for is_named, group in groupby(range(expected, position), key=names.__contains__) if names else ():
+                run = list(group)
+                listed = f", only {name}: {'|'.join(names[one] for one in run)}" if names and is_named else " not shown"
+                yield f"[… {gap(run[0], run[-1])}{listed} …]"
+            if not names:
+                yield f"[… {gap(expected, position - 1)} not shown …]"
         if position < total:
             yield lines[position]
         expected = position + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
+class Rows:
     """The records that may be shown, their columns, and what is the same in all of them."""
 
     records: Records
@@ -151,7 +154,8 @@ class _Rows:
     """The column that says again what the record's name says."""
 
     @classmethod
-    def of(cls, records: Records, counter: TokenCounter) -> _Rows | None:
+    def of(cls, records: Records, counter: TokenCounter) -> Rows | None:
+        """Return the records as rows, or None if they have too little in common."""
         positions = [position for position in ends(records.total) if position in records.items]
         if not positions:
             return None
@@ -182,6 +186,18 @@ class _Rows:
         return None
 
     @property
+    def are_cells(self) -> bool:
+        """Whether the records are lists of scalars, whose cells have no names."""
+        return _cell(0) in self.columns or _cell(0) in self.same
+
+    def widest(self, position: int) -> int:
+        """Return how many characters the longest text of a record has; a container counts as a long one."""
+        values = (
+            value for flat in self.cells[position] for value in flat.values() if isinstance(value, (str, dict, list))
+        )
+        return max((len(value) if isinstance(value, str) else _CONTAINER for value in values if value), default=0)
+
+    @property
     def size(self) -> int:
         """How many cells there are."""
         return len(self.columns) * sum(map(len, self.cells.values()))
@@ -203,11 +219,12 @@ class _Rows:
                 return column, names
         return "", {}
 
-    def in_full(self) -> _Rows:
+    def in_full(self) -> Rows:
         """Return the same rows with what is the same in all of them in each."""
         return replace(self, columns=[*next(iter(self.cells.values()))[0]], same={})
 
     def header(self, longest: int) -> str:
+        """Return the line above the rows: what they are, the columns, and what is the same in all."""
         names = "|".join(_grouped(self.columns))
         key = "" if self.records.keys is None else f"key = {self.key}|" if self.key else "key|"
         same = ", ".join(f"{name}: {brief(value, longest)}" for name, value in self.same.items())
@@ -216,6 +233,7 @@ class _Rows:
         return f"{self.records.what}, one a line: {key}{names}" + (f" (each row shown has {same})" if same else "")
 
     def row(self, position: int, longest: int) -> str:
+        """Return the line of a record; a value of more than ``longest`` characters is shortened."""
         parts = ["|".join(brief(row[name], longest) if name in row else "" for name in self.columns)
                  for row in self.cells[position]]  # fmt: skip
         key = "" if self.records.keys is None else f"{key_of(self.records.keys[position])}|"
@@ -223,7 +241,7 @@ class _Rows:
 
 
 def _filled(
-    shown: _Rows, named: tuple[str, dict[int, str]], longest: int, budget: int, counter: TokenCounter
+    shown: Rows, named: tuple[str, dict[int, str]], longest: int, budget: int, counter: TokenCounter
 ) -> tuple[bool, int, list[str]]:
     """Return whether every record is at least named, how many are shown whole, as many as fit, and the table."""
     header = shown.header(longest)

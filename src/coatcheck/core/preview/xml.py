@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.characters import UNITS_OF_A_REFERENCE, unescaped
-from coatcheck.core.preview.json import fit_outline
 from coatcheck.core.preview.notation import Verbatim
+from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("looks_like_xml", "preview_xml")
+__all__ = ("preview_xml",)
 
 MAX_PARSED_CHARACTERS = 1_000_000
 """A longer text is shown as text."""
@@ -29,7 +29,6 @@ _UNITS_OF_A_PIECE = 60
 _DEEPEST = 50
 _LEAST_ELEMENTS = 2
 _NAME = r"[^\W\d][\w.:-]*"
-_BEGINNING = re.compile(rf"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])({_NAME})[\s>])", re.IGNORECASE)
 _PIECE = re.compile(
     rf"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\]\s*)?>|<!\[CDATA\[(?P<verbatim>.*?)\]\]>"
     rf"|</(?P<closed>{_NAME})\s*>|<(?P<opened>{_NAME})(?P<attributes>(?:\s+{_NAME}\s*=\s*(?:\"[^\"<]*\"|'[^'<]*')){{0,20000}})"
@@ -43,21 +42,15 @@ _WORD = re.compile(r"[\w.+-]+")
 _WHAT = "XML, its elements as fields (@ for attributes); search it with pattern:"
 
 
-def looks_like_xml(content: Previewed) -> bool:
-    """Return whether the text begins like XML, ends with a tag, and is not too large to be parsed."""
-    text = content.text
-    if len(text) > MAX_PARSED_CHARACTERS or not text[-256:].rstrip().endswith(">"):
-        return False
-    return _BEGINNING.match(text[:4_096]) is not None
-
-
 def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return an outline within ``budget`` tokens, or None if the text is not XML or nothing useful fits."""
+    if len(content.text) > MAX_PARSED_CHARACTERS:
+        return None
     try:
         value = _parsed(content.text, counter)
     except ValueError:
         return None
-    shown = fit_outline(value, budget - counter.count(_WHAT) - 1, counter)
+    shown = fit_outline(value, budget - counter.count(_WHAT) - 1, counter, text=content.text)
     if shown is None or counter.count(f"{_WHAT}\n{shown}") > budget:
         return None
     return f"{_WHAT}\n{shown}"

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from coatcheck.core.outcomes import ListedContent
+
 __all__ = (
     "BETWEEN_GROUPS",
     "EMPTY",
     "END_OF_CONTENT",
     "END_OF_RESULT",
+    "LISTED",
     "LITERALS",
+    "MORE_STORED",
+    "NOTHING_STORED",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
     "SHOWN_SELECTOR",
@@ -27,6 +32,7 @@ __all__ = (
     "invalid_query",
     "lines_header",
     "list_kind",
+    "listed",
     "long_line_header",
     "matches_from",
     "matches_header",
@@ -69,6 +75,20 @@ def one_line(text: str) -> str:
     """Return ``text`` on one line, cut to what a header shows."""
     line = " ".join(text.split()) if "\n" in text or "\r" in text else text
     return line if len(line) <= SHOWN_SELECTOR else line[: SHOWN_SELECTOR - 1] + "…"
+
+
+# -- the list of what a scope holds
+
+
+LISTED = "No reference given. Stored in this conversation, newest first:"
+NOTHING_STORED = "No reference given, and nothing is stored in this conversation."
+MORE_STORED = "[older results are not listed]"
+
+
+def listed(content: ListedContent) -> str:
+    """Return the line of one stored content."""
+    known = (content.tool_name, content.content_type, f"{content.size:,} bytes", content.arguments)
+    return f"{content.reference} ({', '.join(' '.join(each.split()) for each in known if each)})"
 
 
 # -- the next call

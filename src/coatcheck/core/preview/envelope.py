@@ -1,0 +1,77 @@
+"""Envelopes: a text that is hardly more than another text in quotes, with its line ends and quotes escaped.
+
+``{"type": "text", "text": "..."}``, a JSON string that holds JSON, the ``repr`` of an object with one long text: what
+counts is the text inside, of whatever kind. It may end without a quote, where a tool has cut it off.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ("unescaped_text", "unwrapped")
+
+_MOST_CHARACTERS = 4_000_000
+_MOST_LEVELS = 4
+_LEAST_SHARE = 0.8
+"""Of the characters, for the text inside."""
+
+_LEAST_CHARACTERS = 200
+_LEAST_ESCAPES = 3
+_SEARCHED = 4_096
+"""Characters in which the text inside begins."""
+
+_OPENING = re.compile(r"(?<![^\s:=(\[{,])[\"']")
+_INSIDE = {sign: re.compile(rf"[^{sign}\\\n]*(?:\\.[^{sign}\\\n]*){{0,50000}}", re.DOTALL) for sign in "\"'"}
+"""A text of more escapes is no envelope: ``re`` takes some 130 bytes for each."""
+
+_KNOWN = re.compile(
+    r"[\s\[\](){}:,='\"]|\b(?:type|text|content|TextContent|_?meta|None|null|annotations|isError|is_?error|[Ff]alse"
+    r"|structuredContent|structured_content)\b"
+)
+"""What envelopes hold that says nothing."""
+
+_LONGEST_REST = 200
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def unwrapped(text: str) -> tuple[str, str] | None:
+    """Return the text inside and what else there is, or None if ``text`` is no envelope."""
+    inside, rest = text, ""
+    for _ in range(_MOST_LEVELS):
+        found = _inside(inside)
+        if found is None:
+            break
+        start, end = found
+        around = f"{inside[:start]}…{inside[end:]}"
+        rest = rest or (around if _KNOWN.sub("", around) != "…" else "")
+        inside = unescaped_text(inside[start:end])
+    return None if inside is text else (inside, rest[:_LONGEST_REST])
+
+
+def unescaped_text(written: str) -> str:
+    """Return a text without its escapes, those of Python and JSON; a surrogate pair becomes one character."""
+    text = _ESCAPE.sub(_character, written)
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _inside(text: str) -> tuple[int, int] | None:
+    """Return where the text in quotes begins and ends that most of ``text`` is."""
+    if not _LEAST_CHARACTERS <= len(text) <= _MOST_CHARACTERS:
+        return None
+    at, searched = 0, min(_SEARCHED, int(len(text) * (1 - _LEAST_SHARE)) + 1)
+    while (opening := _OPENING.search(text, at, searched)) is not None:
+        found = _INSIDE[opening[0]].match(text, opening.end())
+        at = found.end() + 1 if found else opening.end()
+        if at - opening.end() >= _LEAST_SHARE * len(text):
+            end = at - 1
+            return (opening.end(), end) if text.count("\\", opening.end(), end) >= _LEAST_ESCAPES else None
+    return None
+
+
+def _character(found: re.Match[str]) -> str:
+    code = found[1] or found[2] or found[3]
+    if code:
+        number = int(code, 16)
+        return chr(number) if number <= 0x10FFFF else found[0]  # noqa: PLR2004 - the last character
+    return _CONTROL.get(found[4], found[4] if found[4] in "\\/'\"" else found[0])

@@ -1,0 +1,148 @@
+"""What kind of content a text is, by a cheap test of each: its first and last characters, or its first lines.
+
+A test may be wrong: the function that shows a kind returns None for what is not of that kind after all, and then the
+next kind shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited
+from coatcheck.core.preview.envelope import unwrapped
+from coatcheck.core.preview.html import preview_html
+from coatcheck.core.preview.json import preview_json
+from coatcheck.core.preview.json_lines import preview_json_lines
+from coatcheck.core.preview.log import preview_log
+from coatcheck.core.preview.matches import MATCH, preview_matches
+from coatcheck.core.preview.noise import preview_noise
+from coatcheck.core.preview.python import preview_python
+from coatcheck.core.preview.source import Previewed, plain, sample_of
+from coatcheck.core.preview.text import preview_text
+from coatcheck.core.preview.xml import preview_xml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from coatcheck.core.tokens import TokenCounter
+
+    Show: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
+
+__all__ = ("LITTLE_WORK", "kinds_of")
+
+_HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
+_LOG_TYPES = frozenset({"text/log", "text/x-log"})
+_TYPES: dict[Show, frozenset[str]] = {
+    preview_json: frozenset({"application/json", "text/json"}),
+    preview_json_lines: frozenset(
+        {"application/jsonl", "application/ndjson", "application/x-jsonlines", "application/x-ndjson"}
+    ),
+    preview_html: _HTML_TYPES,
+    preview_xml: frozenset({"application/xml", "text/xml"}),
+    preview_delimited: DELIMITED_TYPES,
+    preview_log: _LOG_TYPES,
+    preview_text: frozenset(
+        (
+            *("application/javascript", "application/md", "application/sql", "application/toml"),
+            *("application/x-javascript", "application/x-sh", "application/x-toml", "application/x-yaml"),
+            *("application/yaml", "text/css", "text/javascript", "text/markdown", "text/x-c", "text/x-diff"),
+            *("text/x-java", "text/x-markdown", "text/x-patch", "text/x-python", "text/x-rst", "text/x-yaml"),
+            "text/yaml",
+        )
+    ),
+}
+"""The content types that declare a kind. What declares plain text is shown by head and tail, whatever it looks like."""
+
+_QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'].*\\[\\\"'ntru/]", re.DOTALL)
+"""A quote that opens, and behind it something escaped."""
+
+_INSIDE = (
+    "the text inside, without its escapes; lines are counted in it, not in what is stored, so search with pattern:"
+)
+
+LITTLE_WORK = frozenset({preview_log, preview_text})
+"""They look at little more than they show, so no limit of work applies to them."""
+
+_PAIRS = {"[": "]", "{": "}", "(": ")"}
+_PAGE = re.compile(
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
+)
+"""A comment holds no end of one: else a row of comments could be read in twice as many ways with each, and all are
+tried where no page follows."""
+
+_PART_OF_A_PAGE = re.compile(r"\s*<[!?a-zA-Z]")
+_XML = re.compile(r"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])[^\W\d][\w.:-]*[\s>])", re.IGNORECASE)
+_STAMPED = re.compile(
+    r"\W{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]|\d\d[:.]\d\d[:.]\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\d{10}[. ]"
+    r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b)"
+)
+_TERMINAL = re.compile(r"\x1b\[[0-9;]*[mK]|[^\n\r]\r[^\n\r]|^Traceback \(most recent call last\):$", re.MULTILINE)
+_NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
+
+_LEAST_RECORDS = 2
+_LEAST_MATCHES = 5
+_LEAST_LINES_OF_A_LOG = 8
+_STAMPED_SHARE = 0.5
+_HEAD, _TAIL = 4_096, 4_096
+"""Characters."""
+
+
+def kinds_of(content: Previewed) -> list[Show]:
+    """Return the functions that may show ``content``, the declared kind first, text the last at the latest.
+
+    In this order: JSON Lines may look like one list, and a table's rows may begin with a time.
+    """
+    head, tail = content.text[:_HEAD], content.text[-_TAIL:]
+    first, last = head.lstrip()[:1], tail.rstrip()[-1:]
+    lines = [plain(line) for line in sample_of(content)]
+    is_pair = first in _PAIRS and _PAIRS[first] == last
+    is_declared_log = content.declared in _LOG_TYPES
+    stamped = sum(_STAMPED.match(line) is not None for line in lines)
+    may_be: dict[Show, object] = {
+        preview_envelope: _QUOTED.search(head),
+        preview_json: is_pair and first != "(",
+        preview_json_lines: len(lines) >= _LEAST_RECORDS and all(line.lstrip()[:1] in {"{", "["} for line in lines),
+        preview_python: is_pair,
+        preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head),
+        preview_xml: last == ">" and _XML.match(head),
+        preview_matches: len(lines) >= _LEAST_MATCHES and all(map(MATCH.fullmatch, lines)),
+        preview_delimited: lines and any(sign in lines[0] for sign in DELIMITERS),
+        preview_log: content.lines >= _LEAST_LINES_OF_A_LOG
+        and (
+            is_declared_log
+            or (lines and stamped >= _STAMPED_SHARE * len(lines))
+            or _TERMINAL.search(head)
+            or _TERMINAL.search(tail)
+        ),
+        preview_noise: _NOISE.search(head),
+        preview_text: True,
+    }
+    declared = content.declared
+    suffix = declared.rpartition("+")[2]
+    if suffix in {"json", "xml"} and declared != "application/xhtml+xml":
+        declared = f"application/{suffix}"
+    kinds = [show for show, may in may_be.items() if may]
+    return sorted(kinds, key=lambda show: declared not in _TYPES.get(show, ()))
+
+
+def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return a preview of the text inside an envelope, or None if there is none or nothing of it fits."""
+    found = unwrapped(content.text)
+    if found is None:
+        return None
+    text, rest = found
+    heading = f"{_INSIDE}\n[{rest}]" if rest else _INSIDE
+    left = budget - counter.count(heading) - 1
+    if left <= 0:
+        return None
+    if not counter.exceeds(text, left):
+        return f"{heading}\n{text}"
+    inside = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
+    for show in kinds_of(inside):
+        shown = show(inside, left, counter)
+        if shown is not None:
+            made = f"{heading}\n{shown}"
+            return made if counter.count(made) <= budget else None
+    return None
