@@ -63,8 +63,8 @@ _CHARACTERS_OF_A_TOKEN = 5
 """At most, in what is taken before the first exact count."""
 
 _FIRST_GUESS = 2.6
-_ROUNDS = 6
-_ENOUGH = 0.95
+_ROUNDS = 5
+_ENOUGH = 0.93
 """Of the budget: what takes that much is not tried again with one part more."""
 
 _LITTLE = 0.7
@@ -130,7 +130,7 @@ def _fitted(
                 best, used = shown, tokens
             if tokens >= budget * _ENOUGH or size == total:
                 break
-        size = min(max(size * budget * 98 // max(1, tokens * 100), least + 1), most - 1 if most < total else total)
+        size = min(max(size * budget * 97 // max(1, tokens * 100), least + 1), most - 1 if most < total else total)
         if size <= least:
             break
     is_little = used < budget * _LITTLE and size < total

@@ -50,6 +50,9 @@ _CONTAINER = 1_000
 """Characters that a nested container may take, as long as it is not written."""
 
 _LONGEST_NAME = 40
+_NAMING_COLUMNS = 8
+"""Columns that may name a record: a name comes first."""
+
 _CHARACTERS_OF_A_TOKEN = 8
 """At most, of names, so that most of what cannot fit is not counted."""
 
@@ -210,7 +213,7 @@ class Rows:
             return "key", {position: key_of(self.records.keys[position]) for position in self.positions}
         if any(len(flat) > 1 for flat in self.cells.values()):
             return "", {}
-        for column in self.columns:
+        for column in self.columns[:_NAMING_COLUMNS]:
             values = {position: flat[0].get(column, []) for position, flat in self.cells.items()}
             if any(isinstance(value, (dict, list)) for value in values.values()):
                 continue
