@@ -24,7 +24,7 @@ from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
 from coatcheck.core.placeholder import MOST_LISTED, Item, ReadyPreview, build_placeholder, cut_to
 from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_step
 from coatcheck.core.policy import Rule
-from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, preview, search_for_trouble
 from coatcheck.core.reading import Encoded, encode_bytes, index_text, is_text
 from coatcheck.engine.events import Event, EventKind, Recorder, cause_for_model, class_of, log_failure, logger
 from coatcheck.engine.execution import Effect, Effects, in_pieces
@@ -213,6 +213,8 @@ class Offloading:
             _ = departure.tokens
             if content is not None and sum(1 for each in departure.parts if each.text) == 1:
                 content = replace(content, exceeds=departure.measure.text_exceeds)
+                if len(content.text) > LARGE_CHARACTERS:
+                    content = yield from in_pieces(search_for_trouble(content))
                 budget = departure.decision.preview_tokens
                 ready = ReadyPreview(budget, preview(content, self._counter, budget=budget))
         except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter

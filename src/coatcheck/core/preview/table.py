@@ -7,7 +7,7 @@ record is shown whole, or with its long values named by their size.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -76,6 +76,9 @@ class Records:
     total: int
     gap: Callable[[int, int], str]
     """Names the records from one position to another: ``items 5-1,998``."""
+
+    odd: Sequence[int] = ()
+    """Positions that are worth showing right after the first one."""
 
     keys: Sequence[str] | None = None
     """Where the records have names: shown as the first column."""
@@ -159,7 +162,8 @@ class Rows:
     @classmethod
     def of(cls, records: Records, counter: TokenCounter) -> Rows | None:
         """Return the records as rows, or None if they have too little in common."""
-        positions = [position for position in ends(records.total) if position in records.items]
+        order = dict.fromkeys(chain(islice(ends(records.total), 1), records.odd, ends(records.total)))
+        positions = [position for position in order if position in records.items]
         if not positions:
             return None
         spend(counter, _UNITS_OF_A_RECORD * len(positions))
