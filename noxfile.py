@@ -6,9 +6,12 @@ nothing is listed twice. A job takes more arguments after `--`: `nox -s core -- 
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +53,15 @@ DEMO = ("-e.[cli,langgraph]", "langchain-openai")
 PYTEST = ("python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal")
 """A process with nothing left takes tests from another: some take seconds, most take milliseconds."""
 
+REST = [
+    *("types", "docs", "wheel", "browser", "lint"),
+    *(f"examples({Path(example).stem})" for example in EXAMPLES),
+]
+"""Jobs that have nothing to do for a second core, or little; the first takes as long as all others."""
+
+started: list[subprocess.Popen[bytes]] = []
+"""The process that runs ``REST`` while other jobs run."""
+
 OFFLINE: dict[str, str | None] = {
     "HAYSTACK_TELEMETRY_ENABLED": "False",
     "LANGCHAIN_TRACING_V2": None,
@@ -64,21 +76,27 @@ OFFLINE: dict[str, str | None] = {
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run everything that proves the project: all that follows, up to `examples`."""
+    """Run everything that proves the project: the tests of each part, and `rest` at the same time."""
+    started.append(start_rest(session))
     links = [
-        "lint",
-        "types",
         "core",
         "cli",
-        "browser",
         *(f"adapter({extra})" for extra in ADAPTERS),
         *(f"storage({extra})" for extra in STORAGES),
-        "wheel",
-        "docs",
-        *(f"examples({Path(example).stem})" for example in EXAMPLES),
+        "rest",
     ]
     for link in links:
         session.notify(link)  # runs after this session; one that fails lets the others run, and nox exits with 1
+
+
+@nox.session(venv_backend="none")
+def rest(session: nox.Session) -> None:
+    """Run the jobs that keep one core busy: lint, types, browser, wheel, docs and examples."""
+    running = started.pop() if started else start_rest(session)
+    code = running.wait()
+    session.log(rest_log(session).read_text(encoding="utf-8", errors="replace"))
+    if code:
+        session.error("one of these failed")
 
 
 @nox.session
@@ -111,15 +129,17 @@ def core(session: nox.Session) -> None:
         "*/coatcheck/storage/langgraph_bridge.py",
         *map(module_of, STORAGES),
     ]
-    test_with_coverage(session, *CORE_TESTS, "tests/meta", "tests/docs", only=f"--omit={','.join(with_extras)}")
+    only = f"--omit={','.join(with_extras)}"
+    test_with_coverage(session, *CORE_TESTS, "tests/meta", "tests/docs", of=["coatcheck"], only=only)
 
 
 @nox.session
 def cli(session: nox.Session) -> None:
     """Test the command line and the demo, and measure its branch coverage."""
     session.install(*DEMO, *groups("test"))
+    paths = ("tests/cli", "tests/replay", "tests/docs/test_commands.py")
     parts = "--include=*/coatcheck/cli/*,*/coatcheck/replay/*"
-    test_with_coverage(session, "tests/cli", "tests/replay", "tests/docs/test_commands.py", only=parts)
+    test_with_coverage(session, *paths, of=["coatcheck.cli", "coatcheck.replay"], only=parts)
 
 
 @nox.session
@@ -146,7 +166,8 @@ def adapter(session: nox.Session, extra: str) -> None:
 def storage(session: nox.Session, extra: str) -> None:
     """Test one storage that needs an extra, with that extra alone, on a real server; measure its branch coverage."""
     session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}"))
-    test_with_coverage(session, f"tests/storage/{extra}", EXTRAS_PAGES, only=f"--include={module_of(extra)}")
+    only = f"--include={module_of(extra)}"
+    test_with_coverage(session, f"tests/storage/{extra}", EXTRAS_PAGES, of=["coatcheck.storage"], only=only)
 
 
 @nox.session
@@ -297,13 +318,32 @@ def test_part(session: nox.Session, part: str, *options: str) -> None:
     session.run(*PYTEST, *options, *paths, *session.posargs, env=OFFLINE)
 
 
-def test_with_coverage(session: nox.Session, *paths: str, only: str) -> None:
-    """Run tests, and fail where they cover less than pyproject.toml demands of the files that ``only`` chooses."""
+def test_with_coverage(session: nox.Session, *paths: str, of: Sequence[str], only: str) -> None:
+    """Run tests, and fail where they cover less than pyproject.toml demands of the packages ``of``.
+
+    Nothing else is traced: that takes more time than the tests themselves. For the same reason tests of much work,
+    which run the same lines again and again, have the mark ``no_cover``. ``only`` chooses files for the report.
+    """
     data = session.cache_dir.resolve() / f"coverage-{session.name}"
     env = {**OFFLINE, "COVERAGE_FILE": os.fspath(data)}
-    session.run(*PYTEST, "--cov", "--cov-report=", "--cov-fail-under=0", *paths, *session.posargs, env=env)
+    traced = [f"--cov={package}" for package in of]
+    session.run(*PYTEST, *traced, "--cov-report=", "--cov-fail-under=0", *paths, *session.posargs, env=env)
     if not session.posargs:  # a part of the tests covers a part of the code
         session.run("coverage", "report", only, env=env)
+
+
+def start_rest(session: nox.Session) -> subprocess.Popen[bytes]:
+    """Start ``REST`` in a nox of its own, which writes to a file: two that write to one screen cannot be read."""
+    with rest_log(session).open("wb") as log:
+        command = [sys.executable, "-m", "nox", f"--noxfile={__file__}", "--sessions", *REST]
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)  # noqa: S603 - nox itself
+    atexit.register(process.terminate)  # where nox ends before it gets to `rest`
+    return process
+
+
+def rest_log(session: nox.Session) -> Path:
+    """Return the file that ``REST`` writes to."""
+    return session.cache_dir.resolve() / "rest.log"
 
 
 def run_upstream(session: nox.Session, framework: str, success_codes: Sequence[int] = (0,)) -> None:

@@ -5,6 +5,7 @@
     python -m benchmarks --work "read back" --system coatcheck  a part
     python -m benchmarks --check                                exit with 1 where a target is missed
     python -m benchmarks --write                                the figures and plots of docs/benchmarks.md too
+    python -m benchmarks --outputs FOLDER                       the CPU time of offloading real results, nothing else
 
 It installs the systems that it compares, each in an environment of its own, with what the package index has today.
 """
@@ -20,6 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import outputs
 from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.environments import prepare
 from benchmarks.measuring import touch_memory
@@ -54,7 +56,10 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md and its plots")
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep the figures as JSON")
     parser.add_argument("--again", type=Path, metavar="FILE", help="measure nothing, report on figures that were kept")
+    parser.add_argument("--outputs", type=Path, metavar="FOLDER", help="measure the CPU time of real results instead")
     arguments = parser.parse_args()
+    if arguments.outputs:
+        return outputs.main(arguments.outputs, check=arguments.check)
     if arguments.again:
         results = Results.read(arguments.again)
     else:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ("CHARACTER_CLASS", "KINDS", "LITERAL", "SMALL", "fresh", "write")
+__all__ = ("CHARACTER_CLASS", "KINDS", "LITERAL", "SMALL", "TROUBLE", "fresh", "write")
 
 LITERAL = "lost order QX-48151"
 """Stands in one place of each text, behind 95% of it."""
@@ -27,6 +27,11 @@ _DEPTH = 0.95
 def _log(number: int, message: str) -> str:
     moment = f"2026-03-{number % 28 + 1:02} 12:{number % 60:02}:{number * 7 % 60:02}"
     return f"{moment} INFO worker-{number % 16} {message}, number {number}, in {number * 31 % 997} ms\n"
+
+
+def _trouble(number: int, message: str) -> str:
+    word = ("ERROR", "request timeout", "WARN")[number % 3]
+    return f"2026-03-{number % 28 + 1:02} 12:{number % 60:02}:{number * 7 % 60:02} {word}: {message}, number {number}\n"
 
 
 def _record(number: int, message: str) -> str:
@@ -50,6 +55,9 @@ KINDS: dict[str, Callable[[int, str], str]] = {
 }
 """Each makes one numbered part of a text."""
 
+TROUBLE = "log of trouble"
+"""One more kind, for ``outputs`` alone: a log in which every line says error, timeout or warn."""
+
 
 def write(path: Path, *, kind: str, size: int) -> None:
     """Write a text of ``size`` UTF-8 bytes, or up to one part more, unless the file is there already."""
@@ -59,7 +67,7 @@ def write(path: Path, *, kind: str, size: int) -> None:
 
 
 def _parts(kind: str, size: int) -> Iterator[str]:
-    make = KINDS[kind]
+    make = _trouble if kind == TROUBLE else KINDS[kind]
     is_json = kind == "JSON records"
     length = number = 0
     odd = False

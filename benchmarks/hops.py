@@ -40,7 +40,7 @@ THREAD = "1"
 MOST_LINES = 60
 """Of one function, its docstring and comments among them."""
 
-MOST = {"small result": (12, 9), "offload": (183, 41), "read lines": (97, 24), "read pattern": (138, 28)}
+MOST = {"small result": (9, 7), "offload": (159, 39), "read lines": (90, 23), "read pattern": (130, 27)}
 """Functions and files of each way today, which no change may exceed by more than a tenth. Lower them with each that
 gets shorter; a stranger can keep about half as many in mind."""
 

@@ -127,7 +127,7 @@ def tried(folder: Path) -> Report:
     logger = logging.getLogger("coatcheck")
     logger.addHandler(log)
     try:
-        for given in _results(folder):
+        for given in results_in(folder):
             report.results += 1
             for budget in BUDGETS:
                 log.about = f"{given.name} at {budget:,} tokens"
@@ -153,7 +153,7 @@ class _Log(logging.Handler):
         self._report.check(False, "exception", f"{self.about}: {record.getMessage().partition(chr(10))[0]}")  # noqa: FBT003
 
 
-def _results(folder: Path) -> Iterator[Given]:
+def results_in(folder: Path) -> Iterator[Given]:
     """Yield what tools returned, each thing once."""
     known: set[bytes] = set()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):

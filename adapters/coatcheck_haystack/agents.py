@@ -41,7 +41,7 @@ def is_name_taken(tools: Collection[Tool]) -> bool:
 
 
 def final_tools() -> Collection[str]:
-    """Return the tools whose result ends the run of the agent that is calling; none where no agent is.
+    """Return the exit conditions of the agent that is calling: tools that end its run. Empty if no agent is.
 
     The agent is looked up among the callers, because as of haystack-ai 3.4 nothing else knows its exit conditions: a
     hook gets the ``State`` alone, which has tools and ``hook_context`` but no exit conditions; ``warm_up`` gets no

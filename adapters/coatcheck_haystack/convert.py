@@ -63,7 +63,7 @@ def rewrite(message: ChatMessage, outcome: Offloaded | Truncated, *, keep_meta: 
 
 
 def offloaded_references(message: ChatMessage) -> tuple[str, ...]:
-    """Return the references in a message whose result was offloaded, for user interfaces; else an empty tuple.
+    """Return the references in the message of an offloaded result, for user interfaces; else an empty tuple.
 
     Pass one to ``Offloader.load`` for the whole content, or, where results go to a ``ToolResultStore``, to its
     ``read``. More than eight texts are one content, with ``items``; of more than eight contents there is one reference,

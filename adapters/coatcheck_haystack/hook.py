@@ -16,7 +16,7 @@ from haystack.core.serialization import default_from_dict, default_to_dict
 from haystack.hooks import tool_result_offloading as upstream
 
 from coatcheck import RETRIEVAL_TOOL, Offloader, asks_to_keep, is_called_by_code
-from coatcheck.adapting import Arrival, Batch, Delivery, Scope, WarnOnce, asettle, settle
+from coatcheck.adapting import Arrival, Batch, Delivery, ScopeOption, WarnOnce, asettle, settle
 from coatcheck_haystack.agents import final_tools, is_name_taken, retrieval_tools, tools_of
 from coatcheck_haystack.compat.previews import MAX_INLINE_TOKENS, add_preview, choose_preview
 from coatcheck_haystack.compat.serialization import (
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from haystack.dataclasses import ChatMessage, ToolCallResult
     from typing_extensions import Unpack
 
-    from coatcheck import Offloaded, Policy, Truncated
-    from coatcheck.adapting import ScopeName
+    from coatcheck import Offloaded, Policy, Scope, Truncated
 
 __all__ = ("ToolResultOffloadHook",)
 
@@ -78,20 +77,20 @@ class ToolResultOffloadHook:
         *,
         preview_chars: int | None = None,
         preview_tokens: int | None = None,
-        scope: Scope = None,
+        scope: ScopeOption = None,
         keep_meta: bool = False,
         **options: Unpack[HookOptions],
     ) -> None:
         """Configure.
 
         Args:
-            store: where results go: a ``ToolResultStore`` of Haystack's shape, whose own references the model is shown;
+            store: where results go: a ``ToolResultStore`` of Haystack's shape: the model sees its own references;
                 a storage, such as ``FileStorage``; or a ready ``Offloader``. A run may bring another one in
                 ``hook_context["tool_result_store"]``.
             offload_strategies: by tool name, by a tuple of names, or ``"*"``, the most specific first: an
                 ``OffloadPolicy``, or one of the core's policies. A tool that none matches is not offloaded. Whatever
-                they say, a result above ``max_inline_tokens`` (50,000 unless you set it) leaves. None: every result
-                above ``max_result_tokens`` leaves, or what a ready ``Offloader`` says.
+                they say, a result above ``max_inline_tokens`` (50,000 unless you set it) is offloaded. None: every
+                result above ``max_result_tokens`` is offloaded, or what a ready ``Offloader`` says.
             preview_chars: size of the preview, in characters of which four make a token; None means 200 with
                 strategies, else what ``Offloader`` has.
             preview_tokens: the same in exact tokens, instead.
@@ -197,7 +196,7 @@ class StepResults(Delivery[None]):
     state: State
 
     def look(self) -> Sequence[Batch]:
-        """Return the results that may leave, with what governs them."""
+        """Return the results that may be offloaded, with their policies."""
         arrivals = []
         for position, message, result in self._new_results():
             policy, stays = self.hook.policy_of(result, self.state)
@@ -242,7 +241,7 @@ class StepResults(Delivery[None]):
                 yield position, message, result
 
     def _batch(
-        self, arrivals: Sequence[Arrival], offloader: Offloader, scope: Callable[[], ScopeName | None] | Exception
+        self, arrivals: Sequence[Arrival], offloader: Offloader, scope: Callable[[], Scope | None] | Exception
     ) -> Sequence[Batch]:
         tools = tools_of(self.state)
         readers = retrieval_tools(tools, self.hook.source)

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from haystack.dataclasses import ChatMessage
 
-    from coatcheck import Block, Offloader, Reference
-    from coatcheck.adapting import ScopeName
+    from coatcheck import Block, Offloader, Reference, Scope
 
 __all__ = ("arestore_meta", "restore_meta", "take_out_copies")
 
@@ -33,13 +32,13 @@ def take_out_copies(
     return {key: mark if isinstance(value, str) and value == text else value for key, value in meta.items()}
 
 
-def restore_meta(message: ChatMessage, offloader: Offloader, *, scope: ScopeName | None = None) -> dict[str, Any]:
+def restore_meta(message: ChatMessage, offloader: Offloader, *, scope: Scope | None = None) -> dict[str, Any]:
     """Return the ``meta`` of a message with every copy of its result back in place.
 
     Args:
         message: a tool result's message, as it is in the conversation.
         offloader: what stored the result: ``hook.offloader``.
-        scope: whose content may be read; else the ambient scope, else ``"default"``.
+        scope: the scope that the content was stored in; else the ambient scope, else ``"default"``.
 
     Raises:
         ReferenceNotFound: the stored result is not known in this scope, or, as ``ReferenceExpired``, no longer there.
@@ -51,9 +50,7 @@ def restore_meta(message: ChatMessage, offloader: Offloader, *, scope: ScopeName
     return {**message.meta, **found}
 
 
-async def arestore_meta(
-    message: ChatMessage, offloader: Offloader, *, scope: ScopeName | None = None
-) -> dict[str, Any]:
+async def arestore_meta(message: ChatMessage, offloader: Offloader, *, scope: Scope | None = None) -> dict[str, Any]:
     """Do what ``restore_meta`` does, without blocking the event loop."""
     marks = read_marks(message.meta)
     found = {key: (await offloader.aload(reference, scope=scope)).text for key, reference in marks.items()}

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from haystack.hooks.tool_result_offloading import RESULT_STORE_CONTEXT_KEY
 
 from coatcheck import InvalidRequest, Offloader, ToolResultStoreBridge
-from coatcheck.adapting import OtherOptions, Scope, check_scope, make_offloader, resolve_scope
+from coatcheck.adapting import OtherOptions, ScopeOption, check_scope, make_offloader, resolve_scope
 
 if TYPE_CHECKING:
     from haystack.components.agents.state import State
     from haystack.hooks.tool_result_offloading import ToolResultStore
 
-    from coatcheck import NamesReferences, Storage
-    from coatcheck.adapting import ScopeName
+    from coatcheck import NamesReferences, Scope, Storage
 
 __all__ = (
     "SCOPE_CONTEXT_KEY",
@@ -46,7 +45,7 @@ StoreOrOffloader: TypeAlias = "ToolResultStore | Storage | NamesReferences | Off
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where content goes and comes back from, and whose it is. A hook and its retrieval tool may share one."""
+    """Where content goes and comes back from, and in which scope. A hook and its retrieval tool may share one."""
 
     given: StoreOrOffloader
     """What the user passed."""
@@ -54,7 +53,7 @@ class Source:
     options: Mapping[str, Any]
     """What else the ``Offloader`` was made with; empty where a ready one was passed."""
 
-    scope: Scope
+    scope: ScopeOption
     """The scope argument; a callable gets the run's ``State``."""
 
     offloader: Offloader
@@ -80,7 +79,7 @@ class Source:
             raise InvalidRequest(msg)
         return Offloader(_storage_of(store), **self.options)
 
-    def scope_of(self, state: State | None) -> ScopeName | None:
+    def scope_of(self, state: State | None) -> Scope | None:
         """Return the scope of a run, as far as the user's argument says it.
 
         Raises:
@@ -92,7 +91,7 @@ class Source:
             raise InvalidRequest(msg)
         return resolve_scope(self.scope, state)
 
-    def identity_of(self, state: State | None) -> ScopeName | None:
+    def identity_of(self, state: State | None) -> Scope | None:
         """Return the scope that the context of a run names."""
         identity = context_of(state).get(SCOPE_CONTEXT_KEY)
         if identity is None or isinstance(identity, tuple):
@@ -100,7 +99,7 @@ class Source:
         return str(identity) or None
 
 
-def source_of(store: StoreOrOffloader, options: Mapping[str, Any], *, scope: Scope, owner: str) -> Source:
+def source_of(store: StoreOrOffloader, options: Mapping[str, Any], *, scope: ScopeOption, owner: str) -> Source:
     """Return the source for a store, a storage or a ready offloader.
 
     Raises:

@@ -1,6 +1,6 @@
 """The tool that a model reads offloaded content back with.
 
-Only the tool belongs here: its schema, whose content it reads, and how an answer or an error becomes what Haystack
+Only the tool belongs here: its schema, its scope, and how an answer or an error becomes what Haystack
 expects. The arguments go to the core as the model sent them, because the core validates them and words what was wrong.
 """
 
@@ -18,7 +18,7 @@ from coatcheck import (
     InvalidRequest,
     retrieval_schema,
 )
-from coatcheck.adapting import Failure, Scope, aanswer, answer
+from coatcheck.adapting import Failure, ScopeOption, aanswer, answer
 from coatcheck_haystack.compat.serialization import source_from_dict, source_to_dict
 from coatcheck_haystack.convert import content_of
 from coatcheck_haystack.options import Source, StoreOrOffloader, source_of
@@ -46,7 +46,7 @@ class RetrievalTool(Tool):
         self,
         store: StoreOrOffloader | ToolResultOffloadHook,
         *,
-        scope: Scope = None,
+        scope: ScopeOption = None,
         name: str = RETRIEVAL_TOOL,
         native_media: bool = False,
         **options: Unpack[OffloaderOptions],
@@ -123,8 +123,8 @@ class RetrievalTool(Tool):
 
     def _whose(self, state: object) -> tuple[Offloader, dict[str, Any]]:
         run = state if isinstance(state, State) else None  # a direct caller may pass anything
-        whose = {"scope": self.source.scope_of(run), "identity": self.source.identity_of(run)}
-        return self.source.offloader_of(run), whose
+        owner = {"scope": self.source.scope_of(run), "identity": self.source.identity_of(run)}
+        return self.source.offloader_of(run), owner
 
     def _options(self) -> dict[str, Any]:
         return {"native_media": self.native_media, "retrieval_tool": self.name}

@@ -12,6 +12,7 @@ from coatcheck.adapting import front_door
 
 if TYPE_CHECKING:
     from coatcheck_langchain.artifacts import arestore_artifact, restore_artifact
+    from coatcheck_langchain.compaction import ClearToolUsesEdit
     from coatcheck_langchain.convert import offloaded_references
     from coatcheck_langchain.middleware import OffloadMiddleware
     from coatcheck_langchain.retrieval import retrieval_tool
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from coatcheck_langchain.tool_node import offload_tool_node
 
 __all__ = (
+    "ClearToolUsesEdit",
     "OffloadMiddleware",
     "arestore_artifact",
     "offload_tool",
@@ -34,6 +36,7 @@ __getattr__, __dir__ = front_door(
     __name__,
     {
         "artifacts": ("arestore_artifact", "restore_artifact"),
+        "compaction": ("ClearToolUsesEdit",),
         "convert": ("offloaded_references",),
         "middleware": ("OffloadMiddleware",),
         "retrieval": ("retrieval_tool",),
@@ -44,6 +47,7 @@ __getattr__, __dir__ = front_door(
     needs="langchain_core",
     install="coatcheck[langchain]",
     more={
+        "ClearToolUsesEdit": ("langchain.agents.middleware", "coatcheck[langgraph]"),
         "OffloadMiddleware": ("langchain.agents.middleware", "coatcheck[langgraph]"),
         "offload_tool_calls": ("langgraph.prebuilt", "coatcheck[langgraph]"),
     },

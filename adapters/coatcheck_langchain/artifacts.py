@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import ToolMessage
 
-    from coatcheck import Content, Truncated
-    from coatcheck.adapting import ScopeName, StorageOrOffloader
+    from coatcheck import Content, Scope, Truncated
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("arestore_artifact", "restore_artifact", "take_out_copy")
 
@@ -31,7 +31,7 @@ _OWN_REFERENCE = re.compile(r"[0-9a-z_]+-[0-9a-f]{16}-[0-9a-f]{4}", re.ASCII)
 
 
 def take_out_copy(message: ToolMessage, outcome: Offloaded | Truncated) -> object:
-    """Return the artifact of a message whose result was stored, with a small mark in place of a copy of it."""
+    """Return the artifact of an offloaded message, with a small mark in place of a copy of the result."""
     artifact = message.artifact
     if not isinstance(outcome, Offloaded) or not isinstance(artifact, dict) or artifact.keys() != {_STRUCTURED}:
         return artifact
@@ -46,14 +46,14 @@ def take_out_copy(message: ToolMessage, outcome: Offloaded | Truncated) -> objec
     return {_STRUCTURED: {MARK: {"references": stored, "texts": len(texts), **copy._asdict()}}}
 
 
-def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope: ScopeName | None = None) -> Any:  # noqa: ANN401 - whatever a tool put there
+def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope: Scope | None = None) -> Any:  # noqa: ANN401 - whatever a tool put there
     """Return the artifact of a message as its tool made it, whether or not a copy of the stored result was taken out.
 
     Args:
         message: a tool message, as it is in the conversation or in a checkpoint.
         storage: the ``Offloader`` that stored the result, or its storage.
-        scope: whose content may be read; else the ambient scope, else ``"default"``. The ``thread_id`` is that of the
-            conversation, and must be passed.
+        scope: the scope that the result was stored in; else the ambient scope, else ``"default"``. If that was the
+            ``thread_id``, pass it.
 
     Raises:
         ReferenceNotFound: the stored result is not known in this scope, or, as ``ReferenceExpired``, no longer there.
@@ -67,9 +67,7 @@ def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope
     return _restore(mark, [offloader.load(reference, scope=scope) for reference in mark["references"]])
 
 
-async def arestore_artifact(
-    message: ToolMessage, storage: StorageOrOffloader, *, scope: ScopeName | None = None
-) -> Any:  # noqa: ANN401 - whatever a tool put there
+async def arestore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope: Scope | None = None) -> Any:  # noqa: ANN401 - whatever a tool put there
     """Do what ``restore_artifact`` does, without blocking the event loop."""
     mark, offloader = _mark_of(message), make_offloader(storage, {})
     if mark is None:

@@ -7,7 +7,7 @@ cache marks) describes that text, and goes with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
@@ -52,11 +52,11 @@ def plain_blocks_of(content: object) -> tuple[Block, ...]:
 
 def content_of(blocks: Sequence[Block], *, like: object = "") -> str | list[str | dict[str, Any]]:
     """Convert blocks into content; a single text becomes a ``str`` unless ``like``, the old content, held media."""
-    carrier = next((part for part in _parts(like) if _type_of(part) == _CARRIER), None)
     texts = [block.text for block in blocks if isinstance(block, TextBlock)]
-    if isinstance(carrier, dict):
-        rest = [_part_of(block) for block in blocks if not isinstance(block, TextBlock)]
-        return [{**carrier, "output": "\n\n".join(texts)}, *rest]
+    for part in like if isinstance(like, list) else ():
+        if isinstance(part, dict) and part.get("type") == _CARRIER:
+            rest = [_part_of(block) for block in blocks if not isinstance(block, TextBlock)]
+            return [{**part, "output": "\n\n".join(texts)}, *rest]
     if len(blocks) == len(texts) == 1 and not is_media_held(like):
         return texts[0]
     return [_part_of(block) for block in blocks]
@@ -71,7 +71,7 @@ def rewrite(message: ToolMessage, outcome: Offloaded | Truncated, *, artifact: o
 
 
 def offloaded_references(message: BaseMessage) -> tuple[str, ...]:
-    """Return the references in a message whose result was offloaded, for user interfaces; else an empty tuple.
+    """Return the references in the message of an offloaded result, for user interfaces; else an empty tuple.
 
     Pass one to ``Offloader.load`` for the whole content. More than eight texts are one content, with ``items``; of more
     than eight contents there is one reference, to the text that lists theirs, one a line. What ``offload_tool`` returns
@@ -82,7 +82,10 @@ def offloaded_references(message: BaseMessage) -> tuple[str, ...]:
 
 def is_media_held(content: object) -> bool:
     """Return whether converting content may take a while: anything but text may need decoding or encoding."""
-    return any(_type_of(part) not in _TEXT_UNDER for part in _parts(content))
+    return isinstance(content, list) and any(
+        not isinstance(part, str) and (not isinstance(part, dict) or part.get("type") not in _TEXT_UNDER)
+        for part in content
+    )
 
 
 def _block_of(part: object) -> Block:
@@ -141,13 +144,3 @@ def _part_of(block: Block) -> Any:  # noqa: ANN401 - LangChain types parts as st
             return {"type": kind, "base64": encode_base64(block.data), "mime_type": block.media_type, **name}
         case OpaqueBlock():
             return block.native
-
-
-def _parts(content: object) -> Sequence[object]:
-    return content if isinstance(content, Sequence) and not isinstance(content, str) else ()
-
-
-def _type_of(part: object) -> str:
-    if isinstance(part, Mapping):
-        return str(part.get("type"))
-    return "text" if isinstance(part, str) else ""

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 
-from coatcheck import Never, failure_for_model
+from coatcheck import Never, asks_to_keep, failure_for_model
 from coatcheck.adapting import (
     MARK,
     Arrival,
     Batch,
     Delivery,
-    Scope,
+    ScopeOption,
     asettle,
     check_names,
     check_scope,
@@ -31,7 +31,7 @@ from coatcheck.adapting import (
 )
 from coatcheck_langchain.artifacts import take_out_copy
 from coatcheck_langchain.convert import blocks_of, is_media_held, plain_blocks_of, rewrite
-from coatcheck_langchain.messages import Calls, id_of, map_tool_messages, messages_in
+from coatcheck_langchain.messages import Calls, find_messages, identity_of, is_for_others, messages_in, replace_messages
 from coatcheck_langchain.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Hook:
 
     offloader: Offloader
 
-    scope: Scope
+    scope: ScopeOption
 
     exempt: Collection[str] = ()
 
@@ -85,92 +85,101 @@ class ToolMessages(Delivery[Any]):
 
     raw: Any
     hook: Hook
+
     find_calls: Callable[[], Calls]
+    """Returns what is known of the calls. It is called inside the guard, because it reads the host's own objects."""
 
     def look(self) -> Sequence[Batch]:
         """Return the new results that are for the model."""
-        return self._batches(self.find_calls())
+        calls = self.find_calls()
+        arrivals = list(self._arrivals(calls))
+        scope = self.hook.scope
+        batch = partial(
+            Batch,
+            offloader=self.hook.offloader,
+            scope=calls.error or (partial(scope, calls.context) if callable(scope) else scope),
+            identity=identity_of(calls.config),
+            retrieval_tool=calls.retrieval_tool,
+        )
+        if not self.hook.by_step:
+            return [batch(arrivals=arrivals)]
+        together = [arrival for arrival in arrivals if arrival.policy is None]
+        alone = [arrival for arrival in arrivals if arrival.policy is not None]
+        return [batch(arrivals=alone), batch(arrivals=together, together=True)]
 
     def look_again(self) -> Sequence[Batch]:
         """Do the same where nothing may be known of the calls; nobody knows the scope then, so nothing is stored."""
         try:
             return self.look()
         except Exception as error:  # noqa: BLE001 - it was logged when it was raised the first time
-            return self._batches(Calls(), error=error)
+            return replace(self, find_calls=partial(Calls, error=error)).look()
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - as it came
         """Return the result with copies of the messages that changed."""
         copies = {}
         for arrival, outcome in changed:
             native, message = arrival.native
-            artifact = message.artifact if self.hook.keep_artifact else take_out_copy(message, outcome)
+            artifact = message.artifact
+            if artifact is not None and not self.hook.keep_artifact:
+                artifact = take_out_copy(message, outcome)
             copies[id(native)] = rewrite(message, outcome, artifact=artifact)
-        return map_tool_messages(self.raw, lambda native, _: copies.get(id(native), native), key=self.hook.key)
+        return replace_messages(self.raw, copies, key=self.hook.key)
 
-    def _batches(self, calls: Calls, *, error: Exception | None = None) -> Sequence[Batch]:
-        arrivals: list[Arrival] = []
+    def _arrivals(self, calls: Calls) -> Iterator[Arrival]:
         settled = calls.find_settled()
-
-        def visit(native: object, message: ToolMessage) -> object:
+        run = calls.config.get("metadata") if isinstance(calls.config, dict) else None
+        for native, message in find_messages(self.raw, key=self.hook.key):
+            call = calls.by_id.get(message.tool_call_id, {})
+            name = str(call.get("name") or message.name or "")
+            tool = calls.tools.get(name)
             is_new = message.tool_call_id not in settled and not isinstance(message.additional_kwargs.get(MARK), dict)
-            if is_new and not calls.is_for_others(calls.name_of(message)):
-                arrivals.append(self._arrival(native, message, calls))
-            return native
-
-        map_tool_messages(self.raw, visit, key=self.hook.key)
-        batch = partial(
-            Batch,
-            offloader=self.hook.offloader,
-            scope=error or partial(resolve_scope, self.hook.scope, calls.context),
-            identity=lambda: calls.identity,
-            retrieval_tool=calls.retrieval_tool,
-        )
-        together = [arrival for arrival in arrivals if self.hook.by_step and arrival.policy is None]
-        alone = [arrival for arrival in arrivals if not self.hook.by_step or arrival.policy is not None]
-        return [batch(arrivals=alone), batch(arrivals=together, together=True)]
-
-    def _arrival(self, native: object, message: ToolMessage, calls: Calls) -> Arrival:
-        name = calls.name_of(message)
-        stays = name in self.hook.exempt or calls.asks_to_keep(message, name)
-        return Arrival(
-            native=(native, message),
-            content=message.content,
-            convert=blocks_of,
-            convert_plainly=plain_blocks_of,
-            tool_name=name,
-            tool_args=calls.by_id.get(message.tool_call_id, {}).get("args") or {},
-            is_error=message.status == "error",
-            is_heavy=message.artifact is not None or is_media_held(message.content),
-            policy=Never() if stays else None,
-        )
+            if not is_new or is_for_others(tool):
+                continue
+            holders = (run, getattr(tool, "metadata", None), message.additional_kwargs)
+            stays = name in self.hook.exempt or any(map(asks_to_keep, holders))
+            yield Arrival(
+                native=(native, message),
+                content=message.content,
+                convert=blocks_of,
+                convert_plainly=plain_blocks_of,
+                tool_name=name,
+                tool_args=call.get("args") or {},
+                is_error=message.status == "error",
+                is_heavy=message.artifact is not None or is_media_held(message.content),
+                policy=Never() if stays else None,
+            )
 
 
 class CallWrapper:
-    """Wraps single tool calls: the functions that a ``ToolNode`` takes, and the methods of a middleware."""
+    """Wraps single tool calls: what a ``ToolNode`` takes as functions, and what a middleware inherits as methods."""
 
     def __init__(self, hook: Hook, retrieval: RetrievalName) -> None:
         self._hook = hook
         self._retrieval = retrieval
 
-    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - as the handler
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:  # noqa: ANN401 - as the handler
         """Run the tool, then offload what is too large of its result."""
         if isinstance(request.tool, RetrievalTool):
             with self._reading(request) as refusal:
                 return refusal or handler(request)
         result = handler(request)
-        if self._stays(request, result):
+        if self._certainly_stays(request, result):
             return result
-        return settle(self._delivery(request, result), logger=logger)
+        messages = ToolMessages(raw=result, hook=self._hook, find_calls=partial(self._find_calls, request))
+        return settle(messages, logger=logger)
 
-    async def awrap_tool_call(self, request: ToolCallRequest, handler: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401 - as the handler
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:  # noqa: ANN401 - as the handler
         """Do what ``wrap_tool_call`` does, without blocking the event loop."""
         if isinstance(request.tool, RetrievalTool):
             with self._reading(request) as refusal:
                 return refusal or await handler(request)
         result = await handler(request)
-        if self._stays(request, result):
+        if self._certainly_stays(request, result):
             return result
-        return await asettle(self._delivery(request, result), logger=logger)
+        messages = ToolMessages(raw=result, hook=self._hook, find_calls=partial(self._find_calls, request))
+        return await asettle(messages, logger=logger)
 
     @contextmanager
     def _reading(self, request: ToolCallRequest) -> Iterator[ToolMessage | None]:
@@ -181,11 +190,11 @@ class CallWrapper:
                 stack.enter_context(enter_scope(resolve_scope(self._hook.scope, request.runtime)))
             except Exception as error:  # noqa: BLE001 - the host's callable must not end the agent
                 call, said = request.tool_call, failure_for_model(error)
-                refusal = ToolMessage(said, tool_call_id=id_of(call), name=call["name"], status="error")
+                refusal = ToolMessage(said, tool_call_id=call.get("id") or "", name=call["name"], status="error")
             yield refusal
 
-    def _stays(self, request: ToolCallRequest, result: object) -> bool:
-        """Return whether a result certainly stays, whatever else is known of the call: most are one small text."""
+    def _certainly_stays(self, request: ToolCallRequest, result: object) -> bool:
+        """Return whether a result is one small text, as most are: it stays, whatever else is known of the call."""
         return (
             isinstance(result, ToolMessage)
             and isinstance(result.content, str)
@@ -194,17 +203,13 @@ class CallWrapper:
             )
         )
 
-    def _delivery(self, request: ToolCallRequest, result: object) -> ToolMessages:
-        return ToolMessages(raw=result, hook=self._hook, find_calls=partial(self._calls, request))
-
-    def _calls(self, request: ToolCallRequest) -> Calls:
+    def _find_calls(self, request: ToolCallRequest) -> Calls:
         call, tool, runtime = request.tool_call, request.tool, request.runtime
-        tools = getattr(runtime, "tools", ())
         return Calls(
-            by_id={id_of(call): call},
+            by_id={call.get("id") or "": call},
             messages=messages_in(request.state, key=self._hook.key),
             tools={} if tool is None else {call["name"]: tool},
             context=runtime,
             config=getattr(runtime, "config", None),
-            retrieval_tool=self._retrieval.find({tool.name: tool for tool in tools}),
+            retrieval_tool=self._retrieval.find({tool.name: tool for tool in getattr(runtime, "tools", ())}),
         )

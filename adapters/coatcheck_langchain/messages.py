@@ -8,30 +8,26 @@ commands are found with langchain-core alone.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage, convert_to_messages
 
-from coatcheck import asks_to_keep, is_called_by_code, is_for_code_only
+from coatcheck import is_called_by_code, is_for_code_only
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from langchain_core.tools import BaseTool
 
 __all__ = (
     "Calls",
-    "Change",
-    "id_of",
+    "find_messages",
     "identity_of",
-    "last_from_model",
-    "map_tool_messages",
+    "is_for_others",
     "messages_in",
+    "replace_messages",
 )
-
-Change = Callable[[object, ToolMessage], object]
-"""Called with an object in the result and its ``ToolMessage`` form; returns what replaces the object."""
 
 _HOLDERS = ("update", "value")
 """The field that holds messages: of LangGraph's ``Command``, and of its ``Overwrite``."""
@@ -59,64 +55,75 @@ class Calls:
     retrieval_tool: str | None = None
     """The name under which the model has the retrieval tool, or None if it has none."""
 
-    @property
-    def identity(self) -> str | None:
-        """The identity of the conversation."""
-        return identity_of(self.config)
+    error: Exception | None = None
+    """Why nothing else is known, if it could not be found out."""
 
     def find_settled(self) -> set[str]:
-        """Return the ids of other calls, whose messages are not new, and of calls that code made."""
+        """Return the ids of earlier calls, which were answered before, and of calls that code made.
+
+        LangChain's tool calls do not say that code made them, as some providers let it. The content blocks of the
+        model's message do, from which LangChain makes the calls.
+        """
         answers = {message.tool_call_id for message in self.messages if isinstance(message, ToolMessage)}
-        return {*(answers - self.by_id.keys()), *_find_called_by_code(self.messages)}
-
-    def name_of(self, message: ToolMessage) -> str:
-        """Return the name of the tool that a message comes from; an empty one where nobody knows it."""
-        return str(self.by_id.get(message.tool_call_id, {}).get("name") or message.name or "")
-
-    def is_for_others(self, tool_name: str) -> bool:
-        """Return whether a tool's results are final answers for the user, or for code, its only allowed caller."""
-        tool = self.tools.get(tool_name)
-        extras = getattr(tool, "extras", None)
-        for_code = isinstance(extras, dict) and is_for_code_only(extras.get("allowed_callers"))
-        return for_code or bool(getattr(tool, "return_direct", False))
-
-    def asks_to_keep(self, message: ToolMessage, tool_name: str) -> bool:
-        """Return whether the host asks to keep a result: for a run, for a tool, or in the message."""
-        run = self.config.get("metadata") if isinstance(self.config, dict) else None
-        tool = getattr(self.tools.get(tool_name), "metadata", None)
-        return any(map(asks_to_keep, (run, tool, message.additional_kwargs)))
+        last = next((message for message in reversed(self.messages) if isinstance(message, AIMessage)), None)
+        blocks = last.content if last is not None and isinstance(last.content, list) else []
+        by_code = {
+            str(block.get("call_id") or block.get("id"))  # OpenAI's blocks have an id of their own next to the call's
+            for block in blocks
+            if isinstance(block, dict)
+            and is_called_by_code(block.get("caller") or (block.get("extras") or {}).get("caller"))
+        }
+        return (answers - self.by_id.keys()) | by_code
 
 
-def map_tool_messages(result: Any, change: Change, *, key: str) -> Any:  # noqa: ANN401 - as a graph's node returns it
-    """Return ``result`` with every tool message in it passed through ``change``; itself if nothing changed.
+def find_messages(result: Any, *, key: str) -> Iterator[tuple[object, ToolMessage]]:  # noqa: ANN401 - as a graph's node returns it
+    """Yield each tool message in a result, as the host made it and as a ``ToolMessage``.
 
     Args:
         result: a message, a command, a state update, or a list of them.
-        change: what is done with each tool message.
         key: the key of the messages in a state update.
 
     """
     match result:
         case ToolMessage():
-            return change(result, result)
+            yield result, result
         case dict() if "tool" in {result.get("role"), result.get("type")} and "tool_call_id" in result:
-            return change(result, _message_of(result))
+            message = convert_to_messages([result])[0]
+            yield result, message if isinstance(message, ToolMessage) else ToolMessage("", tool_call_id="")
         case dict() if key in result:
-            changed = map_tool_messages(result[key], change, key=key)
-            return result if changed is result[key] else {**result, key: changed}
+            yield from find_messages(result[key], key=key)
         case list() | tuple():
-            items = [map_tool_messages(item, change, key=key) for item in result]
-            same = all(new is old for new, old in zip(items, result, strict=True))
-            return result if same else items
+            for item in result:
+                yield from find_messages(item, key=key)
         case _:
-            pass
-    if dataclasses.is_dataclass(result) and not isinstance(result, type):
-        for holder in _HOLDERS:
-            held = getattr(result, holder, None)
-            changed = map_tool_messages(held, change, key=key)
-            if changed is not held:
-                return dataclasses.replace(result, **{holder: changed})
-    return result
+            for holder in _HOLDERS if dataclasses.is_dataclass(result) else ():
+                yield from find_messages(getattr(result, holder, None), key=key)
+
+
+def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> Any:  # noqa: ANN401 - as a graph's node returns it
+    """Return ``result`` with copies in place of what ``find_messages`` found, by ``id``; itself if it holds none."""
+    if id(result) in copies:
+        return copies[id(result)]
+    match result:
+        case dict() if key in result:
+            held = replace_messages(result[key], copies, key=key)
+            return result if held is result[key] else {**result, key: held}
+        case list() | tuple():
+            items = [replace_messages(item, copies, key=key) for item in result]
+            return items if any(new is not old for new, old in zip(items, result, strict=True)) else result
+        case _:
+            for holder in _HOLDERS if dataclasses.is_dataclass(result) else ():
+                held = replace_messages(getattr(result, holder, None), copies, key=key)
+                if held is not getattr(result, holder, None):
+                    return dataclasses.replace(result, **{holder: held})  # type: ignore[type-var] # never a class
+            return result
+
+
+def is_for_others(tool: BaseTool | None) -> bool:
+    """Return whether a tool's results are final answers for the user, or for code, its only allowed caller."""
+    extras = getattr(tool, "extras", None)
+    for_code = isinstance(extras, dict) and is_for_code_only(extras.get("allowed_callers"))
+    return for_code or bool(getattr(tool, "return_direct", False))
 
 
 def messages_in(state: object, *, key: str) -> Sequence[object]:
@@ -126,38 +133,8 @@ def messages_in(state: object, *, key: str) -> Sequence[object]:
     return found if isinstance(found, list | tuple) else ()
 
 
-def last_from_model(messages: Sequence[object]) -> AIMessage | None:
-    """Return the last message of the model, if there is one."""
-    return next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
-
-
-def id_of(call: Mapping[str, Any]) -> str:
-    """Return the id that an answer to a call has: messages know no missing id, so it is empty then."""
-    return call.get("id") or ""
-
-
 def identity_of(config: object) -> str | None:
     """Return the thread that a ``RunnableConfig`` names: LangGraph's stable identity of a conversation."""
     configurable = config.get("configurable") if isinstance(config, Mapping) else None
     thread_id = configurable.get("thread_id") if isinstance(configurable, Mapping) else None
     return None if thread_id is None or thread_id == "" else str(thread_id)
-
-
-def _find_called_by_code(messages: Sequence[object]) -> set[str]:
-    """Return the ids of the calls in the last message of the model that code made there, as its provider says.
-
-    LangChain's tool calls have no place for it; the content blocks they were made of keep it.
-    """
-    last = last_from_model(messages)
-    blocks = last.content if last is not None and isinstance(last.content, list) else []
-    return {
-        str(block.get("call_id") or block.get("id"))  # OpenAI's blocks have an id of their own next to the call's
-        for block in blocks
-        if isinstance(block, dict)
-        and is_called_by_code(block.get("caller") or (block.get("extras") or {}).get("caller"))
-    }
-
-
-def _message_of(native: dict[str, Any]) -> ToolMessage:
-    message = convert_to_messages([native])[0]
-    return message if isinstance(message, ToolMessage) else ToolMessage("", tool_call_id="")

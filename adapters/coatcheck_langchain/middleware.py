@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
-from coatcheck.adapting import Scope, StorageOrOffloader, check_name, make_offloader
+from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_name, make_offloader
 from coatcheck_langchain.hook import NO_STEPS, CallWrapper, Hook
 from coatcheck_langchain.retrieval import find_tool, retrieval_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Collection
 
-    from langchain_core.messages import ToolMessage
-    from langgraph.prebuilt.tool_node import ToolCallRequest
-    from langgraph.types import Command
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("OffloadMiddleware",)
 
 
-class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
+class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
     """Takes oversized tool results out of an agent's conversation; the model reads them back with one tool.
 
     Results of ``return_direct`` tools, of the retrieval tool itself and of calls that code made stay. A tool's own
@@ -41,7 +38,7 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
         self,
         storage: StorageOrOffloader | None = None,
         *,
-        scope: Scope = None,
+        scope: ScopeOption = None,
         include_retrieval_tool: bool = True,
         name: str | None = None,
         exempt: Collection[str] = (),
@@ -58,7 +55,7 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
             include_retrieval_tool: give the agent the tool to read back with.
             name: tells two instances in one agent apart; they should share one ``Offloader``, and one of them should
                 not include the retrieval tool.
-            exempt: names of tools whose results stay, up to ``max_inline_tokens``. ``"coatcheck": "keep"`` does the
+            exempt: names of tools; their results stay, up to ``max_inline_tokens``. ``"coatcheck": "keep"`` does the
                 same in a tool's ``metadata``, in the ``additional_kwargs`` of a message that a tool returns, and in
                 the ``metadata`` of a run's configuration.
             native_media: the retrieval tool returns images and files themselves instead of a description.
@@ -71,13 +68,12 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
 
         """
-        super().__init__()
         self.offloader: Offloader = make_offloader(
             InMemoryStorage() if storage is None else storage, options, owner="OffloadMiddleware", no_steps=NO_STEPS
         )
         self.tools = [retrieval_tool(self.offloader, native_media=native_media)] if include_retrieval_tool else []
         self._name = check_name("name", name)
-        self._wrapper = CallWrapper(
+        super().__init__(
             Hook(offloader=self.offloader, scope=scope, exempt=exempt, keep_artifact=keep_artifact),
             find_tool(self.offloader, RETRIEVAL_TOOL if include_retrieval_tool else None, own=True),
         )
@@ -86,17 +82,3 @@ class OffloadMiddleware(AgentMiddleware[Any, Any, Any]):
     def name(self) -> str:
         """The name that LangChain tells instances apart by."""
         return self._name if self._name is not None else super().name
-
-    def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
-    ) -> ToolMessage | Command[Any]:
-        """Run the tool, then offload what is too large of its result."""
-        result: ToolMessage | Command[Any] = self._wrapper.wrap_tool_call(request, handler)
-        return result
-
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
-        """Do what ``wrap_tool_call`` does, without blocking the event loop."""
-        result: ToolMessage | Command[Any] = await self._wrapper.awrap_tool_call(request, handler)
-        return result

@@ -17,7 +17,7 @@ from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
 from coatcheck.adapting import (
     Failure,
     RetrievalName,
-    Scope,
+    ScopeOption,
     StorageOrOffloader,
     WarnOnce,
     aanswer,
@@ -63,7 +63,7 @@ class RetrievalTool(StructuredTool):
 
 
 def retrieval_tool(
-    storage: StorageOrOffloader, *, scope: Scope = None, native_media: bool = False, name: str = RETRIEVAL_TOOL
+    storage: StorageOrOffloader, *, scope: ScopeOption = None, native_media: bool = False, name: str = RETRIEVAL_TOOL
 ) -> StructuredTool:
     """Return the tool that reads offloaded content back, bounded by ``max_retrieval_tokens``.
 
@@ -71,7 +71,7 @@ def retrieval_tool(
 
     Args:
         storage: the ``Offloader`` that stored the results, or its storage.
-        scope: whose content may be read: a scope, or a callable on the ``RunnableConfig``; the same as where results
+        scope: which content may be read: a scope, or a callable on the ``RunnableConfig``; the same as where results
             are offloaded. Else the ambient scope, else the ``thread_id``, else ``"default"``. Never the model's choice.
             If None, that of the ``OffloadMiddleware``, ``offload_tool_calls`` or ``offload_tool_node`` around it.
         native_media: return an image or a file itself, as a standard content block, instead of a description.
@@ -86,14 +86,14 @@ def retrieval_tool(
     shown = check_name("name", name) or RETRIEVAL_TOOL
     options: dict[str, Any] = {"convert_media": content_of, "native_media": native_media, "retrieval_tool": shown}
 
-    def whose(config: RunnableConfig) -> tuple[Offloader, dict[str, Any]]:
+    def find(config: RunnableConfig) -> tuple[Offloader, dict[str, Any]]:
         return offloader, {"scope": resolve_scope(scope, config), "identity": identity_of(config)}
 
     def retrieve(config: RunnableConfig, **arguments: Any) -> Any:  # noqa: ANN401 - content of a tool message
-        return _return(answer(partial(whose, config), _with_unknown(arguments), **options))
+        return _return(answer(partial(find, config), _with_unknown(arguments), **options))
 
     async def aretrieve(config: RunnableConfig, **arguments: Any) -> Any:  # noqa: ANN401 - content of a tool message
-        return _return(await aanswer(partial(whose, config), _with_unknown(arguments), **options))
+        return _return(await aanswer(partial(find, config), _with_unknown(arguments), **options))
 
     return RetrievalTool(
         name=shown,

@@ -21,7 +21,7 @@ from langchain_core.tools.base import TOOL_MESSAGE_BLOCK_TYPES
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, log_failure
 from coatcheck.adapting import (
     FAILED,
-    Scope,
+    ScopeOption,
     StorageOrOffloader,
     asettle,
     call_off_loop,
@@ -54,7 +54,7 @@ def offload_tool(
     tool: AnyTool,
     storage: StorageOrOffloader,
     *,
-    scope: Scope = None,
+    scope: ScopeOption = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
     keep_artifact: bool = False,
     **options: Unpack[OffloaderOptions],
@@ -62,7 +62,7 @@ def offload_tool(
     """Return a copy of ``tool`` that returns a preview and a reference where its result is too large.
 
     Everything else is as before: name, description, schema, response format, artifact, metadata, sync and async.
-    Exceptions pass. A ``return_direct`` tool, whose result is a final answer, and a retrieval tool are returned as they
+    Exceptions pass. A ``return_direct`` tool, which gives a final answer, and a retrieval tool are returned as they
     are. Code that calls the copy gets the placeholder too. So does code in a provider's container, because a tool is
     not told who calls it, unless the tool's ``extras["allowed_callers"]`` names code only.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck import RETRIEVAL_TOOL
-from coatcheck.adapting import Scope, StorageOrOffloader, make_offloader
+from coatcheck.adapting import ScopeOption, StorageOrOffloader, make_offloader
 from coatcheck_langchain.hook import NO_STEPS, CallWrapper, Hook
 from coatcheck_langchain.retrieval import find_tool
 
@@ -40,7 +40,7 @@ class ToolCallWrappers(TypedDict):
 def offload_tool_calls(
     storage: StorageOrOffloader,
     *,
-    scope: Scope = None,
+    scope: ScopeOption = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
     exempt: Collection[str] = (),
     messages_key: str = "messages",
@@ -58,7 +58,7 @@ def offload_tool_calls(
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none. Where the node lacks it, a
             warning is logged and placeholders do not name it.
-        exempt: names of tools whose results stay, up to ``max_inline_tokens``.
+        exempt: names of tools; their results stay, up to ``max_inline_tokens``.
         messages_key: as for the ``ToolNode``: the key of the messages in a state update.
         keep_artifact: as for ``OffloadMiddleware``.
         **options: those of ``Offloader``, where ``storage`` is a storage, but for ``max_step_tokens``.

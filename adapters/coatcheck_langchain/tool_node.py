@@ -10,11 +10,12 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, log_failure
 from coatcheck.adapting import (
-    Scope,
+    ScopeOption,
     StorageOrOffloader,
     asettle,
     enter_scope,
@@ -23,7 +24,7 @@ from coatcheck.adapting import (
     settle,
 )
 from coatcheck_langchain.hook import Hook, ToolMessages, logger
-from coatcheck_langchain.messages import Calls, id_of, last_from_model, messages_in
+from coatcheck_langchain.messages import Calls, messages_in
 from coatcheck_langchain.retrieval import find_tool
 
 if TYPE_CHECKING:
@@ -86,9 +87,9 @@ def find_calls(value: object, *, key: str, **known: Any) -> Calls:  # noqa: ANN4
         state, calls = value.get("state"), [value["tool_call"]]
     messages = messages_in(state, key=key)
     if not calls:
-        last = last_from_model(messages)
+        last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
         calls = list(last.tool_calls) if last is not None else [call for call in messages if isinstance(call, Mapping)]
-    ids = [id_of(call) for call in calls]
+    ids = [call.get("id") or "" for call in calls]  # a message that answers a call without an id has an empty one
     # An id that a model used twice in a step tells nothing of a message; the message's own name does.
     by_id = {call_id: call if ids.count(call_id) == 1 else {} for call_id, call in zip(ids, calls, strict=True)}
     return Calls(by_id=by_id, messages=messages, context=known["config"], **known)
@@ -98,7 +99,7 @@ def offload_tool_node(
     node: Runnable[Any, Any],
     storage: StorageOrOffloader,
     *,
-    scope: Scope = None,
+    scope: ScopeOption = None,
     retrieval_tool: str | None = RETRIEVAL_TOOL,
     exempt: Collection[str] = (),
     messages_key: str = "messages",
@@ -117,7 +118,7 @@ def offload_tool_node(
         scope: who may read back: a scope, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
-        exempt: names of tools whose results stay, up to ``max_inline_tokens``.
+        exempt: names of tools; their results stay, up to ``max_inline_tokens``.
         messages_key: the key of the messages in the state and in its updates.
         keep_artifact: as for ``OffloadMiddleware``.
         **options: those of ``Offloader``, where ``storage`` is a storage.

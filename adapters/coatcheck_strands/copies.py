@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from strands.hooks import AfterToolCallEvent
 
-    from coatcheck import Content, Truncated
-    from coatcheck.adapting import Arrival, Batch, ScopeName
+    from coatcheck import Content, Scope, Truncated
+    from coatcheck.adapting import Arrival, Batch
     from coatcheck_strands.hook import ContextOffloader
 
 __all__ = ("Copies", "put_back_copies")
@@ -38,7 +38,7 @@ class Copies(Delivery[ToolResult]):
         self,
         plugin: ContextOffloader,
         event: AfterToolCallEvent,
-        scope: Callable[[], ScopeName | None],
+        scope: Callable[[], Scope | None],
         *,
         is_stored: bool,
     ) -> None:

@@ -18,7 +18,7 @@ from strands.tools import PythonAgentTool
 from strands.types.tools import AgentTool, ToolResult
 
 from coatcheck import RETRIEVAL_TOOL, Never, Offloaded, Offloader, asks_to_keep
-from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, Scope, WarnOnce, asettle
+from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, ScopeOption, WarnOnce, asettle
 from coatcheck_strands.compat.calling import end_calls
 from coatcheck_strands.compat.storage_hooks import StorageHooks
 from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewrite, texts_of
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from strands import Agent
     from typing_extensions import Unpack
 
-    from coatcheck import Truncated
-    from coatcheck.adapting import OtherOptions, ScopeName
+    from coatcheck import Scope, Truncated
+    from coatcheck.adapting import OtherOptions
     from coatcheck_strands.compat.protocols import ShouldOffload
 
 __all__ = ("ContextOffloader",)
@@ -71,7 +71,7 @@ class ContextOffloader(StorageHooks):
         include_retrieval_tool: bool = True,
         should_offload: ShouldOffload | None = None,
         evict_after_cycles: int | None = 20,
-        scope: Scope = None,
+        scope: ScopeOption = None,
         native_media: bool = True,
         keep_structured_content: bool = False,
         **options: Unpack[OtherOptions],
@@ -142,12 +142,12 @@ class ContextOffloader(StorageHooks):
         if self._include_retrieval_tool and RETRIEVAL_TOOL in agent.tool_registry.registry:
             logger.warning(_REPLACED, RETRIEVAL_TOOL)  # as Strands' own offloader replaces it, without a word
 
-    def restore(self, result: ToolResult, agent: Agent | None = None, *, scope: ScopeName | None = None) -> ToolResult:
+    def restore(self, result: ToolResult, agent: Agent | None = None, *, scope: Scope | None = None) -> ToolResult:
         """Return a tool result with the ``structuredContent`` and ``metadata`` that it came with, for the host.
 
         Args:
             result: as it is in a message of the conversation, or of a session. Its content stays as it is.
-            agent: whose storage and session; None for the plugin's own storage.
+            agent: gives the storage and the session; None for the plugin's own storage.
             scope: as it was when the result was stored; else the ambient one, else the session's id.
 
         Raises:
@@ -216,7 +216,7 @@ class ContextOffloader(StorageHooks):
         )
 
     def batch_of(
-        self, event: AfterToolCallEvent, arrivals: Sequence[Arrival], *, scope: Callable[[], ScopeName | None]
+        self, event: AfterToolCallEvent, arrivals: Sequence[Arrival], *, scope: Callable[[], Scope | None]
     ) -> Batch:
         """Return results of one call with their scope, which is an error where nobody knows where to store them."""
         agent = event.agent
@@ -240,9 +240,7 @@ class ContextOffloader(StorageHooks):
 class Content(Delivery[ToolResult]):
     """The content of one tool result."""
 
-    def __init__(
-        self, plugin: ContextOffloader, event: AfterToolCallEvent, scope: Callable[[], ScopeName | None]
-    ) -> None:
+    def __init__(self, plugin: ContextOffloader, event: AfterToolCallEvent, scope: Callable[[], Scope | None]) -> None:
         self.plugin, self.event, self.scope, self.raw = plugin, event, scope, event.result
 
     def look(self) -> Sequence[Batch]:

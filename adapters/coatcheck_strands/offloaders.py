@@ -48,7 +48,7 @@ class Served:
     """Told under which scopes something was saved."""
 
     storage: EvictsFrom | None = None
-    """From which entries leave that were not used for ``limit`` cycles, as ``cycles`` tells."""
+    """Deletes the entries that were not used for ``limit`` cycles, as ``cycles`` counts them."""
 
     cycles: Cycles | None = None
     limit: int | None = None

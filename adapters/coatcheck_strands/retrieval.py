@@ -21,12 +21,13 @@ from coatcheck import (
     ReferenceExpired,
     ReferenceNotFound,
     TextBlock,
+    asks_for_list,
     choose_scope,
     failure_for_model,
     retrieval_arguments,
     retrieval_schema,
 )
-from coatcheck.adapting import Failure, Scope, resolve_scope
+from coatcheck.adapting import Failure, ScopeOption, resolve_scope
 from coatcheck_strands.compat.calling import calling
 from coatcheck_strands.compat.cycles import used_by
 from coatcheck_strands.convert import content_of
@@ -55,7 +56,7 @@ class Context(Protocol):
 class RetrievalTool(PythonAgentTool):
     """The retrieval tool of one plugin: a tool for the model, and an async method for the host."""
 
-    def __init__(self, offloaders: Offloaders, *, scope: Scope, native_media: bool, whole: bool) -> None:
+    def __init__(self, offloaders: Offloaders, *, scope: ScopeOption, native_media: bool, whole: bool) -> None:
         """Read from ``offloaders``; with ``whole``, give the whole of a content where nothing is selected."""
         spec: ToolSpec = {
             "name": RETRIEVAL_TOOL,
@@ -120,17 +121,17 @@ class RetrievalTool(PythonAgentTool):
             lines = selected["context_lines"]
             selected = {"line_range": {"start": 1, "end": max(1, lines) if isinstance(lines, int) else lines}}
         scope, identity = resolve_scope(self._scope, call), identity_of(call.agent)
-        whose = {"scope": scope, "identity": identity}
+        owner = {"scope": scope, "identity": identity}
         served = self._offloaders.of(call.agent)
         with used_by(call.agent), calling(call.agent, partial(choose_scope, scope, identity, required=False)):
             try:
-                blocks = await self._blocks(served.offloader, reference, selected=selected, whose=whose)
+                blocks = await self._blocks(served.offloader, reference, selected=selected, owner=owner)
             except ReferenceExpired:
                 raise
             except ReferenceNotFound:
                 if served.old is None:
                     raise
-                blocks = await self._blocks(served.old, reference, selected=selected, whose=whose)
+                blocks = await self._blocks(served.old, reference, selected=selected, owner=owner)
         return content_of(blocks, name=str(reference))
 
     async def _blocks(
@@ -139,14 +140,15 @@ class RetrievalTool(PythonAgentTool):
         reference: Any,  # noqa: ANN401 - whatever a model sends
         *,
         selected: dict[str, Any],
-        whose: dict[str, Any],
+        owner: dict[str, Any],
     ) -> tuple[Block, ...]:
-        if self._whole and not selected:
-            return (_block_of(await offloader.aload(reference, **whose)),)
-        found = await offloader.aretrieve(reference, **whose, **selected, native_media=self._native_media)
-        if selected or found.next_call is not None or isinstance(found.blocks[0], MediaBlock):
+        is_list = asks_for_list(reference)
+        if self._whole and not selected and not is_list:
+            return (_block_of(await offloader.aload(reference, **owner)),)
+        found = await offloader.aretrieve(reference, **owner, **selected, native_media=self._native_media)
+        if is_list or selected or found.next_call is not None or isinstance(found.blocks[0], MediaBlock):
             return found.blocks
-        block = _block_of(await offloader.aload(reference, **whose))  # small: all of it is in the answer
+        block = _block_of(await offloader.aload(reference, **owner))  # small: all of it is in the answer
         return (block,) if isinstance(block, JsonBlock) else found.blocks
 
 

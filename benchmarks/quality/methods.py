@@ -1,30 +1,37 @@
-"""The ways to leave a part of a result in view that are compared: each a function of text and budget.
+"""The ways to show a part of a result that are compared: each a function of the result and a budget.
 
-Where a package is installed it is called as its users call it; the ways of the frameworks are a line each and stand
-here. All get the same budget of exact tokens, ``o200k_base``, and what costs more is cut to it. Notices and footers are
-left out everywhere, so that only what is shown of the content is compared.
+An installed package is called as its users call it; the ways of the frameworks take a line each, and are here. All get
+the same budget of exact tokens, ``o200k_base``, and what costs more is cut to it. Notices and footers are left out
+everywhere, so that only what is shown of the content is compared. The one exception is ``WHOLE``: our preview in the
+tokens that our notice leaves of the budget.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from coatcheck import TiktokenCounter
+from coatcheck import Always, Offloaded, Offloader, TextBlock, TiktokenCounter
 from coatcheck.core.preview import Previewed, preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from benchmarks.quality.transcripts import Result
 
-    Method = Callable[[Result, int], str]
+    Way: TypeAlias = Callable[[Result, int], str]
 
 COUNTER = TiktokenCounter()
-OURS = "coatcheck"
+OURS = "coatcheck, preview"
+WHOLE = "coatcheck, whole placeholder"
+HEAD, HEAD_AND_TAIL = "head", "head and tail"
+PLAIN = (HEAD, HEAD_AND_TAIL)
+"""What no preview may lose against."""
+
 OVER_BUDGET = "head, 4 characters a token"
-"""The one way that costs more than the budget: shown as it is shipped, and compared with cut to the budget too."""
+"""The one way that costs more than the budget: shown as it is shipped. Cut to the budget, it is ``HEAD``."""
 
 CHARACTERS_PER_TOKEN = 4
 _HAYSTACK_CHARACTERS = 200
@@ -33,15 +40,29 @@ _LONGEST_LINE = 1_000
 
 
 def ours(result: Result, budget: int) -> str:
-    """Show what a placeholder of coatcheck shows."""
+    """Show the preview of a placeholder of coatcheck."""
     text = result.text
     lines = text.count("\n") + (not text.endswith("\n"))
     return preview(Previewed(text=text, content_type="text/plain", lines=lines), COUNTER, budget=budget)
 
 
+def header_tokens(result: Result) -> int:
+    """Return the tokens of everything in a placeholder of coatcheck that is not the preview."""
+    offloader = Offloader(preview_tokens=0, policies={"*": Always()}, token_counter=COUNTER)
+    outcome = offloader.offload([TextBlock(result.text)], tool_name="tool", scope="quality")
+    # A result of little more than the notice stays, because a placeholder would not be smaller.
+    blocks = outcome.blocks if isinstance(outcome, Offloaded) else ()
+    return sum(COUNTER.count(block.text) for block in blocks if isinstance(block, TextBlock))
+
+
 def head(result: Result, budget: int) -> str:
-    """Show the head, as Strands does (four characters a token), cut to the budget."""
-    return COUNTER.head(result.text[: budget * CHARACTERS_PER_TOKEN], budget)
+    """Show the head."""
+    return COUNTER.head(result.text, budget)
+
+
+def head_and_tail(result: Result, budget: int) -> str:
+    """Show as many tokens of the head as of the tail."""
+    return COUNTER.head(result.text, budget // 2) + "\n" + COUNTER.tail(result.text, budget // 2 - 1)
 
 
 def head_as_shipped(result: Result, budget: int) -> str:
@@ -61,11 +82,12 @@ def two_hundred_characters(result: Result, budget: int) -> str:
     return COUNTER.head(result.text[:_HAYSTACK_CHARACTERS], budget)
 
 
-def methods() -> dict[str, Method]:
-    """Return every way that can be run here, by name; ours first."""
-    found: dict[str, Method] = {
+def all_ways() -> dict[str, Way]:
+    """Return every way that can be run here, by name, ours first; without ``WHOLE``, which is ours at less budget."""
+    found: dict[str, Way] = {
         OURS: ours,
-        "head": head,
+        HEAD: head,
+        HEAD_AND_TAIL: head_and_tail,
         OVER_BUDGET: head_as_shipped,
         "5+5 lines": five_and_five,
         "200 characters": two_hundred_characters,
@@ -78,20 +100,21 @@ def methods() -> dict[str, Method]:
     return found
 
 
-def _tooltrim() -> Method:
+def _tooltrim() -> Way:
     compress = _compressor()
     return lambda result, budget: COUNTER.head(compress(result.text, None, budget), budget)
 
 
-def _tooltrim_asked() -> Method:
+def _tooltrim_asked() -> Way:
     compress = _compressor()
     return lambda result, budget: COUNTER.head(compress(result.text, " ".join(result.known), budget), budget)
 
 
 def _compressor() -> Callable[[str, str | None, int], str]:
-    tooltrim = importlib.import_module("tooltrim")
+    tooltrim: Any = importlib.import_module("tooltrim")
     # Its own encoding must be fetched; without it, it would guess four characters a token and waste its budget.
-    importlib.import_module("tooltrim.tokens")._ENCODER = _Encoder  # noqa: SLF001
+    tokens: Any = importlib.import_module("tooltrim.tokens")
+    tokens._ENCODER = _Encoder  # noqa: SLF001
     compressor = tooltrim.ToolCompressor(store=None, add_footer=False)
     return lambda text, query, budget: compressor.compress(text, query=query, max_tokens=budget).text
 
@@ -104,8 +127,8 @@ class _Encoder:
         return range(COUNTER.count(text))
 
 
-def _ctxtual() -> Method:
-    shown = importlib.import_module("ctxtual.mcp.preview")
+def _ctxtual() -> Way:
+    shown: Any = importlib.import_module("ctxtual.mcp.preview")
 
     def show(result: Result, budget: int) -> str:
         shown.PREVIEW_MAX_CHARS = budget * CHARACTERS_PER_TOKEN

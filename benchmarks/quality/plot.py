@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from benchmarks.quality.intervals import interval
+from benchmarks.quality.methods import OURS, WHOLE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from benchmarks.quality.measured import Measured
 
-def plot(curves: Mapping[str, Sequence[tuple[float, float, float]]], budgets: Sequence[int], path: Path) -> None:
+
+def plot(measured: Mapping[int, Sequence[Measured]], path: Path) -> None:
     """Draw the mean and the interval of each way for each budget into an SVG file, the same bytes for the same data."""
     from matplotlib import pyplot as plt  # noqa: PLC0415 - only --write draws
 
     from benchmarks.svg import save  # noqa: PLC0415
 
+    budgets = [budget for budget, ones in measured.items() if ones]
     figure, axes = plt.subplots(figsize=(8, 5))
-    for order, (name, points) in enumerate(curves.items()):
-        means = [mean * 100 for mean, _, _ in points]
-        spread = [[(mean - low) * 100 for mean, low, _ in points], [(high - mean) * 100 for mean, _, high in points]]
-        axes.errorbar(budgets, means, spread, marker="o", capsize=3, linewidth=1 if order else 2.5, label=name)
+    for name in measured[budgets[0]][0].shown:
+        points = [
+            interval([100 * one.shown[name] for one in ones], [one.result.conversation for one in ones])
+            for ones in (measured[budget] for budget in budgets)
+        ]
+        spread = [[point.mean - point.low for point in points], [point.high - point.mean for point in points]]
+        width = 2.5 if name in {OURS, WHOLE} else 1
+        means = [point.mean for point in points]
+        axes.errorbar(budgets, means, spread, marker="o", capsize=3, linewidth=width, label=name)
     axes.set_xscale("log")
     axes.set_xticks(budgets, [f"{budget:,}" for budget in budgets])
     axes.minorticks_off()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ("Counted", "Hashed", "Least")
+__all__ = ("Counted", "Decided", "Hashed", "Least")
 
 BYTES_OF_LINES = 2_000
 """Some twenty lines of log text."""
@@ -101,6 +101,24 @@ class Counted(System):
         def step() -> str:
             counter.exceeds(text, THRESHOLD_TOKENS)
             counter.head(text, PREVIEW_TOKENS)
+            return ""
+
+        return step
+
+
+class Decided(System):
+    """Counting alone, until it is clear that the text is above the threshold: what an exact decision takes."""
+
+    distributions = ("tiktoken",)
+    stores = False
+
+    def offloading(self, text: str) -> Callable[[], str]:
+        """Count."""
+        counter = TiktokenCounter()
+        counter.warm_up()
+
+        def step() -> str:
+            counter.exceeds(text, THRESHOLD_TOKENS)
             return ""
 
         return step

@@ -12,8 +12,8 @@ from coatcheck.core.forks import loading
 from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from coatcheck.adapting.compaction import keep_references
     from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
-    from coatcheck.core.callers import asks_to_keep, is_called_by_code, is_for_code_only
     from coatcheck.core.errors import (
         CoatcheckError,
         CorruptContent,
@@ -24,12 +24,23 @@ if TYPE_CHECKING:
     )
     from coatcheck.core.facts import Reference
     from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
-    from coatcheck.core.outcomes import Content, Kept, Offloaded, Outcome, Retrieved, Truncated
-    from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Policy
+    from coatcheck.core.outcomes import Content, Kept, ListedContent, Listing, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.policy import (
+        Always,
+        Never,
+        OverChars,
+        OverShare,
+        OverTokens,
+        Policy,
+        asks_to_keep,
+        is_called_by_code,
+        is_for_code_only,
+    )
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
     from coatcheck.engine.events import Event, Stats, log_failure
+    from coatcheck.engine.listing import asks_for_list
     from coatcheck.offloader import Offloader, OffloaderOptions
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
     from coatcheck.scopes import choose_scope, scope
@@ -70,6 +81,8 @@ __all__ = (
     "JsonBlock",
     "Kept",
     "Listed",
+    "ListedContent",
+    "Listing",
     "Lists",
     "ListsPages",
     "LocalPath",
@@ -109,11 +122,13 @@ __all__ = (
     "ToolResultStoreBridge",
     "Truncated",
     "__version__",
+    "asks_for_list",
     "asks_to_keep",
     "choose_scope",
     "failure_for_model",
     "is_called_by_code",
     "is_for_code_only",
+    "keep_references",
     "log_failure",
     "retrieval_arguments",
     "retrieval_schema",
@@ -121,8 +136,8 @@ __all__ = (
 )
 
 _MODULES = {
+    "adapting.compaction": ("keep_references",),
     "core.blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
-    "core.callers": ("asks_to_keep", "is_called_by_code", "is_for_code_only"),
     "core.errors": (
         "CoatcheckError",
         "CorruptContent",
@@ -133,10 +148,21 @@ _MODULES = {
     ),
     "core.facts": ("Reference",),
     "engine.events": ("Event", "Stats", "log_failure"),
+    "engine.listing": ("asks_for_list",),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader", "OffloaderOptions"),
-    "core.outcomes": ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated"),
-    "core.policy": ("Always", "Never", "OverChars", "OverShare", "OverTokens", "Policy"),
+    "core.outcomes": ("Content", "Kept", "ListedContent", "Listing", "Offloaded", "Outcome", "Retrieved", "Truncated"),
+    "core.policy": (
+        "Always",
+        "Never",
+        "OverChars",
+        "OverShare",
+        "OverTokens",
+        "Policy",
+        "asks_to_keep",
+        "is_called_by_code",
+        "is_for_code_only",
+    ),
     "core.references": ("Scope",),
     "core.settings": ("Settings",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
-from coatcheck.core.blocks import ToolResult, require_blocks
+from coatcheck.core.blocks import ToolResult, require_result
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.facts import Reference
 from coatcheck.core.forks import loading
@@ -25,7 +25,7 @@ from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.events import Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, arun, run
 from coatcheck.engine.request import OffloadRequest
-from coatcheck.scopes import choose_scope, require_scope_parts
+from coatcheck.scopes import choose_scope, given_scope, require_own_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck.core.blocks import Block
-    from coatcheck.core.outcomes import Content, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.outcomes import Content, Listing, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import MaybeAwaitable, Policy
     from coatcheck.core.references import Scope
     from coatcheck.core.tokens import TokenCounter
@@ -57,6 +57,7 @@ class OtherOptions(TypedDict, total=False):
     max_query_bytes: int
     offload_errors: bool
     show_path: bool
+    list_arguments: bool
     require_scope: bool
     network_threads: int
     queue_seconds: float
@@ -101,6 +102,7 @@ class Offloader:
         check_options(options, owner=type(self).__name__)
         self._settings = _settings_of(options)
         self._policies = self._settings.tool_policies
+        self._scope_required = self._settings.require_scope
         self._recorder = Recorder(options.get("on_event"))
         self._storage = StorageAccess(
             InMemoryStorage() if storage is None else storage,
@@ -187,7 +189,8 @@ class Offloader:
             blocks,
             tool_name,
             tool_args=tool_args,
-            scope=self._scope(scope, identity),
+            scope=scope,
+            identity=identity,
             is_error=is_error,
             measured_tokens=measured_tokens,
             confirm=confirm,
@@ -215,7 +218,8 @@ class Offloader:
             blocks,
             tool_name,
             tool_args=tool_args,
-            scope=self._scope(scope, identity),
+            scope=scope,
+            identity=identity,
             is_error=is_error,
             measured_tokens=measured_tokens,
             confirm=confirm,
@@ -359,7 +363,7 @@ class Offloader:
 
     def retrieve(
         self,
-        reference: str | Reference,
+        reference: str | Reference | None = None,
         *,
         scope: Scope | None = None,
         identity: Scope | None = None,
@@ -376,8 +380,12 @@ class Offloader:
         Selectors may have the forms that models send: numbers as strings, and ``""`` for "not given". Without a
         selector, the content is read from its beginning.
 
+        Without a reference the answer is a list of what the scope holds, newest first, a line for each content, and
+        selectors apply to that text. It has the newest 1,000 at most. The shared scope ``"default"`` is not listed.
+
         Args:
-            reference: as the placeholder shows it, or as ``Offloaded.references`` has it.
+            reference: as the placeholder shows it, or as ``Offloaded.references`` has it. None, ``""`` or ``"*"``: the
+                list.
             scope: the scope that the content was stored in; never take it from the model.
             identity: as for ``offload``.
             pattern: RE2 regular expression, searched line by line. If it is not valid, it is searched literally.
@@ -397,8 +405,9 @@ class Offloader:
         """
         return run(
             self._engine.retrieve(
-                _id(reference),
-                self._scope(scope, identity),
+                None if reference is None else _id(reference),
+                choose_scope(scope, identity, required=self._scope_required),
+                is_own=given_scope(scope, identity) is not None,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -411,7 +420,7 @@ class Offloader:
 
     async def aretrieve(
         self,
-        reference: str | Reference,
+        reference: str | Reference | None = None,
         *,
         scope: Scope | None = None,
         identity: Scope | None = None,
@@ -426,8 +435,9 @@ class Offloader:
         """Do what ``retrieve`` does, without blocking the event loop."""
         return await arun(
             self._engine.retrieve(
-                _id(reference),
-                self._scope(scope, identity),
+                None if reference is None else _id(reference),
+                choose_scope(scope, identity, required=self._scope_required),
+                is_own=given_scope(scope, identity) is not None,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -438,6 +448,49 @@ class Offloader:
             ),
             short=True,
         )
+
+    def list(
+        self,
+        *,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
+        tool_name: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Listing:
+        """Return a page of what a scope holds, newest first, for the host.
+
+        A storage of this machine is asked once. A storage behind a network gets the requests of one page and, if its
+        list has no metadata, as with S3, one for each content on the page.
+
+        Args:
+            scope: as for ``retrieve``.
+            identity: as for ``offload``.
+            tool_name: return only results of this tool; the page then holds fewer contents than were looked at.
+            limit: entries to look at, 1 to 1,000. Line indexes of large texts count as well.
+            after: ``Listing.after`` of the page before.
+
+        Raises:
+            InvalidRequest: no scope was given: the shared scope ``"default"`` is listed only by that name. Or the
+                storage cannot list, or an argument is wrong.
+            StorageError: the storage failed.
+
+        """
+        chosen = require_own_scope(scope, identity)
+        return run(self._engine.list_contents(chosen, tool_name=tool_name, limit=limit, after=after))
+
+    async def alist(
+        self,
+        *,
+        scope: Scope | None = None,
+        identity: Scope | None = None,
+        tool_name: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Listing:
+        """Do what ``list`` does, without blocking the event loop."""
+        chosen = require_own_scope(scope, identity)
+        return await arun(self._engine.list_contents(chosen, tool_name=tool_name, limit=limit, after=after))
 
     def load(self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None) -> Content:
         """Return the whole of a stored content, for the host: of any size, and checked against its digest.
@@ -450,13 +503,15 @@ class Offloader:
             StorageError: the storage failed.
 
         """
-        return run(self._engine.load(_id(reference), self._scope(scope, identity)))
+        return run(self._engine.load(_id(reference), choose_scope(scope, identity, required=self._scope_required)))
 
     async def aload(
         self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None
     ) -> Content:
         """Do what ``load`` does, without blocking the event loop."""
-        return await arun(self._engine.load(_id(reference), self._scope(scope, identity)))
+        return await arun(
+            self._engine.load(_id(reference), choose_scope(scope, identity, required=self._scope_required))
+        )
 
     def expand(self, text: str, *, scope: Scope | None = None, identity: Scope | None = None) -> str:
         """Return ``text`` with every reference of the scope replaced by the stored text, such as for a final answer.
@@ -468,13 +523,13 @@ class Offloader:
             StorageError: the storage failed, or stored bytes are not what was saved.
 
         """
-        _require_str("text", text)
-        return run(self._engine.expand(text, self._scope(scope, identity)))
+        _require_text(text)
+        return run(self._engine.expand(text, choose_scope(scope, identity, required=self._scope_required)))
 
     async def aexpand(self, text: str, *, scope: Scope | None = None, identity: Scope | None = None) -> str:
         """Do what ``expand`` does, without blocking the event loop."""
-        _require_str("text", text)
-        return await arun(self._engine.expand(text, self._scope(scope, identity)))
+        _require_text(text)
+        return await arun(self._engine.expand(text, choose_scope(scope, identity, required=self._scope_required)))
 
     # Clean-up and counts.
 
@@ -561,15 +616,6 @@ class Offloader:
         """Return the counts since this offloader was made."""
         return self._recorder.stats
 
-    def _policy(self, tool_name: str, override: Policy | None) -> Policy:
-        if override is None:
-            return self._policies.of(tool_name)
-        require_policy(tool_name, override)
-        return override
-
-    def _scope(self, argument: Scope | None, identity: Scope | None) -> Scope:
-        return choose_scope(argument, identity, required=self._settings.require_scope)
-
     def _scope_or_error(
         self,
         scope: Scope | Callable[[], Scope | None] | None,
@@ -577,7 +623,11 @@ class Offloader:
     ) -> Scope | Exception:
         """Return the scope of a last resort, or whatever a callable of the adapter, or the choice, raised."""
         try:
-            return self._scope(scope() if callable(scope) else scope, identity() if callable(identity) else identity)
+            return choose_scope(
+                scope() if callable(scope) else scope,
+                identity() if callable(identity) else identity,
+                required=self._scope_required,
+            )
         except Exception as error:  # noqa: BLE001 - the result is cut then, and the notice says why
             return error
 
@@ -589,17 +639,17 @@ class Offloader:
         identity: Scope | None,
         policies: Sequence[Policy | None] | None,
         retrieval_tool: str | None,
-    ) -> list[OffloadRequest]:
-        chosen = self._scope(scope, identity)
+    ) -> Sequence[OffloadRequest]:
+        chosen = choose_scope(scope, identity, required=self._scope_required)
         overrides = [None] * len(results) if policies is None else policies
         if len(overrides) != len(results):
             msg = f"policies must hold one policy or None for each of the {len(results)} results, not {len(overrides)}"
             raise InvalidRequest(msg)
         calls = []
         for result, override in zip(results, overrides, strict=True):
-            _require_str("tool_name", result.tool_name)
-            require_blocks(result.blocks)
-            policy = self._policy(result.tool_name, override)
+            name = result.tool_name
+            require_result(result.blocks, name)
+            policy = self._policies.of(name) if override is None else require_policy(name, override)
             calls.append(OffloadRequest(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
         return calls
 
@@ -609,7 +659,8 @@ class Offloader:
         tool_name: str,
         *,
         tool_args: Mapping[str, object] | None,
-        scope: Scope,
+        scope: Scope | None,
+        identity: Scope | None,
         is_error: bool,
         measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None,
         confirm: Callable[[int], MaybeAwaitable[bool]] | None,
@@ -617,12 +668,12 @@ class Offloader:
         retrieval_tool: str | None,
     ) -> OffloadRequest | Kept:
         """Return the outcome of a result that certainly stays, without counting a token; else the engine's input."""
-        _require_str("tool_name", tool_name)
-        content = require_blocks(blocks)
+        chosen = choose_scope(scope, identity, required=self._scope_required)
+        content = require_result(blocks, tool_name)
         if not (measured_tokens is None or callable(measured_tokens) or is_count(measured_tokens)):
             msg = f"measured_tokens must be a whole number of at least 0, a callable or None, not {measured_tokens!r}"
             raise InvalidRequest(msg)
-        governing = self._policy(tool_name, policy)
+        governing = self._policies.of(tool_name) if policy is None else require_policy(tool_name, policy)
         limit, keep = certain_limit(governing, settings=self._settings, is_error=is_error)
         if retrieval_tool is not None and tool_name == retrieval_tool:
             stays, keep = True, _EXEMPT
@@ -634,7 +685,7 @@ class Offloader:
             return Kept(blocks=content, reason=keep.reason)
         return OffloadRequest(
             result=ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
-            scope=scope,
+            scope=chosen,
             policy=governing,
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,
@@ -680,7 +731,7 @@ def _id(reference: str | Reference) -> str:
     return reference.id if isinstance(reference, Reference) else reference
 
 
-def _require_str(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        msg = f"{name} must be a str, not {value!r}"
+def _require_text(text: object) -> None:
+    if not isinstance(text, str):
+        msg = f"text must be a str, not {text!r}"
         raise InvalidRequest(msg)

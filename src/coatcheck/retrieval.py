@@ -20,7 +20,7 @@ __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
 def retrieval_schema() -> dict[str, Any]:
     """Return the JSON schema of the tool's arguments, a new one for each caller, because frameworks modify it."""
     properties = {argument.name: argument.schema for argument in ARGUMENTS}
-    return {"type": "object", "properties": properties, "required": ["reference"]}
+    return {"type": "object", "properties": properties}
 
 
 def retrieval_arguments(sent: object) -> dict[str, Any]:

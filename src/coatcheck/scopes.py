@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.errors import InvalidRequest, describe_value
 from coatcheck.core.references import MAX_SCOPE_PARTS
 
 if TYPE_CHECKING:
@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
     from coatcheck.core.references import Scope
 
-__all__ = ("DEFAULT_SCOPE", "MAX_SCOPE_LENGTH", "choose_scope", "require_scope", "require_scope_parts", "scope")
+__all__ = (
+    "DEFAULT_SCOPE",
+    "MAX_SCOPE_LENGTH",
+    "choose_scope",
+    "given_scope",
+    "require_own_scope",
+    "require_scope",
+    "require_scope_parts",
+    "scope",
+)
 
 DEFAULT_SCOPE = "default"
 """Where content goes when nobody named a scope. ``Offloader(require_scope=True)`` refuses it."""
@@ -63,14 +72,41 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
         InvalidRequest: the chosen scope is unusable, or none was given and ``required`` is true.
 
     """
-    for candidate in (argument, _ambient.get(), identity):
-        if candidate is not None:
-            return require_scope(candidate)
+    given = given_scope(argument, identity)
+    if given is not None:
+        return given
     if required:
         msg = f"no scope: require_scope=True refuses the shared default. {_GIVE_ONE}"
         raise InvalidRequest(msg)
     _warn_once()
     return DEFAULT_SCOPE
+
+
+def given_scope(argument: Scope | None, identity: Scope | None) -> Scope | None:
+    """Return the scope that somebody gave for a call: as ``choose_scope`` does, but None in place of the default.
+
+    Raises:
+        InvalidRequest: the chosen scope is unusable.
+
+    """
+    for candidate in (argument, _ambient.get(), identity):
+        if candidate is not None:
+            return require_scope(candidate)
+    return None
+
+
+def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
+    """Return the scope that somebody gave for a call that must not see what conversations without one share.
+
+    Raises:
+        InvalidRequest: nobody gave one, or it is unusable.
+
+    """
+    given = given_scope(argument, identity)
+    if given is None:
+        msg = f"no scope: what conversations share in {DEFAULT_SCOPE!r} is listed only by that name. {_GIVE_ONE}"
+        raise InvalidRequest(msg)
+    return given
 
 
 def require_scope(name: object) -> Scope:
@@ -80,12 +116,12 @@ def require_scope(name: object) -> Scope:
         InvalidRequest: it is neither a ``str`` of 1 to 4,096 characters nor a tuple of 1 to 8 of them.
 
     """
+    if isinstance(name, str) and 0 < len(name) <= MAX_SCOPE_LENGTH:
+        return name
     if isinstance(name, tuple):
         return require_scope_parts("scope", name)
-    if _is_part(name):
-        return name
     accepted = f"a str of 1 to {MAX_SCOPE_LENGTH:,} characters or a tuple of 1 to {MAX_SCOPE_PARTS} of them"
-    msg = f"scope must be {accepted}, not {_shown(name)}"
+    msg = f"scope must be {accepted}, not {_describe(name)}"
     raise InvalidRequest(msg)
 
 
@@ -97,28 +133,24 @@ def require_scope_parts(argument: str, parts: object) -> tuple[str, ...]:
 
     """
     if not isinstance(parts, tuple) or not 1 <= len(parts) <= MAX_SCOPE_PARTS:
-        msg = f'{argument} must be a tuple of 1 to {MAX_SCOPE_PARTS} parts, such as ("tenant-7",), not {_shown(parts)}'
+        accepted = f'a tuple of 1 to {MAX_SCOPE_PARTS} parts, such as ("tenant-7",)'
+        msg = f"{argument} must be {accepted}, not {_describe(parts)}"
         raise InvalidRequest(msg)
     for part in parts:
-        if not _is_part(part):
-            msg = f"each part of {argument} must be a str of 1 to {MAX_SCOPE_LENGTH:,} characters, not {_shown(part)}"
+        if not isinstance(part, str) or not 0 < len(part) <= MAX_SCOPE_LENGTH:
+            accepted = f"a str of 1 to {MAX_SCOPE_LENGTH:,} characters"
+            msg = f"each part of {argument} must be {accepted}, not {_describe(part)}"
             raise InvalidRequest(msg)
     return parts
 
 
-def _is_part(part: object) -> TypeGuard[str]:
-    return isinstance(part, str) and 0 < len(part) <= MAX_SCOPE_LENGTH
-
-
-def _shown(value: object) -> str:
-    """Return a wrong value as a message names it: a long one by its length. Python refuses to write a very long int."""
-    if isinstance(value, int) and value.bit_length() > MAX_SCOPE_LENGTH:
-        return f"an int of {value.bit_length():,} bits"
-    if isinstance(value, str) and len(value) > MAX_SCOPE_LENGTH:
+def _describe(value: object) -> str:
+    """Return a refused scope as a message names it: by its length where only that is wrong."""
+    if isinstance(value, str) and value:
         return f"a str of {len(value):,} characters"
-    if isinstance(value, tuple) and len(value) > MAX_SCOPE_PARTS:
+    if isinstance(value, tuple):
         return f"a tuple of {len(value):,} parts"
-    return repr(value)
+    return describe_value(value)
 
 
 def _warn_once() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.replay.billing import BilledResult
 from coatcheck.replay.files import read_conversations
-from coatcheck.replay.measure import conversation_report, offloaded_parts, plain_parts
+from coatcheck.replay.measure import conversation_report, find_left, offloaded_parts, offloader_for, plain_parts
 from coatcheck.replay.report import Assumptions
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coatcheck.replay.conversation import Conversation
 
 SCOPE = "replay"
-THRESHOLD = 2_500
+THRESHOLD, PREVIEW_TOKENS = 2_500, 1_000
 COUNTER = TiktokenCounter()
 
 
@@ -45,7 +45,9 @@ def in_view(conversation: Conversation) -> list[tuple[str, int]]:
 def said_to_stay(conversation: Conversation) -> list[tuple[str, int]]:
     """Return the same, as a replay says that it would be with offloading."""
     plain = plain_parts(conversation.parts, COUNTER)
-    return _results(offloaded_parts(conversation.parts, plain, threshold=THRESHOLD, counter=COUNTER))
+    offloader = offloader_for(THRESHOLD, PREVIEW_TOKENS, counter=COUNTER, answer_tokens=THRESHOLD)
+    left = find_left(conversation.parts, plain, needs={}, offloader=offloader)
+    return _results(offloaded_parts(plain, left, reads={}, definition=0))
 
 
 def already_offloaded(conversation: Conversation) -> int:
@@ -53,9 +55,7 @@ def already_offloaded(conversation: Conversation) -> int:
 
     The tool whose results were offloaded is called ``search`` in all tests.
     """
-    given = Assumptions(
-        thresholds=(100,), retrievals=0, retrieval_tokens=0, definition_tokens=0, price=None, cached_price=None
-    )
+    given = Assumptions(thresholds=(100,), retrievals=0, retrieval_tokens=0, definition_tokens=0)
     report = conversation_report(conversation, given, counter=COUNTER)
     assert [one for one in report.leaving if one.tool == "search"] == []
     return report.already_offloaded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import subprocess
 import sys
@@ -24,6 +25,11 @@ def test_help_fits_one_screen_and_states_the_exit_codes(arguments: tuple[str, ..
     assert len(ran.output.splitlines()) <= 24
     assert max(map(len, ran.output.splitlines())) <= 80
     assert "Exit codes: 0" in ran.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_no_types_of_python(command: str) -> None:
+    assert not re.search(r"<\w|[{}]", run(command, "--help").output)
 
 
 def test_the_help_names_every_command_and_what_it_does_in_whole() -> None:

@@ -93,13 +93,13 @@ def test_every_command_that_put_names_can_be_typed_as_it_stands(folder: Path) ->
     assert cat.stdout_bytes == LINES
 
 
-@pytest.mark.parametrize("data", [b"three short words", "Grüße\r\n".encode(), b"[1,  2]", b"words " * 900])
+@pytest.mark.parametrize("data", [b"three short words", "Grüße\r\n".encode(), b"[1,  2]", b"words " * 400])
 def test_put_shows_a_small_input_whole_and_says_so(data: bytes, folder: Path) -> None:
     ran = run("put", given=data)
 
     head, _, rest = ran.stdout_bytes.decode().partition("\n\n")
     reference = head.split()[2]
-    assert head.splitlines()[1] == f"All of it follows; this gives it again: coatcheck cat {reference}"
+    assert head.splitlines()[1] == f"All of it follows. This prints it again: coatcheck cat {reference}"
     assert rest == data.decode().removesuffix("\n") + "\n"
     assert run("cat", reference).stdout_bytes == data
 
@@ -120,7 +120,7 @@ def test_put_shows_nothing_of_what_is_no_text(
 
     reference = first.split()[2]
     assert first == f"Stored as {reference} ({content_type}, {len(data):,} bytes)."
-    assert second == f"It is no text, so nothing of it is shown. Get it with: coatcheck cat {reference} > FILE"
+    assert second == f"This is not text, so there is no preview. Get it with: coatcheck cat {reference} > FILE"
     assert Offloader(FileStorage(folder)).load(reference).data == data
 
 
@@ -152,6 +152,15 @@ def test_put_refuses_on_one_line(data: bytes, options: tuple[str, ...], said: st
 
     assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"coatcheck: {said}\n")
     assert not folder.exists()
+
+
+def test_put_of_a_file_says_how_to_give_it(folder: Path) -> None:
+    ran = run("put", "my log.txt")
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        "coatcheck: put reads standard input, not a file that is named: coatcheck put < 'my log.txt'\n"
+    )
 
 
 def test_put_does_not_store_the_placeholder_that_an_agent_got(folder: Path) -> None:
@@ -328,6 +337,38 @@ def test_a_wrong_selector_is_named_as_it_was_typed(options: tuple[str, ...], sai
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr.startswith(f"coatcheck: {said}")
     assert ran.stderr.count("\n") == 1
+
+
+def test_get_without_a_match_exits_as_grep_does(folder: Path) -> None:
+    reference = stored(LINES)
+
+    assert run("get", reference, "--pattern", "line 7$").exit_code == 0
+    assert run("get", reference, "--pattern", "nowhere").exit_code == 1
+    asked = run("get", reference, "--pattern", "nowhere", "--json")
+    assert (asked.exit_code, json.loads(asked.stdout)["matches"]) == (1, 0)
+
+
+def test_a_tuple_scope_is_given_part_by_part(folder: Path) -> None:
+    parts = ("--scope", "tenant 7", "--scope", "thread-3")
+    reference = stored(LINES, *parts)
+
+    assert Offloader(FileStorage(folder)).load(reference, scope=("tenant 7", "thread-3")).data == LINES
+    assert answered("show", reference, *parts)["scope"] == ["tenant 7", "thread-3"]
+    command = next_command(run("get", reference, "--lines", "1:5000", *parts).stdout)
+    assert command[-2:] == ["--scope=tenant 7", "--scope=thread-3"]
+    assert run(*command).exit_code == 0
+    assert run("cat", reference, "--scope", "thread-3", "--scope", "tenant 7").exit_code == 1
+    assert answered("ls", *parts)[0]["reference"] in run("ls", *parts).stdout
+    assert "('tenant 7', 'thread-3')" in run("stats", *parts).stdout
+    assert answered("rm", "--yes", *parts)["scope"] == ["tenant 7", "thread-3"]
+
+
+def test_a_scope_in_the_environment_is_one_str_whatever_it_holds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COATCHECK_SCOPE", "tenant 7")
+    reference = stored(LINES)
+
+    assert Offloader(FileStorage(folder)).load(reference, scope="tenant 7").data == LINES
+    assert "--scope" not in run("get", reference, "--lines", "1:5000").stdout
 
 
 def test_where_nothing_is_found_the_advice_names_options(folder: Path) -> None:

@@ -66,7 +66,7 @@ def test_the_threshold_that_saves_most_is_not_always_the_smallest(tmp_path: Path
     medium = "\n".join(BIG.splitlines()[:200])
     path = saved(tmp_path / "a.json", [*openai(medium), *openai(medium), *openai(BIG)])
 
-    found = facts(path, "--threshold", "1000", "--threshold", "5000")["total"]
+    found = facts(path, "--threshold", "1000", "--threshold", "5000", "--retrievals", "1")["total"]
 
     assert [one["offloaded"] for one in found["thresholds"]] == [3, 1]
     assert found["best_threshold"] == 5_000
@@ -77,7 +77,8 @@ def test_where_offloading_does_not_pay_it_says_so(tmp_path: Path) -> None:
 
     assert facts(path)["total"]["best_threshold"] is None
     said = " ".join(run("replay", path).output.split())
-    assert "If the model reads each offloaded result back once, offloading does not pay on these conversations" in said
+    assert "reads back what it later used and the preview lacks, offloading does not pay on these conversations" in said
+    assert "To paste" not in said
 
 
 def test_thresholds_are_those_given_sorted_and_once(big: Path) -> None:
@@ -92,23 +93,71 @@ def test_read_backs_are_assumed_as_told(big: Path) -> None:
         return billed
 
     none, one, two = (tokens("--retrievals", number, "--retrieval-tokens", "100") for number in "012")
-    larger = tokens("--retrieval-tokens", "300")
+    larger = tokens("--retrievals", "1", "--retrieval-tokens", "300")
 
     assert none < one < two
     assert larger - one == 200
-    assert tokens() == tokens("--retrievals", "1", "--retrieval-tokens", "2500")
+    assert tokens("--retrievals", "1") == tokens("--retrievals", "1", "--retrieval-tokens", "2500")
+
+
+def test_by_need_only_what_was_used_and_is_not_shown_is_read_back(tmp_path: Path) -> None:
+    more = [{"role": "user", "content": "and?"}, {"role": "assistant", "content": "It is in row 500."}]
+    path = saved(tmp_path / "a.json", [*openai(BIG), *openai(BIG), *more])
+
+    (found,) = facts(path, "--threshold", "2500")["total"]["thresholds"]
+    said = " ".join(run("replay", path, "--threshold", "2500").output.split())
+
+    assert (found["offloaded"], found["read_back"]) == (2, 1)
+    never, each = (f"{found[bound]['plain']:.1%}" for bound in ("saved_if_never_read", "saved_if_each_read"))
+    assert "with 2 results offloaded and 1 read-back." in said
+    assert f"would be {never} if it read nothing back, and {each} if it read each offloaded result back once" in said
+
+
+def test_what_saves_most_is_a_line_to_paste(big: Path) -> None:
+    assert "\nTo paste: max_result_tokens=1000\n" in run("replay", big).output
+    said = run("replay", big, "--threshold", "2500", "--preview-tokens", "400").output
+    assert "\nTo paste: max_result_tokens=2500, preview_tokens=400\n" in said
+    assert facts(big, "--preview-tokens", "400")["assumptions"]["preview_tokens"] == 400
+
+
+def test_conversations_that_get_dearer_are_counted_at_both_prices(big: Path, tmp_path: Path) -> None:
+    short = saved(tmp_path / "short.json", openai("short"))
+
+    found = facts(big, short, "--threshold", "2500")
+    far = facts(big, short, "--threshold", "2500", "--prefix-tokens", "100000")
+
+    assert found["dearer"] == [{"threshold": 2_500, "plain": 1, "cached": 1}]
+    assert far["dearer"] == [{"threshold": 2_500, "plain": 0, "cached": 0}]
+    said = " ".join(run("replay", big, short, "--threshold", "2500").output.split())
+    assert "1 of 2 conversations would cost at least 2% more, 1 with a prompt cache." in said
+
+
+def test_what_every_turn_sends_is_billed_with_and_without_offloading(big: Path) -> None:
+    none, some = facts(big), facts(big, "--prefix-tokens", "1000")
+
+    for before, after in zip(
+        [none["total"]["without"], *none["total"]["thresholds"]],
+        [some["total"]["without"], *some["total"]["thresholds"]],
+        strict=True,
+    ):
+        turns = none["turns"] + before.get("read_back", 0)
+        assert after["tokens"] == before["tokens"] + 1_000 * turns
 
 
 def test_prices_become_costs(big: Path) -> None:
     plain = facts(big, "--price", "3")["total"]
-    cached = facts(big, "--price", "3", "--cached-price", "0.3")["total"]
+    cached = facts(big, "--price", "3", "--cached-price", "0.6")["total"]
+    written = facts(big, "--price", "3", "--written-price", "3")["total"]
 
     for one in (plain["without"], *plain["thresholds"]):
         assert one["cost"] == pytest.approx(one["tokens"] * 3 / 1e6)
-    for one in (cached["without"], *cached["thresholds"]):
-        again = one["tokens"] - one["new_tokens"]
-        assert one["cost"] == pytest.approx((one["new_tokens"] * 3 + again * 0.3) / 1e6)
-    assert re.search(r"Cost *\n.*\n none +0 +\S+ +\d+\.\d\d", run("replay", big, "--price", "3").output)
+    for found, hit, write in ((plain, 0.3, 3.75), (cached, 0.6, 3.75), (written, 0.3, 3.0)):
+        for one in (found["without"], *found["thresholds"]):
+            again = one["tokens"] - one["new_tokens"]
+            assert one["cached_cost"] == pytest.approx((one["new_tokens"] * write + again * hit) / 1e6)
+    assert re.search(
+        r" Cost +cache *\n.*\n none +0 +0 +\S+ +\d+\.\d\d +\d+\.\d\d", run("replay", big, "--price", "3").output
+    )
     assert "cost" not in facts(big)["total"]["without"]
     assert "Cost" not in run("replay", big).output
 
@@ -131,6 +180,7 @@ def test_with_a_cache_the_best_threshold_is_that_of_the_cost(tmp_path: Path) -> 
     ("retrievals", "said"),
     [
         ("0", "If the model never reads a result back,"),
+        ("1", "If the model reads each offloaded result back once,"),
         ("3", "If the model reads each offloaded result back 3 times,"),
     ],
 )
@@ -161,11 +211,14 @@ def test_a_page_for_a_folder_that_is_not_there_is_refused_before_anything_is_rep
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "assumed: 1 for each offloaded result"),
+        ((), "assumed: one search for each offloaded result of which a later turn wrote something"),
+        (("--retrievals", "1"), "assumed: 1 for each offloaded result"),
+        ((), "assumed: 0 tokens of system prompt and other tools (--prefix-tokens)"),
+        (("--prefix-tokens", "9000"), "assumed: 9,000 tokens of system prompt and other tools"),
         (("--retrievals", "0"), "this is the most that can be saved"),
-        ((), "--price and --cached-price tell them apart"),
-        (("--price", "1"), "assumed: none, every token costs the full price"),
-        (("--price", "1", "--cached-price", "1"), "whatever an earlier turn has sent is read from it"),
+        ((), "a hit costs 0.1 times the price of an input token, a write 1.25 times"),
+        (("--price", "2", "--cached-price", "1"), "a hit costs 0.5 times the price of an input token"),
+        (("--price", "0"), "a hit costs 0 times the price of an input token"),
         ((), "images, audio, video and documents"),
         ((), "o200k_base"),
     ],
@@ -264,13 +317,26 @@ def test_the_page_is_written_or_its_path_is_named(name: str, big: Path, tmp_path
         assert f"{(tmp_path / name).parent} is no folder" in ran.stderr
 
 
+def plainly(screen: str) -> str:
+    """Return what a screen shows as one line, without colours and without regard to where lines break."""
+    return " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen).split())
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
 def test_at_a_terminal_it_shows_how_far_it_is(big: Path) -> None:
     seen = at_terminal("replay", big)
 
     assert seen.exit_code == 0
     assert "Replaying" in seen.screen
-    assert "max_result_tokens=" in seen.screen
+    assert f"max_result_tokens={facts(big)['total']['best_threshold']} saves most: " in plainly(seen.screen)
+
+
+def test_a_page_that_cannot_be_written_is_named_after_all_was_shown(big: Path, tmp_path: Path) -> None:
+    ran = run("replay", big, "--html", tmp_path / ("a" * 300))
+
+    assert ran.exit_code == 2
+    assert re.search(r"coatcheck: .*/a{300} cannot be written: \w+", ran.stderr)
+    assert "saves most" in ran.stdout
 
 
 def test_json_and_page_go_together(big: Path, tmp_path: Path) -> None:
@@ -304,6 +370,10 @@ def test_what_is_no_transcript_is_said_on_one_line(content: str, tmp_path: Path)
         ("{big}", "--price", "inf"),
         ("{big}", "--price", "1", "--cached-price", "inf"),
         ("{big}", "--cached-price", "1"),
+        ("{big}", "--written-price", "1"),
+        ("{big}", "--price", "1", "--written-price", "inf"),
+        ("{big}", "--prefix-tokens", "-1"),
+        ("{big}", "--preview-tokens", "-1"),
         ("{big}", "--html", "{big}"),
     ],
 )
@@ -332,13 +402,16 @@ def test_a_result_that_cannot_be_offloaded_costs_no_figure_of_the_others(
     assert "a result of 'search' was replayed as it is: RuntimeError" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [(InvalidRequest("odd.json: nested too deeply"), "odd.json: nested too deeply"), (KeyError("x"), "KeyError: 'x'")],
+)
 def test_a_conversation_that_cannot_be_replayed_is_named_and_left_out(
-    tmp_path: Path, big: Path, monkeypatch: pytest.MonkeyPatch
+    raised: Exception, said: str, tmp_path: Path, big: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def report(conversation: Conversation, *details: Any, **more: Any) -> ConversationReport:  # noqa: ANN401 - passed on
         if conversation.name == "odd.json":
-            msg = "odd.json: nested too deeply"
-            raise InvalidRequest(msg)
+            raise raised
         return conversation_report(conversation, *details, **more)
 
     odd, expected = saved(tmp_path / "odd.json", openai(f"odd\n{BIG}")), facts(big)
@@ -346,7 +419,8 @@ def test_a_conversation_that_cannot_be_replayed_is_named_and_left_out(
     alone, ran = run("replay", odd), run("replay", odd, big, "--json")
 
     assert alone.exit_code == 2
-    assert alone.stderr == "coatcheck: odd.json: nested too deeply\n"
+    assert re.fullmatch(rf"coatcheck: .*odd\.json: .*{said.rpartition(': ')[2]}\n", alone.stderr)
     assert ran.exit_code == 0
-    assert ran.stderr == "coatcheck: left out: odd.json: nested too deeply\n"
+    assert ran.stderr.startswith("coatcheck: left out: ")
+    assert ran.stderr.endswith(f"{said}\n")
     assert json.loads(ran.stdout) == expected

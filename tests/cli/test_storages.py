@@ -74,12 +74,26 @@ def test_ls_gives_references_that_get_takes_the_last_used_first(folder: Path) ->
 
     assert [row["bytes"] for row in rows] == [len(LARGE), 9]
     assert [run("get", row["reference"], "--lines", "1:1").exit_code for row in rows] == [0, 0]
-    assert lines[0].split() == ["REFERENCE", "BYTES", "LAST", "SAVED", "OR", "USED"]
+    assert lines[0].split() == ["REFERENCE", "BYTES", "LAST", "SAVED", "OR", "USED", "TYPE"]
     assert [line.split()[:2] for line in lines[1:]] == [
         [rows[0]["reference"], f"{len(LARGE):,}"],
         [rows[1]["reference"], "9"],
     ]
     assert max(map(len, lines)) <= 80
+
+
+def test_ls_of_a_tool_gives_its_results(folder: Path) -> None:
+    offloader = Offloader(FileStorage(folder), policies={"*": Always()})
+    for tool in ("get_issue", "list_files"):
+        offloader.offload([TextBlock(f"words of {tool}")], tool_name=tool, scope="default")
+
+    (row,) = answered("ls", "--tool", "get_issue")
+
+    assert row["reference"].startswith("get_issue-")
+    assert (row["tool"], row["content_type"]) == ("get_issue", "text/plain")
+    assert run("ls", "--tool", "get_issue").stdout.splitlines()[1].endswith("  text/plain")
+    assert "Nothing of the tool 'grep' is stored" in run("ls", "--tool", "grep").stderr
+    assert run("ls", "--tool", "grep", "--all-scopes").exit_code == 2
 
 
 def test_ls_of_all_scopes_gives_keys(folder: Path) -> None:
@@ -126,7 +140,7 @@ def test_stats_count_contents_and_bytes_by_scope(folder: Path) -> None:
     ]
     assert [line.split()[0] for line in lines[2:]] == ["thread-1", "default", "all", "and"]
     assert lines[-2].split()[:4] == ["all", "2", "3", f"{15 + len(LARGE):,}"]
-    assert lines[-1] == f"and {index:,} bytes beside them, in indexes of lines and leftovers"
+    assert lines[-1] == f"and {index:,} bytes more in indexes of lines and leftovers"
     assert scope_part("thread-1") in run("stats").stdout
 
 
@@ -300,7 +314,7 @@ def test_what_was_used_while_sweeping_stays_and_is_said(folder: Path, monkeypatc
 
     ran = run("sweep", "--max-age", "30d")
 
-    assert ran.stdout.startswith("Deleted 2 contents, 23 bytes, but for 1 of the entries, used meanwhile.\n")
+    assert ran.stdout.startswith("Deleted 2 contents, 23 bytes, except 1 of the entries, used meanwhile.\n")
     assert run("cat", used).stdout == "used meanwhile"
 
 

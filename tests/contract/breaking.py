@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import pytest
 
 from coatcheck import Offloader
-from coatcheck.adapting import Arrival, guards
+from coatcheck.adapting import Arrival, answers, guards
 from coatcheck.testing import SCENARIOS, AdapterContract, Harness
 from coatcheck.testing.faults import BrokenOnPurpose
 
@@ -98,7 +98,7 @@ EVERYWHERE: Mapping[str, Break] = {
     "has no guard": (lambda patch: patch.setattr(guards, "log_failure", raising), "offloading fails"),
     "fails silently": (lambda patch: patch.setattr(guards, "log_failure", nothing), "offloading fails"),
     "has no guard for reads": (
-        lambda patch: patch.setattr(guards, "failure_for_model", raising),
+        lambda patch: patch.setattr(answers, "failure_for_model", raising),
         "reading back fails",
     ),
     "retrieves on the loop": (_retrieves_on_the_loop, "the event loop"),

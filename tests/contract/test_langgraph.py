@@ -91,7 +91,7 @@ def test_the_definition_of_the_tool_costs_at_most_150_tokens(kind: type[LangChai
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(coatcheck_langchain.messages, "identity_of", nothing)
+    patch.setattr(coatcheck_langchain.hook, "identity_of", nothing)
     patch.setattr(coatcheck_langchain.retrieval, "identity_of", nothing)
 
 
@@ -116,7 +116,7 @@ BREAKS: Mapping[str, Break] = {
     "takes any name": (silent("coatcheck_langchain"), "a tool of the user's with the retrieval tool's name"),
     "drops arguments": (drops_arguments, "policy function that looks at arguments"),
     "keeps nothing": (
-        lambda patch: patch.setattr(coatcheck_langchain.messages, "asks_to_keep", nothing),
+        lambda patch: patch.setattr(coatcheck_langchain.hook, "asks_to_keep", nothing),
         "a result that the host keeps",
     ),
     "offloads for code": (

@@ -56,7 +56,7 @@ def test_what_a_storage_says_of_itself_is_believed(tmp_path: Path) -> None:
     far.is_local = False
 
     local = {
-        storage: StorageAccess(storage).load("key").local
+        storage: StorageAccess(storage).call("load", "key").local
         for storage in (DictStorage(), said, FileStorage(tmp_path), far, InMemoryStorage())
     }
 
@@ -67,7 +67,7 @@ def test_a_storage_that_says_nothing_sensible_has_the_defaults() -> None:
     access = StorageAccess(Mock(spec_set=["save", "load", "evicts", "is_local"]))
 
     assert not access.evicts
-    assert not access.load("key").local
+    assert not access.call("load", "key").local
 
 
 @pytest.mark.parametrize("takes", [True, False])
@@ -91,6 +91,6 @@ def test_what_a_storage_cannot_do_is_refused_by_the_name_of_what_it_lacks() -> N
     access = StorageAccess(DictStorage())
 
     with pytest.raises(InvalidRequest, match=r"DictStorage cannot do this: it lacks coatcheck\.Lists"):
-        access.entries("")
+        access.call("entries", "")
     with pytest.raises(InvalidRequest, match=r"it lacks coatcheck\.NamesReferences"):
-        access.save_named("name", b"", content_type="text/plain", file_name=None)
+        access.call("save_named", "name", b"", content_type="text/plain")

@@ -11,7 +11,7 @@ from coatcheck import CorruptContent, InMemoryStorage, InvalidRequest, Listed, S
 from coatcheck.engine import cleanup
 from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.cleanup import damage, entries
-from coatcheck.engine.execution import run
+from coatcheck.engine.execution import Effect, run
 from coatcheck.testing.samples import make_entry
 from tests.core.storages import AsyncDictStorage, DictStorage, RangeStorage
 
@@ -149,12 +149,16 @@ def test_what_is_saved_while_it_is_looked_at_is_well() -> None:
     entry = make_entry(CONTENT)
     storage = _Listing(Listed(key=entry.key, size=1, modified=0))
     looking = damage(StorageAccess(storage), storage.listed[0], keys={entry.key})
-    loading = next(looking)
-    listing = looking.send(loading.call())  # nothing yet
+
+    def answer_of(effect: Effect | None) -> object:
+        assert effect is not None
+        return effect.call()
+
+    listing = looking.send(answer_of(next(looking)))  # nothing yet
     save(storage, entry)
 
     with pytest.raises(StopIteration) as ended:
-        looking.send(looking.send(listing.call()).call())
+        looking.send(answer_of(looking.send(answer_of(listing))))
 
     assert ended.value.value is None
 

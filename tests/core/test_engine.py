@@ -24,7 +24,7 @@ from coatcheck import (
     Truncated,
 )
 from coatcheck.engine import offloading
-from coatcheck.engine.execution import PAUSE, PIECE_BYTES, Effect
+from coatcheck.engine.execution import PIECE_BYTES, Effect
 from coatcheck.engine.request import OffloadRequest
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ class Driver:
         try:
             while True:
                 effect = operation.send(answer)
-                if effect is not PAUSE:
-                    answer = self._answer(effect)
+                answer = None if effect is None else self._answer(effect)
         except StopIteration as end:
             return cast("Result", end.value)
 
@@ -286,10 +285,11 @@ def test_long_work_pauses_between_its_pieces_and_never_after_the_first_save() ->
     happened: list[str] = []
     try:
         while True:
-            happened.append(operation.send(None).what.partition(" ")[0])
+            effect = operation.send(None)
+            happened.append("a pause" if effect is None else effect.what.partition(" ")[0])
     except StopIteration:
         pass
 
     pauses = happened.index("saving")
-    assert happened == ["a"] * pauses + ["saving", "saving"]
+    assert happened == ["a pause"] * pauses + ["saving", "saving"]
     assert pauses >= 4

@@ -447,7 +447,7 @@ def test_a_forked_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_hel
             threading.Event().wait()
 
         def count() -> None:
-            with offloader._recorder._lock:
+            with offloader._recorder._lock.held:
                 wait()
 
         def load() -> None:

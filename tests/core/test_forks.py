@@ -41,7 +41,7 @@ OF_THE_VOCABULARY = {"tiktoken", "tiktoken.core", "gzip", "importlib.resources"}
 
 def use(folder, counter):
     offloader = Offloader(FileStorage(folder), token_counter=counter)
-    blocks = [TextBlock("some words\\n" * 20_000), JsonBlock([{"number": n} for n in range(5_000)])]
+    blocks = [TextBlock("more lines\\n" * 20_000 + "some words"), JsonBlock([{"number": n} for n in range(5_000)])]
     text, records = offloader.offload(blocks, tool_name="t", scope="s").references
     assert offloader.retrieve(text, scope="s", pattern="w.rds").matches
     assert offloader.retrieve(records, scope="s", query="[0]").text

@@ -85,7 +85,7 @@ def test_what_is_not_certain_is_asked() -> None:
     assert measure.calls == [()]
 
 
-@pytest.mark.parametrize("answer", [RuntimeError("no network"), "many", None])
+@pytest.mark.parametrize("answer", [RuntimeError("no network"), "many", None, -1, True, 1.5])
 def test_a_count_that_fails_leaves_the_decision_to_the_counter(answer: object) -> None:
     measure = Asked(answer, is_async=False)
 

@@ -19,6 +19,7 @@ from tests.core.strategies import json_values, long_texts
 TIKTOKEN = TiktokenCounter()
 COUNTERS = [pytest.param(TIKTOKEN, id="tiktoken"), pytest.param(ByteCounter(), id="bytes")]
 LOG = "".join(f"2026-01-{number % 28 + 1:02} INFO request {number} served\n" for number in range(1, 5_001))
+PROSE = "".join(f"The parcel on shelf {number} has no label.\n" for number in range(1, 5_001))
 ORDERS: list[JsonValue] = [
     {"id": number, "customer": f"customer {number}", "total": number / 4, "items": [{"sku": "a"}, {"sku": "b"}]}
     for number in range(2_000)
@@ -87,9 +88,10 @@ def test_text_shows_whole_lines_of_head_and_tail_and_names_the_lines_between() -
     assert len(shown) - gap > 5
 
 
+@pytest.mark.parametrize("text", [LOG, PROSE], ids=["log", "text"])
 @pytest.mark.parametrize("ending", ["", "\n"])
-def test_line_numbers_of_the_gap_do_not_depend_on_the_last_line_end(ending: str) -> None:
-    shown = _preview(LOG.rstrip("\n") + ending, 500)
+def test_line_numbers_of_the_gap_do_not_depend_on_the_last_line_end(text: str, ending: str) -> None:
+    shown = _preview(text.rstrip("\n") + ending, 500)
 
     numbers = re.search(r"lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown", shown)
     assert numbers is not None

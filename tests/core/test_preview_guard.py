@@ -52,6 +52,7 @@ def test_json_with_empty_containers_is_shown(rest: object) -> None:
     assert not failures
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "text", ["[]", "{}", "[[], []]", '{"a": []}', "[{}, {}, {}]", "()", "<a></a>", "<a/>", "", "\n"]
 )

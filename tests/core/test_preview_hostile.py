@@ -15,12 +15,12 @@ import pytest
 from coatcheck import ByteCounter, InMemoryStorage, Offloader, TextBlock, TiktokenCounter, TokenCounter
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.preview.html import preview_html
-from coatcheck.core.preview.json import fit_outline
 from coatcheck.core.preview.json_ends import _is_one_list, _read
 from coatcheck.core.preview.kinds import kinds_of
 from coatcheck.core.preview.matches import preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.notation import named
+from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.tokens import estimate_tokens
 
 if TYPE_CHECKING:

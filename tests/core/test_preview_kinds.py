@@ -257,6 +257,7 @@ _HOSTILE_QUERIES: list[Callable[[random.Random], str]] = [
 ]
 
 
+@pytest.mark.no_cover
 def test_hostile_patterns_and_queries_are_answered_or_refused() -> None:
     chance = random.Random(20_260_101)  # noqa: S311 - reproducible, not secret
     contents = [_made("list of objects", 60), "[" * 200 + "]" * 200, "a" * 3_000, _made("log", 60)]
@@ -275,6 +276,7 @@ def test_hostile_patterns_and_queries_are_answered_or_refused() -> None:
         assert 10 < len(answer) <= 400 * 4
 
 
+@pytest.mark.no_cover
 def test_a_query_that_doubles_its_result_at_every_step_is_refused() -> None:
     offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=400)
     outcome = offloader.offload([TextBlock("[1, 2, 3]")], tool_name="t", scope="s", policy=Always())

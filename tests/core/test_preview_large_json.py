@@ -33,6 +33,7 @@ def _row(number: int) -> str:
     return f'{number}|"}}, {{\\"id\\": {number}, ]"|[{{a: [1, {{b: "}},{{"}}]}}, {{a: {number}}}]'
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("indent", [None, 1, 4])
 @pytest.mark.parametrize("wrap", [None, "orders"])
 def test_both_ends_of_a_large_list_are_whole_records_around_a_gap_in_characters(
@@ -127,6 +128,16 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
 def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
     with pytest.raises(_NotRead):
         _read(json.dumps({"orders": RECORDS})[:-1] + "]", _LEAST_WINDOW)
+
+
+def test_a_number_beyond_floats_is_not_read_as_infinity() -> None:
+    with pytest.raises(_NotRead):
+        _read('[{"id": 1e400}, ' + json.dumps(RECORDS)[1:], _LEAST_WINDOW)
+
+
+def test_two_lists_one_after_the_other_are_not_read_as_one() -> None:
+    with pytest.raises(_NotRead):
+        _read(f"{json.dumps(RECORDS[:50])}\n{json.dumps(RECORDS)}", _LEAST_WINDOW)
 
 
 @pytest.mark.parametrize("budget", [1_000, 4_000])

@@ -112,6 +112,7 @@ def _calls(content: Previewed, counter: TokenCounter) -> tuple[int, str]:
     return calls, shown
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
     counter, failures = Noting(), dict[str, Exception]()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import CorruptContent
-from coatcheck.core.reading import encode_text, index, walk
+from coatcheck.core.reading import encode_text, index, source
 from coatcheck.core.reading.index import LineIndex, Place, align, byte_of_character, complete, decode
 from tests.core.reading_driver import Stored, body, dense_index, foreign, shown, split_lines, stored
 from tests.core.strategies import texts
@@ -108,8 +108,8 @@ def test_seeking_by_index_equals_slicing(text: str, spacing: int, part: int, at:
         return
     character, lines = at % len(text), split_lines(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk, "FIRST_PART", part)
-        patch.setattr(walk, "LARGEST_PART", 3 * part)
+        patch.setattr(source, "FIRST_PART", part)
+        patch.setattr(source, "LARGEST_PART", 3 * part)
         for content in (stored(text, spacing=spacing), stored(text), foreign(text.encode("utf-8", "surrogatepass"))):
             assert body(content.ask(offset=character, budget=100_000)) == shown(text[character:])
             if lines:
@@ -152,7 +152,7 @@ def test_alignment_finds_the_start_of_a_character(text: str) -> None:
 def test_broken_content_is_paged_to_its_end(data: bytes) -> None:
     content, offset, pages = foreign(data), 0, []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk, "FIRST_PART", 7)
+        patch.setattr(source, "FIRST_PART", 7)
         while True:
             answer = content.ask(offset=offset, budget=256)
             pages.append(body(answer))

@@ -232,6 +232,7 @@ def _times(step: str, start: str = "@", *, joint: str = " | ", most: int = 1_000
     return query
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "query",
     [
@@ -312,6 +313,7 @@ def test_what_a_step_builds_or_walks_through_is_charged(
         Evaluator(query).search(value)
 
 
+@pytest.mark.no_cover
 def test_a_function_that_mismatches_on_every_line_costs_as_much_as_an_exception_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -328,6 +330,7 @@ def test_a_function_that_mismatches_on_every_line_costs_as_much_as_an_exception_
     assert 1_000 < asked[0] < 50_000  # of 12 microseconds each
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("blank", ["", " ", "\t\r"])
 def test_blank_lines_and_lines_that_only_the_standard_parser_takes_keep_their_numbers(blank: str) -> None:
     content = stored(f'{{"a": 1}}\n{blank}\n{{"a": NaN}}\n' + '{"a": 2}\n' * 20_000 + '{"a": "\\ud800"}\n')
@@ -410,6 +413,7 @@ def test_a_result_that_is_too_large_to_print_is_refused(monkeypatch: pytest.Monk
     assert stored(json.dumps(ORDERS)).ask(query="[0]").text
 
 
+@pytest.mark.no_cover
 def test_ordinary_queries_on_much_data_are_within_budget() -> None:
     records = [{"id": n, "status": "failed" if n % 9 else "ok", "total": n} for n in range(30_000)]
     content = stored(json.dumps(records))

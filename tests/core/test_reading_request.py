@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.core.arguments import LAST_LINE, MAX_CONTEXT_LINES
+from coatcheck.core.arguments import LAST_LINE, MAX_CONTEXT_LINES, Request, parse_request
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.reading.request import Request, parse_request
 from tests.core.reading_driver import attempt
 
 

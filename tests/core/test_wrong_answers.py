@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import Always, Listed, Offloader, StorageError, Stored, TextBlock
+from coatcheck import Always, CorruptContent, Listed, Offloader, StorageError, Stored, TextBlock
 from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.cleanup import damage
 from coatcheck.engine.execution import run
@@ -94,6 +94,23 @@ async def test_a_wrong_answer_to_a_load_is_a_storage_error_that_says_what_is_wro
             await aread(reference, scope="s")
     with pytest.raises(StorageError, match=words):
         offloader.expand(f"see {reference}", scope="s")
+
+
+@pytest.mark.parametrize("kind", [AnsweringStorage, WholeStorage])
+def test_an_intact_entry_under_the_key_of_another_is_refused(kind: type[AnsweringStorage | WholeStorage]) -> None:
+    storage = kind()
+    offloader = Offloader(storage, policies={"*": Always()})
+    references = [
+        str(offloader.offload([TextBlock(text)], tool_name="t", scope="s").references[0]) for text in ("mine", "yours")
+    ]
+    mine, yours = storage.kept
+    storage.kept[mine] = storage.kept[yours]  # with its own checksum
+
+    with pytest.raises(CorruptContent, match=mine):
+        offloader.load(references[0], scope="s")
+    with pytest.raises(CorruptContent, match=mine):
+        offloader.retrieve(references[0], scope="s")
+    assert offloader.load(references[1], scope="s").text == "yours"
 
 
 @pytest.mark.parametrize(("change", "words"), CHANGES)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import json
+import re
 import shutil
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import corpus, stall
+from benchmarks import corpus, outputs, stall
 from benchmarks.bench import Bench, Scale
 from benchmarks.environments import CORE, Environments
 from benchmarks.measuring import Spread, watched_memory
@@ -155,6 +157,49 @@ async def test_every_wait_of_the_loop_that_the_page_names_is_measured(tmp_path: 
     assert min(waits) > 0
     assert len(stall.records(100_000)) <= 100_000
     assert len(stall.empty_lists(100_000)) <= 100_000
+
+
+def test_the_cpu_time_of_real_results_is_measured_against_the_floor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "large.json").write_text(json.dumps([{"id": number, "name": "a name"} for number in range(900)]))
+    (tmp_path / "larger.txt").write_text("a line of some words\n" * 2_000)
+    (tmp_path / "small.txt").write_text("a line of some words\n")
+    monkeypatch.setattr(outputs, "prepare", lambda _: HERE)
+    monkeypatch.setattr(outputs, "SYNTHETIC_BYTES", 20_000)
+
+    outputs.main(tmp_path, check=True)
+
+    said = capsys.readouterr().out
+    assert said.startswith("2 results above 2,500 tokens\n")
+    assert "| counting up to the decision | 2 |" in said
+    assert "| coatcheck | 2 |" in said
+    assert "log of trouble: counting up to the decision " in said
+    assert "large.json: Strands: " in said
+    assert outputs.main(tmp_path / "small.txt", check=False) == 1
+
+
+def test_a_goal_is_missed_by_what_ours_takes_as_a_multiple_of_the_floor() -> None:
+    found = [
+        outputs.Taken(name=str(number), seconds={outputs.FLOOR: 1.0, OURS: 2.0 if number < 95 else 14.0})
+        for number in range(100)
+    ]
+
+    assert list(outputs.missed(found)) == []
+    slower = [*found, *(outputs.Taken(name="x", seconds={outputs.FLOOR: 1.0, OURS: 20.0}) for _ in range(9))]
+    assert list(outputs.missed(slower)) == [
+        "missed: p95 takes 20.0 times the floor, at most 6 is the goal",
+        "missed: slowest takes 20.0 times the floor, at most 15 is the goal",
+    ]
+    assert "| coatcheck | 100 | 2000.00 | 2.0 |" in outputs.table(found)
+
+
+def test_every_line_of_a_log_of_trouble_says_so(tmp_path: Path) -> None:
+    corpus.write(tmp_path / "log", kind=corpus.TROUBLE, size=5_000)
+
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert len(lines) > 50
+    assert all(re.search(r"ERROR|timeout|WARN", line) for line in lines)
 
 
 def test_a_system_that_ends_is_missing_with_a_reason() -> None:

@@ -33,7 +33,6 @@ OF_EXTRAS = {
     "langchain",
     "langchain_core",
     "langgraph",
-    "langsmith",
     "opentelemetry",
     "rich",
     "typer",

@@ -23,13 +23,17 @@ from tests.mutations.catalogue import MUTATIONS, Mutation
 ROOT = Path(__file__).parents[2]
 COPIED = ("src", "adapters", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md", "noxfile.py")
 MOST_SURVIVORS = 3
+PYTEST_OPTIONS = ("-x", "-q", "-n0", "-pno:randomly", "-pno:cacheprovider")
 MOST_SECONDS = 900
 """For the tests of one edit; one that makes them hang is noticed."""
 
 HANGS = f"more than {MOST_SECONDS} seconds"
 
-PASSED, FAILED = 0, 1
+PASSED, FAILED, NONE_CHOSEN = 0, 1, 5
 """Exit codes of pytest; any other means that the tests did not run."""
+
+QUICK_FIRST = ("not no_cover", "no_cover")
+"""Marks of the tests to run, in turn: those without coverage take most of the time and rarely notice alone."""
 
 
 def main() -> int:
@@ -42,6 +46,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         untouched = Path(folder, "untouched")
         copy_project(untouched)
+        # What is compiled here is copied with the sources: an edit makes one file new, and its tests none.
+        tests = sorted({f"tests/{test}" for each in mutations for test in each.tests})
+        run_pytest(untouched, ["--collect-only", *tests])
         with ThreadPoolExecutor(os.cpu_count()) as workers:
             killers = list(workers.map(partial(judge, Path(folder), untouched), range(len(mutations)), mutations))
     survivors = sum(killer is None for killer in killers)
@@ -68,7 +75,7 @@ def copy_project(target: Path) -> None:
 def judge(folder: Path, untouched: Path, number: int, mutation: Mutation) -> str | None:
     """Make one edit in a copy of its own; return the test that noticed it, or None."""
     project = folder / str(number)
-    copy_project(project)
+    shutil.copytree(untouched, project)
     path = project / "src/coatcheck" / mutation.file
     path.write_text(path.read_text("utf-8").replace(mutation.old, mutation.new), "utf-8")
     killer = failing_test(project, [f"tests/{test}" for test in mutation.tests])
@@ -82,29 +89,38 @@ def judge(folder: Path, untouched: Path, number: int, mutation: Mutation) -> str
 
 def failing_test(project: Path, tests: list[str]) -> str | None:
     """Run tests of ``project`` up to the first failure; return the one that failed, ``HANGS``, or None."""
-    # Before whatever is installed, such as the sources that this one was copied from.
-    environment = {**os.environ, "PYTHONPATH": f"{project / 'src'}{os.pathsep}{project / 'adapters'}"}
-    command = (sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:randomly", "-p", "no:cacheprovider")
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            ended = subprocess.run(
-                [*command, f"--basetemp={scratch}/pytest", *tests],
-                cwd=project,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=MOST_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return HANGS
-    if ended.returncode == PASSED:
+    return next(filter(None, (failing_among(project, tests, mark) for mark in QUICK_FIRST)), None)
+
+
+def failing_among(project: Path, tests: list[str], mark: str) -> str | None:
+    """Run those of the tests that the expression ``mark`` chooses."""
+    try:
+        ended = run_pytest(project, ["-m", mark, *tests])
+    except subprocess.TimeoutExpired:
+        return HANGS
+    if ended.returncode in {PASSED, NONE_CHOSEN}:
         return None
     summary = ended.stdout.rpartition("short test summary info")[2]  # what a test logged may begin alike
     failures = [line for line in summary.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if ended.returncode != FAILED or not failures:
         stop([f"the tests did not run in {project}:", ended.stdout[-2_000:], ended.stderr[-2_000:]])
     return failures[0].partition(" ")[2].partition(" - ")[0]
+
+
+def run_pytest(project: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run pytest in ``project``, on the sources there."""
+    # Before whatever is installed, such as the sources that this one was copied from.
+    environment = {**os.environ, "PYTHONPATH": f"{project / 'src'}{os.pathsep}{project / 'adapters'}"}
+    with tempfile.TemporaryDirectory() as scratch:
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", *PYTEST_OPTIONS, f"--basetemp={scratch}/pytest", *arguments],
+            cwd=project,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=MOST_SECONDS,
+            check=False,
+        )
 
 
 if __name__ == "__main__":

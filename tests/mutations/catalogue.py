@@ -68,14 +68,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/preview/log.py", "if alike[sort] <= _ALIKE:", "if True:", _PREVIEW),
     Mutation("core/preview/work.py", "self._left -= units", "self._left -= 0", ("core/test_preview_work.py",)),
     # Reading back.
-    Mutation("core/reading/lines.py", "return first, min(last, index.lines)", "return first, last", _SEARCH),
-    Mutation("core/reading/lines.py", 'piece.removesuffix("\\r")', "piece", _SEARCH),
-    Mutation("core/reading/characters.py", "return max(0, total + offset)", "return total + offset", _SEARCH),
+    Mutation("core/reading/source.py", "return first, min(last, index.lines)", "return first, last", _SEARCH),
+    Mutation("core/reading/slices.py", 'piece.removesuffix("\\r")', "piece", _SEARCH),
+    Mutation("core/reading/source.py", "return max(0, total + offset)", "return total + offset", _SEARCH),
     Mutation("core/reading/search.py", "sum(hit.start < origin.byte for", "sum(hit.start <= origin.byte for", _SEARCH),
     Mutation("core/reading/search.py", "while count and rows[count - 1].owner >= shown:", "while False:", _SEARCH),
     Mutation("core/reading/search.py", "else self.found.next_character", "else None", _SEARCH),
     Mutation(
-        "core/reading/excerpts.py",
+        "core/reading/scan.py",
         "start, data = start + known, data[known:]",
         "start, data = start, data[known:]",
         _SEARCH,
@@ -145,14 +145,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/references.py", "if len(found) != 1:", "if not found:", ("core/test_references.py",)),
     Mutation(
         "core/references.py",
-        "if _tags_in(wanted) - {_tag(scope)} or ",
+        "if _tags_in(wanted) - {_hash_scope(scope)[:DIGEST_LENGTH]} or ",
         "if ",
         ("core/test_references.py", "core/test_named_references.py"),
     ),
     Mutation(
         "core/references.py",
-        'digest.encode() + b"\\n" + _bytes_of(scope)',
-        "_bytes_of(scope)",
+        'hashed = digest.encode() + b"\\n" + hashed',
+        "pass",
         ("core/test_references.py", "core/test_named_references.py", "storage/test_formats.py"),
     ),
     Mutation(
@@ -169,15 +169,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     # The engine, and where its work runs.
     Mutation(
         "engine/offloading.py",
-        "return any(self._contents.belongs(match.group(), request.scope) for match in found)",
+        "return any(self._contents.belongs(match.group(), scope) for match in found)",
         "return True",
         _OFFLOADER,
     ),
-    Mutation("engine/offloading.py", "if not measure.exceeds(limit):", "if False:", _OFFLOADER),
+    Mutation("engine/offloading.py", "if not departure.measure.exceeds(limit):", "if False:", _OFFLOADER),
     Mutation(
         "engine/offloading.py",
-        "not isinstance(answer, bool) else None",
-        "True else None",
+        "if is_count(answer) else None",
+        "if True else None",
         ("core/test_measuring.py", *_OFFLOADER),
     ),
     Mutation("engine/contents.py", "fits_key = key.is_line_index or ", "fits_key = True or ", _BROKEN),
@@ -206,8 +206,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("core/test_scopes.py",),
     ),
     Mutation("scopes.py", "_unwarned.pop()", "_unwarned[0]", ("core/test_scopes.py",)),
-    Mutation("storage/file.py", "if name is None or folder.read(name) != content:", "if name is None:", _FILE),
-    Mutation("storage/file.py", "if not self._fsync and self._refreshed(", "if self._refreshed(", _FILE),
+    Mutation("storage/file.py", "is not None and folder.read(name) == content:", "is not None:", _FILE),
+    Mutation("storage/file.py", "if not self._fsync:", "if True:", _FILE),
     Mutation(
         "storage/file.py", 'if status is None or status.st_size != existing["size"]:', "if status is None:", _FILE
     ),
@@ -221,7 +221,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("storage/folder.py", "if size not in {None, status.st_size}:", "if False:", _FILE),
     Mutation(
         "storage/folder.py",
-        "fcntl.flock(self._descriptor, fcntl.LOCK_UN)",
+        "fcntl.flock(self.descriptor, fcntl.LOCK_UN)",
         "pass",
         (*_FILE, "storage/test_file_processes.py", "core/test_forks.py"),
     ),

@@ -7,13 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.replay.billing import (
+    CACHED,
     CALL_TOKENS,
     DEFINITION,
     OTHER,
+    PLAIN,
+    BilledDefinition,
     BilledPart,
+    BilledReadBack,
     BilledResult,
     BilledTurn,
     BilledWords,
+    Price,
     Share,
     bill,
 )
@@ -41,26 +46,37 @@ def test_what_the_last_turn_wrote_and_what_follows_it_is_sent_to_nobody() -> Non
 
 
 def test_a_conversation_without_a_turn_is_billed_nothing() -> None:
-    assert bill([BilledWords(10)], opening_tokens=5, retrievals=3).total == Share()
+    assert bill([BilledDefinition(5), BilledWords(10)]).total == Share()
 
 
 def test_what_opens_a_conversation_is_sent_with_every_turn() -> None:
-    billed = bill(CONVERSATION, opening_tokens=200)
+    billed = bill([BilledDefinition(200), *CONVERSATION])
 
     assert billed.total.tokens == bill(CONVERSATION).total.tokens + 3 * 200
     assert billed.shares[DEFINITION] == Share(3 * 200, 200)
     assert billed.total.new_tokens == bill(CONVERSATION).total.new_tokens + 200
 
 
+def test_a_tool_that_is_offered_late_makes_the_cache_start_anew() -> None:
+    parts: list[BilledPart] = [BilledWords(10), BilledTurn(5), BilledDefinition(200), BilledTurn(7), BilledTurn(0)]
+
+    billed = bill(parts)
+
+    assert billed.total.tokens == 10 + (10 + 5 + 200) + (10 + 5 + 200 + 7)
+    assert billed.total.new_tokens == 10 + (10 + 5 + 200) + 7
+    assert billed.shares[DEFINITION] == Share(400, 200)
+
+
 def test_a_read_back_is_a_turn_of_its_own_and_stays_in_the_conversation() -> None:
     parts: list[BilledPart] = [
         BilledWords(10),
         BilledTurn(5),
-        BilledResult("search", 100, read_back_tokens=40),
+        BilledResult("search", 100),
+        BilledReadBack("search", 40),
         BilledTurn(7),
     ]
 
-    billed = bill(parts, retrievals=1)
+    billed = bill(parts)
 
     more = 10 + 5 + 100  # the turn that asks for the read-back
     last = 10 + 5 + 100 + CALL_TOKENS + 40
@@ -69,49 +85,43 @@ def test_a_read_back_is_a_turn_of_its_own_and_stays_in_the_conversation() -> Non
     assert billed.shares[OTHER].tokens == 10 + 15
 
 
-def test_read_backs_of_one_step_follow_each_other_after_all_of_its_results() -> None:
+def test_read_backs_follow_each_other_and_each_is_billed_to_its_tool() -> None:
     parts: list[BilledPart] = [
         BilledTurn(0),
-        BilledResult("a", 100, read_back_tokens=1),
-        BilledResult("b", 200, read_back_tokens=2),
+        BilledResult("a", 100),
+        BilledResult("b", 200),
+        BilledReadBack("a", 1),
+        BilledReadBack("b", 2),
         BilledTurn(0),
     ]
 
-    billed = bill(parts, retrievals=2)
+    billed = bill(parts)
 
-    first = 300
-    step = CALL_TOKENS
-    sent = [first, first + step + 1, first + 2 * (step + 1), first + 2 * (step + 1) + step + 2]
-    last = first + 2 * (step + 1) + 2 * (step + 2)
-    assert billed.total.tokens == sum(sent) + last
-    assert billed.shares["a"].tokens == sent[0] + sent[1] + 100 + 2 * (step + 1)
-    assert billed.shares["b"].tokens == sent[2] + sent[3] + 200 + 2 * (step + 2)
+    first, second = 300, 300 + CALL_TOKENS + 1
+    last = second + CALL_TOKENS + 2
+    assert billed.total.tokens == first + second + last
+    assert billed.shares["a"].tokens == first + 100 + CALL_TOKENS + 1
+    assert billed.shares["b"].tokens == second + 200 + CALL_TOKENS + 2
 
 
-def test_a_result_that_stayed_or_that_no_turn_follows_is_not_read_back() -> None:
-    stayed: list[BilledPart] = [BilledTurn(1), BilledResult("search", 100), BilledTurn(1)]
-    unread: list[BilledPart] = [BilledTurn(1), BilledResult("search", 100, read_back_tokens=9)]
-
-    assert bill(stayed, retrievals=3) == bill(stayed)
-    assert bill(unread, retrievals=3) == bill(unread)
-
-
-def test_a_price_for_cached_tokens_holds_for_what_was_sent_before() -> None:
+def test_a_price_is_that_of_what_the_cache_has_and_of_what_it_has_not() -> None:
     share = Share(3_000_000, 1_000_000)
 
-    assert share.cost(4.0) == pytest.approx(12.0)
-    assert share.cost(4.0, 0.5) == pytest.approx(4.0 + 2 * 0.5)
+    assert PLAIN.of(share) == pytest.approx(3e6)
+    assert CACHED.of(share) == pytest.approx(1.25e6 + 0.2e6)
+    assert Price(new=4e-6, cached=0.5e-6).of(share) == pytest.approx(4.0 + 2 * 0.5)
 
 
 TOKENS = st.integers(0, 10_000)
-RESULTS = st.builds(
-    BilledResult, st.sampled_from(["search", "read"]), TOKENS, read_back_tokens=st.none() | st.integers(0, 3_000)
+TOOLS = st.sampled_from(["search", "read"])
+RECORDED = st.one_of(
+    st.builds(BilledWords, TOKENS), st.builds(BilledTurn, TOKENS), st.builds(BilledResult, TOOLS, TOKENS)
 )
-PARTS = st.lists(st.one_of(st.builds(BilledWords, TOKENS), st.builds(BilledTurn, TOKENS), RESULTS))
+ADDED = st.one_of(st.builds(BilledReadBack, TOOLS, TOKENS), st.builds(BilledDefinition, TOKENS))
 
 
-@given(PARTS)
-def test_without_read_backs_the_bill_is_the_sum_over_turns_of_what_stands_before(parts: list[BilledPart]) -> None:
+@given(st.lists(RECORDED))
+def test_a_bill_is_the_sum_over_turns_of_what_stands_before(parts: list[BilledPart]) -> None:
     turns = [position for position, part in enumerate(parts) if isinstance(part, BilledTurn)]
 
     billed = bill(parts)
@@ -120,24 +130,21 @@ def test_without_read_backs_the_bill_is_the_sum_over_turns_of_what_stands_before
     assert billed.total.new_tokens == sum(part.tokens for part in parts[: max(turns, default=0)])
 
 
-@given(PARTS, st.integers(0, 3), st.integers(0, 500))
-def test_a_bill_is_what_its_turns_are_billed_one_by_one(parts: list[BilledPart], retrievals: int, opening: int) -> None:
+@given(st.lists(RECORDED | ADDED))
+def test_a_read_back_costs_what_its_call_and_its_answer_would_as_parts(parts: list[BilledPart]) -> None:
     """The same by another way: the conversation with its read-backs written out as turns and results."""
-    written: list[BilledPart] = [BilledWords(opening)]
-    waiting: list[BilledPart] = []
+    written: list[BilledPart] = []
     for part in parts:
-        if isinstance(part, BilledTurn):
-            written += waiting
-            waiting = []
-        written.append(BilledResult(part.tool, part.tokens) if isinstance(part, BilledResult) else part)
-        if isinstance(part, BilledResult) and part.read_back_tokens is not None:
-            waiting += [BilledTurn(CALL_TOKENS), BilledWords(part.read_back_tokens)] * retrievals
+        if isinstance(part, BilledReadBack):
+            written += [BilledTurn(CALL_TOKENS), BilledResult(part.tool, part.tokens)]
+        else:
+            written.append(part)
 
-    assert bill(parts, opening_tokens=opening, retrievals=retrievals).total == bill(written).total
+    assert bill(parts).total == bill(written).total
 
 
-@given(PARTS, st.integers(0, 3))
-def test_no_share_has_more_new_tokens_than_tokens(parts: list[BilledPart], retrievals: int) -> None:
-    shares = bill(parts, retrievals=retrievals).shares.values()
+@given(st.lists(RECORDED | ADDED))
+def test_no_share_has_more_new_tokens_than_tokens(parts: list[BilledPart]) -> None:
+    shares = bill(parts).shares.values()
 
     assert all(0 <= share.new_tokens <= share.tokens for share in shares)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
-from coatcheck.replay.conversation import Result, Turn, Words, blocks_of
+from coatcheck.replay.conversation import Call, Result, Turn, Words, blocks_of
 from coatcheck.replay.formats import FORMATS, Misfit, read_messages
 from tests.replay.samples import (
     ANSWER,
@@ -51,7 +51,7 @@ def test_the_same_conversation_reads_the_same_in_every_format(name: str, record:
     assert recorded_as == name
     assert parts == (
         Words((TextBlock(QUESTION),)),
-        Turn((TextBlock(TOOL + json.dumps(ARGUMENTS)),)),
+        Turn((), (Call(TOOL, json.dumps(ARGUMENTS)),)),
         Result(ToolResult(blocks=(TextBlock("found it"),), tool_name=TOOL)),
         Turn((TextBlock(ANSWER),)),
     )
@@ -151,7 +151,7 @@ def test_calls_that_langchain_repeats_in_the_content_count_once() -> None:
 
     _, parts = read_messages(messages)
 
-    assert parts[1] == Turn((TextBlock("so"), TextBlock(TOOL + json.dumps(ARGUMENTS))))
+    assert parts[1] == Turn((TextBlock("so"),), (Call(TOOL, json.dumps(ARGUMENTS)),))
 
 
 def test_words_beside_results_are_the_users() -> None:

@@ -11,15 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import InvalidRequest
-from coatcheck.core.blocks import OpaqueBlock, TextBlock, ToolResult
+from coatcheck.core.blocks import JsonBlock, OpaqueBlock, TextBlock, ToolResult
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.plan import media_tokens
 from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.offloader import Offloader
-from coatcheck.replay.billing import CALL_TOKENS, OTHER, BilledResult
+from coatcheck.replay.billing import CACHED, CALL_TOKENS, DEFINITION, OTHER, PLAIN, BilledDefinition, BilledResult
 from coatcheck.replay.conversation import Conversation, Part, Result, Turn, Words
 from coatcheck.replay.formats import read_messages
-from coatcheck.replay.measure import conversation_report, offloaded_parts, plain_parts
+from coatcheck.replay.measure import (
+    Left,
+    conversation_report,
+    find_left,
+    offloaded_parts,
+    offloader_for,
+    plain_parts,
+    reads_by_need,
+    reads_of_each,
+)
+from coatcheck.replay.needs import find_needs
 from coatcheck.replay.report import Assumptions, ConversationReport
 from tests.replay.samples import ANSWER, BIG, QUESTION, anthropic, openai, strands
 
@@ -33,8 +43,6 @@ GIVEN = Assumptions(
     retrievals=0,
     retrieval_tokens=2_500,
     definition_tokens=0,
-    price=None,
-    cached_price=None,
 )
 
 
@@ -88,10 +96,124 @@ def test_an_assumed_read_back_costs_a_call_an_answer_and_a_turn() -> None:
 def test_an_answer_is_never_longer_than_the_result() -> None:
     _, parts = read_messages(openai(BIG))
     plain = plain_parts(parts, COUNTER)
+    offloader = offloader_for(1_000, None, counter=COUNTER, answer_tokens=2_500)
 
-    made = offloaded_parts(parts, plain, threshold=1_000, counter=COUNTER, read_back_tokens=10**9)
+    reads = reads_of_each(find_left(parts, plain, needs={}, offloader=offloader), plain, times=2, tokens=10**9)
 
-    assert [part.read_back_tokens for part in made if isinstance(part, BilledResult)] == [BIG_TOKENS]
+    assert [read.tokens for read in reads[3]] == [BIG_TOKENS, BIG_TOKENS]
+
+
+def left_of(parts: Sequence[Part]) -> dict[int, Left]:
+    offloader = offloader_for(1_000, None, counter=COUNTER, answer_tokens=2_500)
+    return find_left(parts, plain_parts(parts, COUNTER), needs=find_needs(parts), offloader=offloader)
+
+
+def needing(answer: str) -> list[dict[str, Any]]:
+    """Return a conversation whose last turn says ``answer``, some turns after the result."""
+    return [*openai(BIG), {"role": "user", "content": "and?"}, {"role": "assistant", "content": answer}]
+
+
+def test_by_need_a_result_is_read_back_right_before_the_turn_that_wrote_what_the_preview_lacks() -> None:
+    _, parts = read_messages(needing("It is in row 500."))
+    plain = plain_parts(parts, COUNTER)
+    offloader = offloader_for(1_000, None, counter=COUNTER, answer_tokens=2_500)
+
+    left = find_left(parts, plain, needs=find_needs(parts), offloader=offloader)
+
+    assert list(reads_by_need(left)) == [5]
+    (read,) = reads_by_need(left)[5]
+    assert read.tool == "search"
+    found = offloader.retrieve(
+        offloader.offload([TextBlock(BIG)], tool_name="search", scope="replay").references[0],
+        pattern="500",
+        scope="replay",
+    )
+    assert read.tokens == COUNTER.count(found.text)
+    assert "row 500" in found.text
+
+
+@pytest.mark.parametrize("answer", ["It is in row 999.", "It is in a coat.", ANSWER])
+def test_by_need_nothing_is_read_back_that_the_preview_shows_or_nobody_used(answer: str) -> None:
+    report = replayed(needing(answer), replace(GIVEN, retrievals=None)).row.at(1_000)
+
+    assert report.offloaded == 1
+    assert report.read_back == 0
+    assert report.billed == report.never_read
+
+
+def test_the_bounds_are_no_read_back_and_one_of_each_result_whatever_is_assumed() -> None:
+    row = replayed(needing("It is in row 500."), replace(GIVEN, retrievals=None)).row.at(1_000)
+
+    assert row.read_back == 1
+    for times, bound in ((0, row.never_read), (1, row.each_read)):
+        assert replayed(needing("It is in row 500."), replace(GIVEN, retrievals=times)).row.at(1_000).billed == bound
+    assert row.never_read.tokens < row.billed.tokens < row.each_read.tokens
+
+
+def test_several_contents_are_searched_until_all_that_is_missing_was_found() -> None:
+    other = BIG.replace("row", "shelf")
+    parts: list[Part] = [
+        Turn(()),
+        Result(ToolResult(blocks=(TextBlock(BIG), JsonBlock({"a": other.splitlines()})), tool_name="t")),
+        Turn((TextBlock("Row 500 and shelf 501, or `shelf 502`."),)),
+    ]
+
+    left = left_of(parts)
+
+    assert left[1].search is not None
+    first = left_of([*parts[:1], Result(ToolResult(blocks=(TextBlock(BIG),), tool_name="t")), *parts[2:]])
+    assert first[1].search is not None
+    assert left[1].search.tokens > first[1].search.tokens
+    assert left[1].search.turn == 2
+
+
+def test_a_search_for_very_much_is_no_longer_than_a_pattern_may_be() -> None:
+    said = " ".join(str(number) for number in range(200, 900))
+
+    assert replayed(needing(said), replace(GIVEN, retrievals=None)).row.at(1_000).read_back == 1
+
+
+def test_the_prefix_and_the_definition_are_sent_with_every_turn() -> None:
+    none = replayed(openai(BIG)).row
+    report = replayed(openai(BIG), replace(GIVEN, prefix_tokens=1_000, definition_tokens=200))
+
+    assert report.row.without.tokens == none.without.tokens + 2 * 1_000
+    assert report.row.at(1_000).billed.tokens == none.at(1_000).billed.tokens + 2 * 1_200
+    by_name = {row.name: row for row in report.tools}
+    assert by_name[DEFINITION].at(1_000).billed.tokens == 2 * 200
+
+
+def test_a_tool_offered_when_needed_comes_with_the_first_offloaded_result() -> None:
+    _, parts = read_messages(openai(BIG))
+    plain = plain_parts(parts, COUNTER)
+    left = find_left(parts, plain, needs={}, offloader=offloader_for(1_000, None, counter=COUNTER, answer_tokens=2_500))
+
+    late = offloaded_parts(plain, left, reads={}, definition=200, when_needed=True)
+    never = offloaded_parts(plain, {}, reads={}, definition=200, when_needed=True)
+
+    assert late.index(BilledDefinition(200)) == 2
+    assert isinstance(late[3], BilledResult)
+    assert never == plain
+
+
+def test_previews_are_as_large_as_told() -> None:
+    small, default = (
+        replayed(openai(BIG), replace(GIVEN, preview_tokens=tokens)).row.at(2_500) for tokens in (100, None)
+    )
+
+    assert small.billed.tokens < default.billed.tokens - 300
+    assert replayed(openai(BIG), replace(GIVEN, preview_tokens=5_000)).row.at(1_000).offloaded == 1
+
+
+def test_prices_are_parts_of_the_price_of_a_token_or_money() -> None:
+    assert (GIVEN.plain, GIVEN.cached, GIVEN.deciding) == (PLAIN, CACHED, PLAIN)
+    priced = replace(GIVEN, price=4.0)
+    assert priced.cached.new == pytest.approx(5e-6)
+    assert priced.cached.cached == pytest.approx(0.4e-6)
+    assert priced.deciding == priced.plain
+    told = replace(priced, cached_price=1.0, written_price=4.0)
+    assert (told.cached.new, told.cached.cached) == pytest.approx((4e-6, 1e-6))
+    assert told.deciding == told.cached
 
 
 def test_errors_stay_as_they_do_in_an_agent() -> None:

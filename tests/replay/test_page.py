@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from coatcheck.replay.wording import share_text
 from tests.cli.running import run
 from tests.replay.samples import BIG, openai, saved
 
@@ -81,10 +82,15 @@ def test_tables_and_charts_have_the_numbers_of_the_report(page: str, tmp_path: P
     for number in (*billed, *(tool["without"]["tokens"] for tool in report["tools"])):
         assert f">{number:,}" in page
     assert (
-        f"If the model reads each offloaded result back once, max_result_tokens={total['best_threshold']} saves most"
-        in page
+        "If the model reads back what it later used and the preview lacks,"
+        f" max_result_tokens={total['best_threshold']} saves most" in page
     )
+    assert f"<code>max_result_tokens={total['best_threshold']}</code>" in page
     assert "in the unit of --price (" in page
+    for one in total["thresholds"]:
+        for case in ("saved", "saved_if_never_read", "saved_if_each_read"):
+            for share in one[case].values():
+                assert f">{share_text(share)}<" in page
     assert f">{total['without']['cost']:,.2f}<" in page
     for sentence in report["assumptions"]["not_known"]:
         assert sentence in page

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, load, save
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="links and pipes as POSIX has them")
 HOUR = 3_600.0
@@ -253,14 +255,14 @@ def test_a_save_survives_that_its_empty_folder_is_swept_away(
 ) -> None:
     save(storage, entry)
     storage.delete(entry.key)
-    write = Folder.write
+    written = Folder.written
 
-    def sweep_first(folder: Folder, content: bytes, *, fsync: bool) -> str:
-        monkeypatch.setattr(Folder, "write", write)
+    def sweep_first(folder: Folder, content: bytes, *, fsync: bool) -> AbstractContextManager[str]:
+        monkeypatch.setattr(Folder, "written", written)
         folder.path.rmdir()
-        return folder.write(content, fsync=fsync)
+        return folder.written(content, fsync=fsync)
 
-    monkeypatch.setattr(Folder, "write", sweep_first)
+    monkeypatch.setattr(Folder, "written", sweep_first)
     save(storage, entry)
 
     check_holds(storage, entry, "although its folder was swept away while it was saved")
@@ -335,15 +337,16 @@ def test_of_two_contents_that_meet_under_one_name_the_first_stays(
     root: Path, storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = make_entry(b"named first")
-    write = Folder.write
+    written = Folder.written
 
-    def save_another_next(folder: Folder, content: bytes, *, fsync: bool) -> str:
-        monkeypatch.setattr(Folder, "write", write)
-        written = folder.write(content, fsync=fsync)
-        save(storage, entry)
-        return written
+    @contextmanager
+    def save_another_next(folder: Folder, content: bytes, *, fsync: bool) -> Iterator[str]:
+        monkeypatch.setattr(Folder, "written", written)
+        with folder.written(content, fsync=fsync) as name:
+            save(storage, entry)
+            yield name
 
-    monkeypatch.setattr(Folder, "write", save_another_next)
+    monkeypatch.setattr(Folder, "written", save_another_next)
     with pytest.raises(StorageError, match="another content"):
         save(storage, Entry(entry.key, b"named second", "image/png", {"sha256": "2" * 64}))
 
@@ -393,15 +396,15 @@ def test_a_link_planted_while_a_save_runs_is_not_followed(
     planted = scope if level == "scope" else root / "v1"
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / scope.name).mkdir(parents=True)
-    write = Folder.write
+    written = Folder.written
 
-    def plant_first(folder: Folder, content: bytes, *, fsync: bool) -> str:
-        monkeypatch.setattr(Folder, "write", write)
+    def plant_first(folder: Folder, content: bytes, *, fsync: bool) -> AbstractContextManager[str]:
+        monkeypatch.setattr(Folder, "written", written)
         planted.rename(tmp_path / "moved away")
         planted.symlink_to(elsewhere, target_is_directory=True)
-        return folder.write(content, fsync=fsync)
+        return folder.written(content, fsync=fsync)
 
-    monkeypatch.setattr(Folder, "write", plant_first)
+    monkeypatch.setattr(Folder, "written", plant_first)
     save(storage, entry)
 
     assert files(elsewhere) == set()

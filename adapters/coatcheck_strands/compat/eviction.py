@@ -35,7 +35,7 @@ _OWNER = "owner"
 
 
 class EvictingBridge(StrandsStorageBridge):
-    """A unified storage whose entries are noted as they are used."""
+    """A unified storage that notes each use of an entry."""
 
     def __init__(self, storage: Any, *, prefix: str, cycles: Cycles) -> None:  # noqa: ANN401 - known by its methods
         super().__init__(storage, prefix=prefix)

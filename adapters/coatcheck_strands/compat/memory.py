@@ -1,8 +1,7 @@
 """The in-memory storage: the core's, with the constructor and the shape that Strands' own offloader has.
 
 Only what differs from ``coatcheck.InMemoryStorage`` belongs here: when entries are deleted, and ``store``
-and ``retrieve``.
-Several agents may share one; what they may read of it is decided by their scopes.
+and ``retrieve``. Several agents may share one; their scopes decide what each may read.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
         return found
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries whose key starts with ``prefix``, but for what the host stored itself, which has no scope.
+        """Return the entries below ``prefix``, but for what the host stored itself, which has no scope.
 
         So no clean-up of coatcheck deletes it: only eviction does, by cycles or as the least recently used.
         """

@@ -27,8 +27,8 @@ class Storage(Protocol):
 
 
 class ShouldOffload(Protocol):
-    """Has the last word on a result that is about to leave."""
+    """Has the last word on a result that is about to be offloaded."""
 
     def __call__(self, tool_name: str, token_count: int, **kwargs: Any) -> bool | Awaitable[bool]:  # noqa: ANN401
-        """Return whether the result leaves the conversation; may be ``async``. More keywords may come."""
+        """Return whether to offload the result; may be ``async``. More keywords may come."""
         ...

@@ -90,7 +90,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
 
     def _shown(self, name: str, *, content_type: str) -> str:
         del content_type
-        # The address of the object, unless the core made the name: then all of it, since it says whose scope it is.
+        # The address of the object, unless the core made the name: then all of it, because it has the scope in it.
         shown = name if "_scope_" in name else name.rpartition("_")[2]
         return f"s3://{self._bucket}/{self._folder}{FOLDER}/{shown}"
 

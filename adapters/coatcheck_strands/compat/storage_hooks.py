@@ -19,7 +19,7 @@ from strands.hooks import (  # Strands finds the event of a hook by its annotati
 from strands.plugins import Plugin, hook
 
 from coatcheck import choose_scope, log_failure
-from coatcheck.adapting import Scope, check_scope, resolve_scope
+from coatcheck.adapting import ScopeOption, check_scope, resolve_scope
 from coatcheck_strands.compat.calling import begin_call, calling, end_calls, scope_at_hand
 from coatcheck_strands.compat.cycles import used_by
 from coatcheck_strands.options import Call, identity_of
@@ -27,7 +27,7 @@ from coatcheck_strands.options import Call, identity_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from coatcheck.adapting import ScopeName
+    from coatcheck import Scope
     from coatcheck_strands.offloaders import Offloaders
 
 __all__ = ("StorageHooks", "call_of")
@@ -40,7 +40,7 @@ class StorageHooks(Plugin):
 
     name = "context_offloader"
 
-    def __init__(self, offloaders: Offloaders, *, scope: Scope) -> None:
+    def __init__(self, offloaders: Offloaders, *, scope: ScopeOption) -> None:
         """Serve ``offloaders``.
 
         Raises:
@@ -78,17 +78,17 @@ class StorageHooks(Plugin):
             known_scopes.note(scope)
 
     @contextmanager
-    def storing(self, event: AfterToolCallEvent) -> Iterator[Callable[[], ScopeName | None]]:
+    def storing(self, event: AfterToolCallEvent) -> Iterator[Callable[[], Scope | None]]:
         """Let the storages know for whom we store inside the block; give what asks for the scope, at most once."""
         scope = cache(partial(resolve_scope, self.scope, call_of(event)))
 
-        def choose() -> ScopeName:
+        def choose() -> Scope:
             return choose_scope(scope(), identity_of(event.agent), required=False)
 
         with used_by(event.agent), calling(event.agent, choose):
             yield scope
 
-    def _choose_scope(self, call: Call) -> ScopeName:
+    def _choose_scope(self, call: Call) -> Scope:
         return choose_scope(resolve_scope(self.scope, call), identity_of(call.agent), required=False)
 
 

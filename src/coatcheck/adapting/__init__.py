@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from coatcheck.adapting.answers import Failure, aanswer, answer
     from coatcheck.adapting.arguments import (
         OtherOptions,
-        RetrievalName,
-        Scope,
-        ScopeName,
+        ScopeOption,
         StorageOrOffloader,
-        WarnOnce,
         check_name,
         check_names,
         check_scope,
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
         refuse_options,
         resolve_scope,
     )
+    from coatcheck.adapting.compaction import keep_references
     from coatcheck.adapting.content import (
         MARK,
         Copy,
@@ -46,9 +45,8 @@ if TYPE_CHECKING:
         Arrival,
         Batch,
         Delivery,
-        Failure,
-        aanswer,
-        answer,
+        RetrievalName,
+        WarnOnce,
         asettle,
         call_off_loop,
         settle,
@@ -65,8 +63,7 @@ __all__ = (
     "Failure",
     "OtherOptions",
     "RetrievalName",
-    "Scope",
-    "ScopeName",
+    "ScopeOption",
     "StorageOrOffloader",
     "WarnOnce",
     "aanswer",
@@ -82,6 +79,7 @@ __all__ = (
     "enter_scope",
     "find_copy",
     "front_door",
+    "keep_references",
     "make_offloader",
     "mark_reference",
     "plain_blocks",
@@ -97,13 +95,11 @@ __all__ = (
 __getattr__ = lazily(
     __name__,
     {
+        "answers": ("Failure", "aanswer", "answer"),
         "arguments": (
             "OtherOptions",
-            "RetrievalName",
-            "Scope",
-            "ScopeName",
+            "ScopeOption",
             "StorageOrOffloader",
-            "WarnOnce",
             "check_name",
             "check_names",
             "check_scope",
@@ -113,6 +109,7 @@ __getattr__ = lazily(
             "refuse_options",
             "resolve_scope",
         ),
+        "compaction": ("keep_references",),
         "content": (
             "MARK",
             "Copy",
@@ -131,9 +128,8 @@ __getattr__ = lazily(
             "Arrival",
             "Batch",
             "Delivery",
-            "Failure",
-            "aanswer",
-            "answer",
+            "RetrievalName",
+            "WarnOnce",
             "asettle",
             "call_off_loop",
             "settle",

@@ -1,4 +1,4 @@
-"""What users pass to an adapter, checked, and what it stands for: a scope, a storage with options, names of tools.
+"""What users pass to an adapter, checked, and what it means: a scope, a storage with options, names of tools.
 
 Only checking and choosing belong here. A scope comes from the host or from the framework, never from a model.
 """
@@ -11,22 +11,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.notice import RETRIEVAL_TOOL
+from coatcheck.core.references import Scope
 from coatcheck.offloader import Offloader, OtherOptions, check_options
 from coatcheck.scopes import choose_scope
 from coatcheck.scopes import scope as ambient_scope
 from coatcheck.storage.protocol import NamesReferences, Storage
 
 if TYPE_CHECKING:
-    import logging
     from contextlib import AbstractContextManager
 
 __all__ = (
     "OtherOptions",
-    "RetrievalName",
-    "Scope",
-    "ScopeName",
+    "ScopeOption",
     "StorageOrOffloader",
-    "WarnOnce",
     "check_name",
     "check_names",
     "check_scope",
@@ -37,18 +34,15 @@ __all__ = (
     "resolve_scope",
 )
 
-ScopeName: TypeAlias = str | tuple[str, ...]
-"""What the core takes as a scope."""
-
-Scope: TypeAlias = ScopeName | Callable[[Any], "ScopeName | None"] | None
-"""A scope, or a callable on the framework's own object. None, also from the callable, leaves it to the next in line:
-the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
+ScopeOption: TypeAlias = Scope | Callable[[Any], "Scope | None"] | None
+"""A scope, or a callable on the framework's own object. If it is None, or the callable returns None, the next in
+line decides: the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
 
 StorageOrOffloader: TypeAlias = Offloader | Storage | NamesReferences
 """What users store with: a storage, or an offloader around one."""
 
 
-def check_scope(scope: Scope) -> Scope:
+def check_scope(scope: ScopeOption) -> ScopeOption:
     """Return ``scope`` if it can be one.
 
     Raises:
@@ -65,12 +59,12 @@ def check_scope(scope: Scope) -> Scope:
     return scope
 
 
-def resolve_scope(scope: Scope, context: object) -> ScopeName | None:
+def resolve_scope(scope: ScopeOption, context: object) -> Scope | None:
     """Return the scope of a call; a callable is called with ``context``, the framework's own object."""
     return scope(context) if callable(scope) else scope
 
 
-def enter_scope(scope: ScopeName | None) -> AbstractContextManager[None]:
+def enter_scope(scope: Scope | None) -> AbstractContextManager[None]:
     """Return a context in which ``scope`` is the ambient one. None changes nothing."""
     return nullcontext() if scope is None else ambient_scope(scope)
 
@@ -158,63 +152,3 @@ def refuse_name_clash(names: Collection[str], *, retrieval_tool: str = RETRIEVAL
     if retrieval_tool in names:
         msg = f"the name {retrieval_tool!r} is taken by a tool of yours, so the model cannot read back: rename it"
         raise InvalidRequest(msg)
-
-
-class WarnOnce:
-    """Logs one warning at most, whatever it is called with later. For what holds for a whole conversation."""
-
-    def __init__(self, logger: logging.Logger) -> None:
-        self._logger = logger
-        self._warned = False
-
-    def __call__(self, message: str, *arguments: object) -> None:
-        """Log a warning, unless there was one."""
-        if not self._warned:
-            self._warned = True
-            self._logger.warning(message, *arguments)
-
-
-class RetrievalName:
-    """Finds the name under which the model has the retrieval tool. Warns once where it has none."""
-
-    def __init__(
-        self,
-        expected: str | None,
-        *,
-        warn: WarnOnce,
-        is_ours: Callable[[Any], bool],
-        how_to_add: str = "Add it",
-    ) -> None:
-        """Configure.
-
-        Args:
-            expected: the name that the user gave it; None where the user did not include it.
-            warn: logs the warning.
-            is_ours: whether a tool of the framework is a retrieval tool that can read what was offloaded.
-            how_to_add: what the user does to give the agent the tool, for the warning.
-
-        """
-        self._expected = expected
-        self._warn = warn
-        self._is_ours = is_ours
-        self._how_to_add = how_to_add
-
-    def find(self, tools: Mapping[str, object]) -> str | None:
-        """Return the name for placeholders. None, after a warning, where ``tools`` lack it; without tools, trust."""
-        if self._expected is None:
-            return next((name for name, tool in tools.items() if self._is_ours(tool)), None)
-        if not tools or self._is_ours(tools.get(self._expected)):
-            return self._expected
-        if self._expected in tools:
-            self._warn(
-                "The name %r is taken by another tool, so the agent cannot read offloaded content back, and results of"
-                " that tool are treated like any other. Rename that tool, or share one Offloader",
-                self._expected,
-            )
-        else:
-            self._warn(
-                "The agent has no retrieval tool %r, so placeholders do not name one. %s, or pass retrieval_tool=None",
-                self._expected,
-                self._how_to_add,
-            )
-        return None

@@ -72,9 +72,9 @@ def decode_data_url(url: str) -> tuple[bytes, str]:
 
 
 def plain_blocks(content: object, text_of: Callable[[Any], object] | None = None) -> tuple[Block, ...]:
-    """Return content as blocks in the simplest way: each ``str`` as a text, everything else opaque.
+    """Return content as blocks in the simplest way: each ``str`` as a ``TextBlock``, everything else opaque.
 
-    For ``Delivery.plain_blocks_of``. ``text_of`` returns the text of one part of the framework's content, or anything
+    For ``Arrival.convert_plainly``. ``text_of`` returns the text of one part of the framework's content, or anything
     else where it has none.
     """
     parts = content if isinstance(content, list | tuple) else [content]
@@ -99,7 +99,7 @@ def mark_reference(reference: str, **more: object) -> dict[str, Any]:
 
 
 def read_marks(holder: Mapping[str, Any]) -> dict[str, str]:
-    """Return the keys of a mapping whose value ``mark_reference`` made, with the reference in each."""
+    """Return the keys of a mapping that hold what ``mark_reference`` made, with the reference in each."""
     found: dict[str, str] = {}
     for key, value in holder.items():
         mark = value.get(MARK) if isinstance(value, Mapping) and len(value) == 1 else None

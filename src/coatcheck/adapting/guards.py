@@ -9,24 +9,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from coatcheck.adapting.content import plain_blocks
-from coatcheck.core.blocks import MediaBlock, ToolResult
+from coatcheck.core.blocks import ToolResult
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
 from coatcheck.engine.events import log_failure
-from coatcheck.retrieval import failure_for_model, retrieval_arguments
 
 if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Mapping, Sequence
 
-    from coatcheck.adapting.arguments import ScopeName
     from coatcheck.core.blocks import Block
-    from coatcheck.core.outcomes import Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.outcomes import Offloaded, Outcome, Truncated
     from coatcheck.core.policy import MaybeAwaitable, Policy
+    from coatcheck.core.references import Scope
     from coatcheck.offloader import Offloader
 
 __all__ = (
@@ -35,9 +33,8 @@ __all__ = (
     "Arrival",
     "Batch",
     "Delivery",
-    "Failure",
-    "aanswer",
-    "answer",
+    "RetrievalName",
+    "WarnOnce",
     "asettle",
     "call_off_loop",
     "settle",
@@ -51,7 +48,7 @@ UNLIMITED = "coatcheck could not cut a tool result either; it stays as it is, wh
 
 Raw = TypeVar("Raw")
 Answer = TypeVar("Answer")
-Lazy: TypeAlias = "ScopeName | Callable[[], ScopeName | None] | None"
+Lazy: TypeAlias = "Scope | Callable[[], Scope | None] | None"
 Changed: TypeAlias = "tuple[Arrival, Offloaded | Truncated]"
 
 
@@ -115,9 +112,19 @@ class Batch:
         return any(arrival.is_heavy for arrival in self.arrivals)
 
     def custody(self) -> dict[str, Any]:
-        """Return the arguments that all calls of the offloader have in common."""
-        whose = {"scope": _resolve(self.scope), "identity": _resolve(self.identity)}
-        return {**whose, "retrieval_tool": self.retrieval_tool}
+        """Return what all calls of the offloader have in common: the scope, the identity and the retrieval tool.
+
+        Raises:
+            Exception: ``scope``, if it is one, or whatever a callable raised.
+
+        """
+        if isinstance(self.scope, Exception):
+            raise self.scope
+        return {
+            "scope": self.scope() if callable(self.scope) else self.scope,
+            "identity": self.identity() if callable(self.identity) else self.identity,
+            "retrieval_tool": self.retrieval_tool,
+        }
 
     def convert(self) -> list[ToolResult]:
         """Return the results as the core has them."""
@@ -131,6 +138,18 @@ class Batch:
             for arrival in self.arrivals
         ]
 
+    def last_resorts(self) -> list[dict[str, Any]]:
+        """Return the arguments of the core's last resort, for each result; if the scope cannot be found, it cuts."""
+        common = {"scope": self._last_scope, "identity": self.identity, "retrieval_tool": self.retrieval_tool}
+        return [
+            {"blocks": arrival.convert_plainly(arrival.content), "tool_name": arrival.tool_name, **common}
+            for arrival in self.arrivals
+        ]
+
+    def _last_scope(self) -> Scope | None:
+        scope: Scope | None = self.custody()["scope"]
+        return scope
+
 
 class Delivery(ABC, Generic[Raw]):
     """What a tool, or a step of tools, returned: what an adapter tells ``settle`` about it. Subclass it."""
@@ -140,7 +159,7 @@ class Delivery(ABC, Generic[Raw]):
 
     @abstractmethod
     def look(self) -> Sequence[Batch]:
-        """Return the results that may leave; none is the quick way out. Called once, on the caller's thread."""
+        """Return the results that may be offloaded, or none. Called once, on the caller's thread."""
 
     @abstractmethod
     def put_back(self, changed: Sequence[Changed]) -> Raw:
@@ -154,18 +173,23 @@ class Delivery(ABC, Generic[Raw]):
 def settle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
     """Offload what is too large of a delivery, and return what the framework goes on with. Never raises."""
     try:
-        return _put_back(delivery, [pair for batch in delivery.look() for pair in _offload(batch)])
+        offloaded = [
+            (arrival, outcome)
+            for batch in delivery.look()
+            for arrival, outcome in zip(batch.arrivals, _offload(batch), strict=True)
+            if not isinstance(outcome, Kept)
+        ]
+        return delivery.put_back(offloaded) if offloaded else delivery.raw
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
         log_failure(logger, FAILED, error=error)
     try:
-        return _put_back(
-            delivery,
-            [
-                (arrival, batch.offloader.last_resort(**arguments))
-                for batch in delivery.look_again()
-                for arrival, arguments in _last_resorts(batch)
-            ],
-        )
+        cut = [
+            (arrival, outcome)
+            for batch in delivery.look_again()
+            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(), strict=True)
+            if (outcome := batch.offloader.last_resort(**arguments)) is not None
+        ]
+        return delivery.put_back(cut) if cut else delivery.raw
     except Exception as error:  # noqa: BLE001 - as above
         log_failure(logger, UNLIMITED, error=error)
         return delivery.raw
@@ -175,19 +199,24 @@ async def asettle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
     """Do what ``settle`` does, without blocking the event loop."""
     try:
         batches = delivery.look()
-        settled = [pair for batch in batches for pair in await _aoffload(batch)]
-        return await call_off_loop(any(batch.is_heavy for batch in batches), _put_back, delivery, settled)
+        offloaded = [
+            (arrival, outcome)
+            for batch in batches
+            for arrival, outcome in zip(batch.arrivals, await _aoffload(batch), strict=True)
+            if not isinstance(outcome, Kept)
+        ]
+        heavy = any(batch.is_heavy for batch in batches)
+        return await call_off_loop(heavy, delivery.put_back, offloaded) if offloaded else delivery.raw
     except Exception as error:  # noqa: BLE001 - as in settle
         log_failure(logger, FAILED, error=error)
     try:
-        return _put_back(
-            delivery,
-            [
-                (arrival, await batch.offloader.alast_resort(**arguments))
-                for batch in delivery.look_again()
-                for arrival, arguments in _last_resorts(batch)
-            ],
-        )
+        cut = [
+            (arrival, outcome)
+            for batch in delivery.look_again()
+            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(), strict=True)
+            if (outcome := await batch.offloader.alast_resort(**arguments)) is not None
+        ]
+        return delivery.put_back(cut) if cut else delivery.raw
     except Exception as error:  # noqa: BLE001 - as in settle
         log_failure(logger, UNLIMITED, error=error)
         return delivery.raw
@@ -202,121 +231,105 @@ async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments
     return await asyncio.to_thread(function, *arguments)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a read-back has no answer."""
-
-    text: str
-    """What the model reads; the framework's result should be marked as an error where it can be."""
-
-    error: Exception
-    """What was raised."""
-
-
-def answer(
-    find: Callable[[], tuple[Offloader, Mapping[str, Any]]],
-    sent: object,
-    *,
-    convert_media: Callable[[Sequence[Block]], Answer],
-    **options: Any,  # noqa: ANN401 - those of retrieve
-) -> Answer | str | Failure:
-    """Answer a call of the retrieval tool. Never raises: the model is told what was wrong.
-
-    Args:
-        find: returns the offloader, and ``scope`` and ``identity`` for it: whose content may be read. It may raise.
-        sent: the arguments as the model sent them; a framework must not validate them, because the core words what is
-            wrong so that a model can act on it.
-        convert_media: makes the framework's content of an answer with a medium in it. Any other answer is a ``str``.
-        **options: ``native_media`` and ``retrieval_tool`` of ``Offloader.retrieve``.
-
-    """
-    try:
-        offloader, whose = find()
-        return _convert(offloader.retrieve(**retrieval_arguments(sent), **whose, **options), convert_media)
-    except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
-        return Failure(text=failure_for_model(error), error=error)
-
-
-async def aanswer(
-    find: Callable[[], tuple[Offloader, Mapping[str, Any]]],
-    sent: object,
-    *,
-    convert_media: Callable[[Sequence[Block]], Answer],
-    **options: Any,  # noqa: ANN401 - those of retrieve
-) -> Answer | str | Failure:
-    """Do what ``answer`` does, without blocking the event loop; with ``native_media`` it converts on a thread."""
-    try:
-        offloader, whose = find()
-        found = await offloader.aretrieve(**retrieval_arguments(sent), **whose, **options)
-        return await call_off_loop(bool(options.get("native_media")), _convert, found, convert_media)
-    except Exception as error:  # noqa: BLE001 - as in answer
-        return Failure(text=failure_for_model(error), error=error)
-
-
-def _convert(found: Retrieved, convert_media: Callable[[Sequence[Block]], Answer]) -> Answer | str:
-    has_media = any(isinstance(block, MediaBlock) for block in found.blocks)
-    return convert_media(found.blocks) if has_media else found.text
-
-
-def _offload(batch: Batch) -> list[tuple[Arrival, Outcome]]:
+def _offload(batch: Batch) -> Sequence[Outcome]:
     if not batch.arrivals:
         return []
-    custody = batch.custody()
-    results = batch.convert()
+    custody, results = batch.custody(), batch.convert()
     if batch.together:
         policies = [arrival.policy for arrival in batch.arrivals]
-        outcomes: Sequence[Outcome] = batch.offloader.offload_step(results, policies=policies, **custody)
-    else:
-        outcomes = [
-            batch.offloader.offload(result.blocks, **_details(arrival), **custody)
-            for arrival, result in zip(batch.arrivals, results, strict=True)
-        ]
-    return list(zip(batch.arrivals, outcomes, strict=True))
-
-
-async def _aoffload(batch: Batch) -> list[tuple[Arrival, Outcome]]:
-    if not batch.arrivals:
-        return []
-    custody = batch.custody()
-    results = await call_off_loop(batch.is_heavy, batch.convert)
-    if batch.together:
-        policies = [arrival.policy for arrival in batch.arrivals]
-        outcomes: Sequence[Outcome] = await batch.offloader.aoffload_step(results, policies=policies, **custody)
-    else:
-        outcomes = [
-            await batch.offloader.aoffload(result.blocks, **_details(arrival), **custody)
-            for arrival, result in zip(batch.arrivals, results, strict=True)
-        ]
-    return list(zip(batch.arrivals, outcomes, strict=True))
-
-
-def _details(arrival: Arrival) -> dict[str, Any]:
-    return {
-        "tool_name": arrival.tool_name,
-        "tool_args": arrival.tool_args,
-        "is_error": arrival.is_error,
-        "policy": arrival.policy,
-        "measured_tokens": arrival.measured_tokens,
-        "confirm": arrival.confirm,
-    }
-
-
-def _last_resorts(batch: Batch) -> list[tuple[Arrival, dict[str, Any]]]:
-    """Return what the core's last resort is told of each result."""
-    scope = partial(_resolve, batch.scope)
-    whose = {"scope": scope, "identity": batch.identity, "retrieval_tool": batch.retrieval_tool}
+        return batch.offloader.offload_step(results, policies=policies, **custody)
     return [
-        (arrival, {"blocks": arrival.convert_plainly(arrival.content), "tool_name": arrival.tool_name, **whose})
-        for arrival in batch.arrivals
+        batch.offloader.offload(
+            result.blocks,
+            tool_name=result.tool_name,
+            tool_args=result.tool_args,
+            is_error=result.is_error,
+            measured_tokens=arrival.measured_tokens,
+            confirm=arrival.confirm,
+            policy=arrival.policy,
+            **custody,
+        )
+        for arrival, result in zip(batch.arrivals, results, strict=True)
     ]
 
 
-def _put_back(delivery: Delivery[Raw], settled: Sequence[tuple[Arrival, Outcome | None]]) -> Raw:
-    changed = [(arrival, outcome) for arrival, outcome in settled if not isinstance(outcome, Kept | None)]
-    return delivery.put_back(changed) if changed else delivery.raw
+async def _aoffload(batch: Batch) -> Sequence[Outcome]:
+    if not batch.arrivals:
+        return []
+    custody, results = batch.custody(), await call_off_loop(batch.is_heavy, batch.convert)
+    if batch.together:
+        policies = [arrival.policy for arrival in batch.arrivals]
+        return await batch.offloader.aoffload_step(results, policies=policies, **custody)
+    return [
+        await batch.offloader.aoffload(
+            result.blocks,
+            tool_name=result.tool_name,
+            tool_args=result.tool_args,
+            is_error=result.is_error,
+            measured_tokens=arrival.measured_tokens,
+            confirm=arrival.confirm,
+            policy=arrival.policy,
+            **custody,
+        )
+        for arrival, result in zip(batch.arrivals, results, strict=True)
+    ]
 
 
-def _resolve(value: Lazy | Exception) -> ScopeName | None:
-    if isinstance(value, Exception):
-        raise value
-    return value() if callable(value) else value
+class WarnOnce:
+    """Logs one warning at most, whatever it is called with later. For what holds for a whole conversation."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._warned = False
+
+    def __call__(self, message: str, *arguments: object) -> None:
+        """Log a warning, unless there was one."""
+        if not self._warned:
+            self._warned = True
+            self._logger.warning(message, *arguments)
+
+
+class RetrievalName:
+    """Finds the name under which the model has the retrieval tool. Warns once where it has none."""
+
+    def __init__(
+        self,
+        expected: str | None,
+        *,
+        warn: WarnOnce,
+        is_ours: Callable[[Any], bool],
+        how_to_add: str = "Add it",
+    ) -> None:
+        """Configure.
+
+        Args:
+            expected: the name that the user gave it; None where the user did not include it.
+            warn: logs the warning.
+            is_ours: whether a tool of the framework is a retrieval tool that can read what was offloaded.
+            how_to_add: what the user does to give the agent the tool, for the warning.
+
+        """
+        self._expected = expected
+        self._warn = warn
+        self._is_ours = is_ours
+        self._how_to_add = how_to_add
+
+    def find(self, tools: Mapping[str, object]) -> str | None:
+        """Return the name for placeholders. None, after a warning, where ``tools`` lack it; without tools, trust."""
+        if self._expected is None:
+            return next((name for name, tool in tools.items() if self._is_ours(tool)), None)
+        if not tools or self._is_ours(tools.get(self._expected)):
+            return self._expected
+        if self._expected in tools:
+            self._warn(
+                "The name %r is taken by another tool, so the agent cannot read offloaded content back, and results of"
+                " that tool are treated like any other. Rename that tool, or share one Offloader",
+                self._expected,
+            )
+        else:
+            self._warn(
+                "The agent has no retrieval tool %r, so placeholders do not name one. %s, or pass retrieval_tool=None",
+                self._expected,
+                self._how_to_add,
+            )
+        return None

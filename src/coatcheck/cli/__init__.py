@@ -28,7 +28,7 @@ def main() -> None:
             raise
         sys.stderr.write('coatcheck: the command line needs its extra: pip install "coatcheck[cli]"\n')
         raise SystemExit(2) from None
-    # Of a stream that the caller closed, Python has None, which no command expects.
+    # Python has None for a stream that the caller closed, and no command expects that.
     nowhere = Path(os.devnull)
     sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
     sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")

@@ -6,6 +6,7 @@ libraries behind them are loaded when a command runs, so that ``--help`` is quic
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ import typer
 from coatcheck.cli.content_commands import cat, get, put, show_content
 from coatcheck.cli.demo_command import demo
 from coatcheck.cli.failure import DONE
+from coatcheck.cli.options import PlainCommand
 from coatcheck.cli.replay_command import replay
 from coatcheck.cli.storage_commands import list_contents, remove, stats, sweep, verify
 
@@ -50,14 +52,15 @@ def coatcheck(
     """Run the command that is named."""
 
 
-app.command("put", epilog="Exit codes: 0 stored, 2 not stored, or stored and not shown.")(put)
-app.command("get", epilog="Exit codes: 0 answered, 1 no such content, 2 could not run.")(get)
-app.command("cat", epilog="Exit codes: 0 written, 1 no such content, or damaged, 2 could not run.")(cat)
-app.command("show", epilog="Exit codes: 0 shown, 1 no such content, 2 could not run.")(show_content)
-app.command("ls", epilog="Exit codes: 0 listed, 2 could not run.")(list_contents)
-app.command("stats", epilog="Exit codes: 0 counted, 2 could not run.")(stats)
-app.command("verify", epilog="Exit codes: 0 all well, 1 something is damaged or unreadable, 2 could not run.")(verify)
-app.command("sweep", epilog="Exit codes: 0 done, 2 could not run.")(sweep)
-app.command("rm", epilog="Exit codes: 0 deleted, 1 not confirmed or nothing there, 2 could not run.")(remove)
-app.command("replay", epilog="Exit codes: 0 replayed, 2 could not run.")(replay)
-app.command("demo", epilog="Exit codes: 0 answered from the data, 1 answered wrong, 2 could not run.")(demo)
+_command = partial(app.command, cls=PlainCommand)
+_command("put", epilog="Exit codes: 0 stored, 2 not stored, or stored and not shown.")(put)
+_command("get", epilog="Exit codes: 0 answered, 1 no match or no such content, 2 could not run.")(get)
+_command("cat", epilog="Exit codes: 0 written, 1 no such content, or damaged, 2 could not run.")(cat)
+_command("show", epilog="Exit codes: 0 shown, 1 no such content, 2 could not run.")(show_content)
+_command("ls", epilog="Exit codes: 0 listed, 2 could not run.")(list_contents)
+_command("stats", epilog="Exit codes: 0 counted, 2 could not run.")(stats)
+_command("verify", epilog="Exit codes: 0 all well, 1 something is damaged or unreadable, 2 could not run.")(verify)
+_command("sweep", epilog="Exit codes: 0 done, 2 could not run.")(sweep)
+_command("rm", epilog="Exit codes: 0 deleted, 1 not confirmed or nothing there, 2 could not run.")(remove)
+_command("replay", epilog="Exit codes: 0 replayed, 2 could not run.")(replay)
+_command("demo", epilog="Exit codes: 0 answered from the data, 1 answered wrong, 2 could not run.")(demo)

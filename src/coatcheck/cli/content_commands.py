@@ -1,7 +1,7 @@
-"""``coatcheck put``, ``get``, ``cat`` and ``show``: one content in, and out again.
+"""``coatcheck put``, ``get``, ``cat`` and ``show``: store one content and read it back.
 
-What is shown of content is what a model would see of it: the library makes it. Around it stands what people and agents
-at a shell need: options in place of the retrieval tool's arguments, and commands in place of its calls.
+The library makes what is shown of a content, so people see what a model would see. These commands add what people and
+agents at a shell need: options in place of the retrieval tool's arguments, and commands in place of its calls.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coatcheck.cli.failure import CannotRun, reported
+from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_at
-from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption
+from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption, scope_of
 from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_json
 from coatcheck.core.arguments import RANGE_FORMS, SELECTORS
 from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
-from coatcheck.scopes import DEFAULT_SCOPE, choose_scope
+from coatcheck.scopes import DEFAULT_SCOPE, require_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Offloaded
+    from coatcheck.core.references import Scope
     from coatcheck.engine.events import Event
 
 __all__ = ("cat", "get", "put", "show_content")
 
 _DEFAULT_TOKENS = MAX_RESULT_TOKENS
-"""Of one answer; as much as a model gets."""
+"""The limit of one answer: as much as a model gets."""
 
 _FLAGS = {name: argument.option for name, argument in SELECTORS.items() if argument.option is not None}
 """The option of ``get`` for each argument of the retrieval tool."""
@@ -43,13 +44,14 @@ _OPTIONS = {"line_range.start": "the first of --lines", "line_range.end": "the l
 """What messages call each argument here. A name that begins with another comes before it."""
 
 _ARGUMENT = re.compile(rf"""'[^']*'|"[^"]*"|(?<![\w-])(?:{"|".join(map(re.escape, _OPTIONS))})(?!\w)""")
-"""One of those in a message, or what the message quotes, which is left as it is."""
+"""One of those in a message, or what the message quotes, which does not change."""
 
 _MIME_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(;.*)?", re.ASCII)
 
 
 @reported
 def put(
+    file: Annotated[str | None, typer.Argument(hidden=True)] = None,
     *,
     content_type: Annotated[
         str | None,
@@ -57,18 +59,21 @@ def put(
     ] = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="What the reference begins with.")] = "stdin",
     storage: StorageOption = DEFAULT_STORAGE,
-    scope: ScopeOption = DEFAULT_SCOPE,
+    scope: ScopeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Store standard input; print a preview and how to read on.
 
-    Small input is stored, too, and shown whole. Text is stored as text/plain.
+    Small input is stored too, and shown whole. Text is stored as text/plain.
     """
     from coatcheck.core.outcomes import Offloaded  # noqa: PLC0415
     from coatcheck.core.policy import Always  # noqa: PLC0415
     from coatcheck.core.reading import is_text  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415
 
+    if file is not None:
+        msg = f"put reads standard input, not a file that is named: coatcheck put < {shlex.quote(file)}"
+        raise CannotRun(msg)
     if content_type is not None and not _MIME_TYPE.fullmatch(content_type):
         msg = f"--type must be a MIME type such as image/png, not {content_type!r}"
         raise CannotRun(msg)
@@ -76,7 +81,8 @@ def put(
     block = _block(_standard_input(), content_type)
     events: list[Event] = []
     offloader = Offloader(kept, preview_tokens=DEFAULT_PREVIEW_TOKENS, on_event=events.append)
-    outcome = offloader.offload([block], tool_name=name, scope=scope, policy=Always())
+    chosen = scope_of(scope)
+    outcome = offloader.offload([block], tool_name=name, scope=chosen, policy=Always())
     if not isinstance(outcome, Offloaded):
         # The first event says why; a failing storage is followed by what the result then comes to.
         is_placeholder = events[0].reason == "exempt"
@@ -89,18 +95,17 @@ def put(
     if as_json:
         show_json({**facts, "whole": is_whole, "shown": shown})
         return
-    here = {"storage": storage, "scope": scope}
-    whole = _command("cat", reference.id, {}, **here)
+    whole = _command("cat", reference.id, {}, storage=storage, scope=chosen)
     show(f"Stored as {reference.id} ({reference.content_type}, {reference.size:,} bytes).")
     if is_whole:
-        show(f"All of it follows; this gives it again: {whole}")
+        show(f"All of it follows. This prints it again: {whole}")
     elif is_text(reference.content_type):
-        lines = _command("get", reference.id, {"lines": "1:100"}, **here)
+        lines = _command("get", reference.id, {"lines": "1:100"}, storage=storage, scope=chosen)
         show("Only a preview follows. Read on with one of these:")
         show(f"  {lines}   or --pattern=REGEX, --query=JMESPATH, --offset=N in place of --lines")
         show(f"  {whole}   all of it")
     else:
-        show(f"It is no text, so nothing of it is shown. Get it with: {whole} > FILE")
+        show(f"This is not text, so there is no preview. Get it with: {whole} > FILE")
     if shown:
         show(f"\n{shown}")
 
@@ -129,17 +134,17 @@ def get(
         int, typer.Option(metavar="N", min=256, help="The longest answer, in tokens.")
     ] = _DEFAULT_TOKENS,
     storage: StorageOption = DEFAULT_STORAGE,
-    scope: ScopeOption = DEFAULT_SCOPE,
+    scope: ScopeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Read back matches, lines, fields or characters, as a model does."""
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see put
 
-    place = storage_at(storage)
-    with _in_words_of_a_shell(place, scope):
+    place, chosen = storage_at(storage), scope_of(scope)
+    with _in_words_of_a_shell(place, chosen):
         found = Offloader(place, max_retrieval_tokens=max_tokens).retrieve(
             reference,
-            scope=scope,
+            scope=chosen,
             pattern=pattern,
             line_range=line_range,
             context_lines=context_lines,
@@ -149,28 +154,28 @@ def get(
     text = found.text
     if found.next_call is not None:
         selectors = {**found.next_call, **({} if max_tokens == _DEFAULT_TOKENS else {"max_tokens": max_tokens})}
-        command = _command("get", reference, selectors, storage=storage, scope=scope)
+        command = _command("get", reference, selectors, storage=storage, scope=chosen)
         above, line_end, _ = text.rpartition("\n")  # the last line is the call of the model's tool
         text = f"{above}{line_end}[More: {command}]"
     elif found.matches == 0:
-        text = _with_options(text)  # it holds nothing of the content, only advice
+        text = _with_options(text)  # advice only, no part of the content
     if as_json:
         show_json({"text": text, "matches": found.matches, "next_call": found.next_call})
     else:
         show(text)
+    if found.matches == 0:
+        raise typer.Exit(NOT_AS_EXPECTED)
 
 
 @reported
-def cat(
-    reference: ReferenceArgument, *, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = DEFAULT_SCOPE
-) -> None:
+def cat(reference: ReferenceArgument, *, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None) -> None:
     """Write the whole content to standard output, byte for byte."""
     from coatcheck.core.reading import is_text  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see put
 
-    place = storage_at(storage)
-    with _in_words_of_a_shell(place, scope):
-        content = Offloader(place).load(reference, scope=scope)
+    place, chosen = storage_at(storage), scope_of(scope)
+    with _in_words_of_a_shell(place, chosen):
+        content = Offloader(place).load(reference, scope=chosen)
     if not sys.stdout.isatty():
         show_bytes(content.data)
     elif is_text(content.content_type):
@@ -185,7 +190,7 @@ def show_content(
     reference: ReferenceArgument,
     *,
     storage: StorageOption = DEFAULT_STORAGE,
-    scope: ScopeOption = DEFAULT_SCOPE,
+    scope: ScopeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what is known of a content: its type, size, time and file."""
@@ -194,13 +199,13 @@ def show_content(
     from coatcheck.engine.contents import Contents  # noqa: PLC0415 - see put
     from coatcheck.engine.execution import run  # noqa: PLC0415
 
-    access = StorageAccess(storage_at(storage, refresh_on_read=False))
-    with _in_words_of_a_shell(access.storage, scope):
-        found = run(Contents(access).find(reference, choose_scope(scope, None, required=True)))
+    access, chosen = StorageAccess(storage_at(storage, refresh_on_read=False)), scope_of(scope)
+    with _in_words_of_a_shell(access.storage, chosen):
+        found = run(Contents(access).find(reference, require_scope(chosen)))
     modified = next((each.modified for each in run(entries(access, found.key)) if each.key == found.key), None)
     facts = {
         "reference": found.reference,
-        "scope": scope,
+        "scope": chosen,
         "content_type": found.source.content_type,
         "bytes": found.source.size,
         "characters": found.source.characters,
@@ -221,8 +226,8 @@ def show_content(
 
 
 @contextmanager
-def _in_words_of_a_shell(storage: object, scope: str) -> Iterator[None]:
-    """Say what went wrong to whoever typed a command: the library says it to a model, which has one place to look."""
+def _in_words_of_a_shell(storage: object, scope: Scope) -> Iterator[None]:
+    """Explain an error to the person at the shell: the library words it for a model, which has one place to look."""
     try:
         yield
     except ReferenceExpired as error:
@@ -236,7 +241,7 @@ def _in_words_of_a_shell(storage: object, scope: str) -> Iterator[None]:
 
 
 def _with_options(message: str) -> str:
-    """Return what is said to a model with the options of ``get`` in place of the arguments of its tool."""
+    """Return a message for the model with the options of ``get`` in place of the tool's arguments."""
     return _ARGUMENT.sub(lambda found: _OPTIONS.get(found[0], found[0]), message)
 
 
@@ -271,10 +276,10 @@ def _standard_input() -> bytes:
 
 
 def _block(data: bytes, content_type: str | None) -> Block:
-    """Return input as a content block: text, if it is said to be or looks like it, or else bytes with a type.
+    """Return input as a content block: text if ``content_type`` says so or it looks like text, else bytes with a type.
 
     Raises:
-        CannotRun: it is said to be text and is not.
+        CannotRun: ``content_type`` says text, and the bytes are not UTF-8.
 
     """
     from coatcheck.core.blocks import MediaBlock, TextBlock  # noqa: PLC0415 - see put
@@ -289,20 +294,19 @@ def _block(data: bytes, content_type: str | None) -> Block:
             return MediaBlock(data, "application/octet-stream")
         msg = f"standard input is not {content_type} in UTF-8: {error.reason} at byte {error.start:,}"
         raise CannotRun(msg) from None
-    # As git and grep take it: what holds NUL is no text. --type text/plain overrules that.
+    # As for git and grep, bytes with a NUL are not text. --type text/plain overrides that.
     if content_type is None and "\0" in text:
         return MediaBlock(data, "application/octet-stream")
     return TextBlock(text)
 
 
-def _command(name: str, reference: str, options: Mapping[str, object], *, storage: str, scope: str) -> str:
+def _command(name: str, reference: str, options: Mapping[str, object], *, storage: str, scope: Scope) -> str:
     """Return a command on a content, as a shell takes it."""
     given = {_OPTIONS.get(option, f"--{option.replace('_', '-')}"): value for option, value in options.items()}
     if storage != os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE):
         given["--storage"] = storage
-    if scope != os.environ.get(SCOPE_VARIABLE, DEFAULT_SCOPE):
-        given["--scope"] = scope
     words = ["coatcheck", name, reference]
-    for option, value in given.items():
-        words.append(f"{option}={value}")  # in one word, since a value may begin with a dash
+    words += [f"{option}={value}" for option, value in given.items()]  # one word: a value may begin with a dash
+    if scope != os.environ.get(SCOPE_VARIABLE, DEFAULT_SCOPE):
+        words += [f"--scope={part}" for part in ((scope,) if isinstance(scope, str) else scope)]
     return shlex.join(words)

@@ -1,4 +1,4 @@
-"""The demo's run: a real agent with ``OffloadMiddleware``, in a conversation of its own for each question.
+"""The demo's run: a real agent with ``OffloadMiddleware``, one conversation for each question.
 
 Only running belongs here. Questions come as cases, models from ``demo_model``; ``demo_report`` tells what happened.
 This is the one module of the library that imports an adapter, because the demo shows the real thing.
@@ -51,7 +51,7 @@ class Demo:
 
         Args:
             folder: where content is stored; None means a new one among the user's temporary files.
-            max_result_tokens: a tool result above it leaves the conversation.
+            max_result_tokens: the largest tool result that stays in the conversation.
             model: a real model, as LangChain names it; None means the scripted one.
 
         Raises:
@@ -113,7 +113,7 @@ class Demo:
         return messages
 
     def _middleware(self, on_event: Callable[[Event], object]) -> AgentMiddleware:
-        # Not at the top, so that no import of ours depends on an adapter: the library is there without any.
+        # Not at the top: the library must import without any adapter.
         from coatcheck_langchain import OffloadMiddleware  # noqa: PLC0415
 
         return OffloadMiddleware(

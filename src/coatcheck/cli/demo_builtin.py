@@ -75,7 +75,7 @@ def standard_library(folder: Path) -> str:
 
 
 def unicode_characters() -> str:
-    """Return the records as JSON. Characters whose name is just their code, such as ideographs, are left out."""
+    """Return the records as JSON. Leaves out characters that are named by their code alone, such as ideographs."""
     records = [
         {"code": f"U+{code:04X}", "character": chr(code), "name": name, "category": unicodedata.category(chr(code))}
         for code in range(sys.maxunicode + 1)

@@ -48,7 +48,7 @@ def demo(
     ] = None,
     max_result_tokens: Annotated[
         int,
-        typer.Option(metavar="N", min=100, max=100_000, help="A tool result above N tokens leaves the conversation."),
+        typer.Option(metavar="N", min=100, max=100_000, help="Offload tool results above N tokens."),
     ] = MAX_RESULT_TOKENS,
     model: Annotated[
         str | None,

@@ -1,7 +1,7 @@
 """The user's own file in the demo: how it is read, and a question that is sensible and true for any text or JSON.
 
-    JSON with a list of records    a value that stands once in it: what else does its record hold?
-    anything else                  the rarest word in its middle: on which line, and what stands around it?
+    JSON with a list of records    a value that occurs once in it: what else does its record hold?
+    anything else                  the rarest word in its middle: on which line, and what is around it?
 
 A further kind of file is a function that returns its script, or None where the file is of another kind.
 """
@@ -29,7 +29,7 @@ _AROUND = 20
 """Characters quoted on both sides of a word."""
 
 _WORDS = tuple(map(re.compile, (r"\w{6,24}", r"\w{3,24}", r"\S{1,40}")))
-"""What passes for a word: the first of these of which one stands only once, or else the last."""
+"""What counts as a word: the first of these patterns with a match that occurs only once, or else the last."""
 
 _MOST_RECORDS = 50_000
 """A query has a budget of steps, and looking at a record takes up to ten."""
@@ -44,7 +44,7 @@ _MOST_FIELDS = 5
 _LONGEST_VALUE = 40
 
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.:@-]{2,58}[A-Za-z0-9]")
-"""What stands in JSON, in a pattern and in a query as it is, but for the dots of a pattern."""
+"""What needs no escapes in JSON, in a pattern or in a query, except the dots of a pattern."""
 
 _KEY = re.compile(r"[A-Za-z0-9_ -]{1,60}")
 
@@ -53,7 +53,7 @@ def input_case(path: Path) -> Case:
     """Return the question about the user's file.
 
     Raises:
-        CannotRun: the file is empty, is no text, or cannot be read.
+        CannotRun: the file is empty, is not text, or cannot be read.
 
     """
     text = read_input(path)
@@ -70,7 +70,7 @@ def read_input(path: Path) -> str:
     """Return the text of a file, exactly.
 
     Raises:
-        CannotRun: the file is empty, is no text, or cannot be read.
+        CannotRun: the file is empty, is not text, or cannot be read.
 
     """
     try:
@@ -89,14 +89,14 @@ def read_input(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FindWord:
-    """On which line of any text a word first stands, and what stands around it."""
+    """On which line of any text a word first occurs, and what is around it."""
 
     word: str
 
     @property
     def question(self) -> str:
         """What the user asks."""
-        return f'On which line does "{self.word}" first stand, and what stands around it on that line?'
+        return f'On which line does "{self.word}" first occur, and what is around it on that line?'
 
     def first_call(self) -> Arguments:
         """Look for the word."""
@@ -140,10 +140,10 @@ class FindWord:
 
 @dataclass(frozen=True, slots=True)
 class FindRecord:
-    """What else a record of a JSON list holds. The model is told a value of it, and learns the field by looking."""
+    """Asks what else a record of a JSON list holds. The model gets one value, and learns the fields by looking."""
 
     value: str
-    """Stands once in the data, as it is: it needs no escapes."""
+    """Occurs once in the data, and needs no escapes."""
 
     under: str = ""
     """The key of the list, or nothing where the list is the whole."""
@@ -156,7 +156,7 @@ class FindRecord:
     def question(self) -> str:
         """What the user asks."""
         where = f' of "{self.under}"' if self.under else ""
-        return f'In one record{where} stands "{self.value}". What does this record hold?'
+        return f'One record{where} has "{self.value}". What else does it hold?'
 
     def first_call(self) -> Arguments:
         """Look for the value."""
@@ -218,7 +218,7 @@ def _record_script(text: str) -> FindRecord | None:
 
 
 def _records(text: str) -> tuple[str, list[dict[str, object]]]:
-    """Return the longest list of records in a JSON text, after the key that it stands under; or an empty one."""
+    """Return the key and the longest list of records in a JSON document; the list may be empty."""
     if len(text.encode()) > MAX_QUERY_BYTES:
         return "", []
     try:
@@ -235,10 +235,10 @@ def _is_records(value: object) -> bool:
 
 
 def _fields(record: object) -> Facts:
-    """Return names and values of the first few fields that are short texts or whole numbers.
+    """Return names and values of the first few fields that are a short ``str`` or an ``int``.
 
     Raises:
-        NotFound: it is no record.
+        NotFound: the value is not a record.
 
     """
     if not isinstance(record, dict):

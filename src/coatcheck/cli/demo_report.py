@@ -88,7 +88,7 @@ class PartReport:
     """From the question to the answer."""
 
     reference: str | None
-    """What stands for the result; None where it stayed in the conversation, as for ``path``."""
+    """The placeholder; None where the result stayed in the conversation, as for ``path``."""
 
     path: str | None
 
@@ -137,7 +137,7 @@ def part_report(
     Args:
         case: what was asked.
         messages: the conversation, the answer last.
-        events: what the offloader did meanwhile.
+        events: what the offloader did during the run.
         counter: measures every message.
         seconds: what the conversation took.
         answer_in_data: whether the answer was found right.

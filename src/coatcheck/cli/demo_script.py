@@ -26,10 +26,10 @@ __all__ = (
 )
 
 Arguments: TypeAlias = dict[str, object]
-"""Arguments of a call of the retrieval tool, beside the reference."""
+"""Arguments of a call of the retrieval tool, except the reference."""
 
 Facts: TypeAlias = tuple[str, ...]
-"""What a right answer states, each as it stands in the data."""
+"""What a right answer states, each exactly as in the data."""
 
 _MATCH = re.compile(r"^> *([0-9]+)(?: \[characters ([0-9,]+)-[0-9,]+\])?\| (.*)$", re.MULTILINE)
 _LINE = re.compile(r"^[ >] *([0-9]+)\| (.*)$", re.MULTILINE)

@@ -23,10 +23,10 @@ __all__ = ("COULD_NOT_RUN", "DONE", "NOT_AS_EXPECTED", "CannotRun", "reported")
 Arguments = ParamSpec("Arguments")
 
 DONE, NOT_AS_EXPECTED, COULD_NOT_RUN = 0, 1, 2
-"""The exit codes of every command. Typer, too, ends with the last where arguments are wrong."""
+"""The exit codes of every command. Typer uses the last one for wrong arguments too."""
 
 READER_WENT_AWAY = 141
-"""What shells show of programs whose reader closed the pipe: 128 and the number of SIGPIPE."""
+"""What shells report for a program that wrote to a closed pipe: 128 plus the number of SIGPIPE."""
 
 
 class CannotRun(Exception):

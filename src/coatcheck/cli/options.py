@@ -1,17 +1,32 @@
-"""The options that several commands have, each said once.
+"""The options that several commands have, each described once, and how help shows arguments.
 
 Only what users type belongs here; what becomes of it is in the commands.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from coatcheck.cli.location import STORAGE_VARIABLE
+from coatcheck.scopes import DEFAULT_SCOPE
 
-__all__ = ("SCOPE_VARIABLE", "AsJson", "ReferenceArgument", "ScopeOption", "StorageOption")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck.core.references import Scope
+
+__all__ = (
+    "SCOPE_VARIABLE",
+    "AsJson",
+    "PlainCommand",
+    "ReferenceArgument",
+    "ScopeOption",
+    "StorageOption",
+    "scope_of",
+)
 
 SCOPE_VARIABLE = "COATCHECK_SCOPE"
 
@@ -19,7 +34,48 @@ StorageOption = Annotated[
     str, typer.Option(envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="A folder, s3://bucket/prefix, or gs://...")
 ]
 ScopeOption = Annotated[
-    str, typer.Option(envvar=SCOPE_VARIABLE, metavar="SCOPE", help="Whose content, such as a thread_id.")
+    list[str] | None,
+    typer.Option(
+        envvar=SCOPE_VARIABLE,
+        metavar="SCOPE",
+        show_default=DEFAULT_SCOPE,
+        help="The scope, such as a thread_id; once for each part of a tuple.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")]
 ReferenceArgument = Annotated[str, typer.Argument(metavar="REF", help="The reference, as the placeholder shows it.")]
+
+
+def scope_of(given: Sequence[str] | None) -> Scope:
+    """Return the scope that ``--scope`` names: a ``str`` if given once, a tuple if given for each of its parts."""
+    if not given:
+        return DEFAULT_SCOPE
+    return given[0] if len(given) == 1 else tuple(given)
+
+
+class PlainCommand(TyperCommand):
+    """A command with help for people who do not know Python."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of typer
+        """Let the parameters that typer made show themselves in another way."""
+        super().__init__(*args, **kwargs)
+        for each in self.params:
+            each.__class__ = _Argument if isinstance(each, TyperArgument) else _Option
+
+
+class _Argument(TyperArgument):
+    """An argument without its Python type, and without braces in the usage line."""
+
+    def display_type(self, ctx: Any) -> str:  # noqa: ANN401, ARG002 - as typer calls it
+        return ""
+
+    def get_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - as typer calls it
+        return [] if self.hidden else [f"{self.metavar}{'' if self.nargs == 1 else '...'}"]
+
+
+class _Option(TyperOption):
+    """An option that takes the whole of its variable as one value, spaces too."""
+
+    def value_from_envvar(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer calls it
+        value = self.resolve_envvar_value(ctx)
+        return [value] if self.multiple and value is not None else value

@@ -16,9 +16,11 @@ from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
 from coatcheck.cli.printing import complain, open_console, printable, progress, show_json
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.settings import MAX_RESULT_TOKENS
+from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
     from coatcheck.replay.conversation import Conversation
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = ("replay",)
 
 _THRESHOLDS = (1_000, 2_500, 5_000, 10_000, 20_000)
-"""Around the library's default, which is 2,500, as far as anyone lets a single result into a conversation."""
+"""Around the library's default, as far as anyone lets a single result into a conversation."""
+
+_PREVIEW = str(DEFAULT_PREVIEW_TOKENS)
 
 _ANSWER_TOKENS = MAX_RESULT_TOKENS
 """What one read-back has at most by the library's default. The same at every threshold, because what a model needs to
@@ -55,16 +59,29 @@ def replay(
             metavar="N", min=100, show_default="1000 to 20000", help="A max_result_tokens to try; repeatable."
         ),
     ] = None,
+    preview_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=0, show_default=_PREVIEW, help="Tokens of a preview.")
+    ] = None,
     retrievals: Annotated[
-        int, typer.Option(metavar="N", min=0, max=_MOST_RETRIEVALS, help="Reads of each offloaded result.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=_MOST_RETRIEVALS, show_default="by need", help="Reads of each offloaded result."
+        ),
+    ] = None,
     retrieval_tokens: Annotated[
-        int, typer.Option(metavar="T", min=0, help="Tokens of each read-back.")
+        int, typer.Option(metavar="T", min=0, help="Tokens of each read-back, at most.")
     ] = _ANSWER_TOKENS,
+    prefix_tokens: Annotated[
+        int, typer.Option(metavar="T", min=0, help="System prompt and other tools, if not recorded.")
+    ] = 0,
     price: Annotated[float | None, typer.Option(metavar="P", min=0, help="Of a million input tokens.")] = None,
     cached_price: Annotated[
         float | None,
-        typer.Option(metavar="P", min=0, help="The same, of those in the prompt cache."),
+        typer.Option(metavar="P", min=0, show_default="a tenth of it", help="The same, read from a prompt cache."),
+    ] = None,
+    written_price: Annotated[
+        float | None,
+        typer.Option(metavar="P", min=0, show_default="1.25 times", help="The same, written to a prompt cache."),
     ] = None,
     html: Annotated[
         Path | None,
@@ -74,46 +91,70 @@ def replay(
 ) -> None:
     """See what offloading would save on conversations that you recorded.
 
-    Also on folders of such files, and of Strands sessions. No recording tells what a
-    model would have read back: one long answer for each offloaded result is assumed.
+    Also on folders of such files, and of Strands sessions. A result is assumed to be
+    read back if a later message holds something of it that the preview does not show.
     """
-    from coatcheck.cli.replay_screen import show_replay  # noqa: PLC0415
+    from coatcheck.cli.replay_screen import show_replay  # noqa: PLC0415 - not for --help
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
-    from coatcheck.replay.measure import definition_tokens  # noqa: PLC0415 - not for --help
-    from coatcheck.replay.page import page  # noqa: PLC0415
+    from coatcheck.replay.measure import definition_tokens  # noqa: PLC0415
     from coatcheck.replay.report import Assumptions  # noqa: PLC0415
 
     console = open_console(quiet=as_json)
-    if math.inf in {price, cached_price}:
-        msg = "must be finite, so that costs are"
-        raise typer.BadParameter(msg, param_hint="--price")
-    if cached_price is not None and price is None:
-        msg = "needs --price, what a million tokens cost that are not cached"
-        raise typer.BadParameter(msg, param_hint="--cached-price")
-    if html is not None and _would_replace(html.resolve(), transcripts):
-        msg = f"{html} is a transcript: the page would take its place"
-        raise typer.BadParameter(msg, param_hint="--html")
-    if html is not None and not html.absolute().parent.is_dir():
-        msg = f"{html.parent} is no folder: make it first, since replaying may take minutes"
-        raise typer.BadParameter(msg, param_hint="--html")
+    _check_prices(price, {"--cached-price": cached_price, "--written-price": written_price})
+    if html is not None:
+        _check_page(html, transcripts)
     given = Assumptions(
         thresholds=tuple(sorted(set(threshold or _THRESHOLDS))),
+        preview_tokens=preview_tokens,
         retrievals=retrievals,
         retrieval_tokens=retrieval_tokens,
         definition_tokens=definition_tokens(TiktokenCounter()),
+        prefix_tokens=prefix_tokens,
         price=price,
         cached_price=cached_price,
+        written_price=written_price,
     )
     report = _replayed(transcripts, given)
     show_replay(console, report)
     if html is not None:
-        _write(console, html, page(report))
+        _write(console, html, report)
     if as_json:
         show_json(report.as_json())
 
 
+def _check_prices(price: float | None, of_the_cache: Mapping[str, float | None]) -> None:
+    """Refuse prices that no cost can be computed with.
+
+    Raises:
+        BadParameter: one is infinite, or there is a price of the cache and none of what is not cached.
+
+    """
+    for option, value in {"--price": price, **of_the_cache}.items():
+        if value == math.inf:
+            msg = "must be finite, so that costs are"
+            raise typer.BadParameter(msg, param_hint=option)
+        if value is not None and price is None:
+            msg = "needs --price, what a million tokens cost without a cache"
+            raise typer.BadParameter(msg, param_hint=option)
+
+
+def _check_page(html: Path, transcripts: list[Path]) -> None:
+    """Refuse a place for the page before anything is replayed, which may take minutes.
+
+    Raises:
+        BadParameter: the page would replace a transcript, or its folder does not exist.
+
+    """
+    if _would_replace(html.resolve(), transcripts):
+        msg = f"{html} is a transcript: the page would replace it"
+        raise typer.BadParameter(msg, param_hint="--html")
+    if not html.absolute().parent.is_dir():
+        msg = f"{html.parent} is no folder: make it first, since replaying may take minutes"
+        raise typer.BadParameter(msg, param_hint="--html")
+
+
 def _would_replace(page: Path, transcripts: list[Path]) -> bool:
-    """Return whether the page, as an absolute path, would take the place of something that is replayed."""
+    """Return whether the page, as an absolute path, would replace something that is replayed."""
     from coatcheck.replay.files import SUFFIXES  # noqa: PLC0415 - not for --help
 
     given = {path.resolve() for path in transcripts}
@@ -121,51 +162,63 @@ def _would_replace(page: Path, transcripts: list[Path]) -> bool:
 
 
 def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
-    """Read and replay everything, showing how far it is where somebody looks.
+    """Read and replay everything, showing how far it is if somebody watches.
 
     Raises:
-        InvalidRequest: a transcript cannot be read, or no conversation can be replayed. Where others can, one that
-            cannot is left out and named on standard error.
+        InvalidRequest: a transcript cannot be read, or no conversation can be replayed. If others can, one that cannot
+            is left out and named on standard error.
 
     """
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
-    from coatcheck.replay.files import read_conversations, without_beginnings  # noqa: PLC0415 - not for --help
+    from coatcheck.replay.files import without_beginnings  # noqa: PLC0415 - not for --help
     from coatcheck.replay.measure import conversation_report  # noqa: PLC0415
     from coatcheck.replay.report import ReplayReport  # noqa: PLC0415
 
     counter = TiktokenCounter()
-    found: list[Conversation] = []
-    known: set[Path] = set()
-    for path in transcripts:  # what is named twice, by itself and by its folder too, was paid for once
-        read = read_conversations(path)
-        sources = {source: Path(source).resolve() for source in {each.source for each in read}}
-        found += [each for each in read if sources[each.source] not in known]
-        known.update(sources.values())
+    found = _read(transcripts)
     conversations = without_beginnings(found)
     reports = []
-    odd: list[InvalidRequest] = []
+    odd: list[str] = []
     with progress("Replaying", len(conversations)) as advance:
         for conversation in conversations:
             try:
                 reports.append(conversation_report(conversation, given, counter=counter))
             except InvalidRequest as error:
-                odd.append(error)
+                odd.append(str(error))
+            except Exception as error:  # noqa: BLE001 - one conversation must not cost the figures of the others
+                odd.append(f"{conversation.source}: {conversation.name}: {type(error).__name__}: {error}")
             advance(1)
     if odd and not reports:
-        raise odd[0]
+        raise InvalidRequest(odd[0])
     for one in odd:
         complain(f"coatcheck: left out: {one}")
     return ReplayReport(assumptions=given, conversations=tuple(reports), beginnings=len(found) - len(conversations))
 
 
-def _write(console: Console, path: Path, text: str) -> None:
+def _read(transcripts: list[Path]) -> list[Conversation]:
+    """Read everything once: a file that is named twice, by itself and by its folder, was paid for once."""
+    from coatcheck.replay.files import read_conversations  # noqa: PLC0415 - not for --help
+
+    found: list[Conversation] = []
+    known: set[Path] = set()
+    for path in transcripts:
+        read = read_conversations(path)
+        sources = {source: Path(source).resolve() for source in {each.source for each in read}}
+        found += [each for each in read if sources[each.source] not in known]
+        known.update(sources.values())
+    return found
+
+
+def _write(console: Console, path: Path, report: ReplayReport) -> None:
     """Write the page, and say where it is and how large.
 
     Raises:
         CannotRun: it cannot be written.
 
     """
-    data = text.encode("utf-8")
+    from coatcheck.replay.page import page  # noqa: PLC0415 - not for --help
+
+    data = page(report).encode("utf-8")
     try:
         path.write_bytes(data)
     except OSError as error:

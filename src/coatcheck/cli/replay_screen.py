@@ -1,4 +1,4 @@
-"""How a replay looks on a screen of 80 columns or more: three tables, and what a recording cannot tell.
+"""How a replay looks on a screen of 80 columns or more: what saves most, three tables, what a recording cannot tell.
 
 Only looks belong here. Names come from recordings, so they go through ``one_line`` and are never read as markup.
 """
@@ -12,13 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from coatcheck.cli.printing import one_line
-from coatcheck.replay.wording import NOT_A_TOOL, counted, result_in_words, share_text
+from coatcheck.replay.wording import NOT_A_TOOL, counted, knobs, result_in_words, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
+    from coatcheck.replay.billing import Share
     from coatcheck.replay.report import Amount, Assumptions, ReplayReport, Row
 
 __all__ = ("show_replay",)
@@ -27,7 +28,7 @@ _MOST_ROWS = 15
 """Of tools and of conversations; ``--json`` and ``--html`` have them all."""
 
 _LEAST_NAME, _OTHER_COLUMNS = 18, 60
-"""Characters: a name is cut to what the columns of five thresholds leave of the screen, and not below the first."""
+"""Characters: names get what the columns of five thresholds do not need, and never less than the first number."""
 
 
 def show_replay(console: Console, report: ReplayReport) -> None:
@@ -36,42 +37,47 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     console.print(Text(counted(report), "bold"))
     console.print(_by_threshold(report))
     console.print(Text(result_in_words(report), "bold green" if report.total.best(given) else "bold yellow"))
+    if line := knobs(report):
+        console.print(Text(f"To paste: {line}"), soft_wrap=True)
     console.print()
-    console.print(f"Results that leave above {report.shown:,}, and what each threshold saves (* most), by tool:")
+    console.print(
+        f"Results that are offloaded above {report.shown:,}, and what each threshold saves (* most), by tool:"
+    )
     names = max(_LEAST_NAME, console.width - _OTHER_COLUMNS)
     console.print(_saved("Tool", report.tools, report, longest=names))
+    console.print("(definition) is that of the retrieval tool, which every turn sends.")
     console.print("The same by conversation, those first that save most:")
     console.print(_saved("Conversation", [each.row for each in report.by_savings], report, longest=names))
-    console.print("What a recording cannot tell, and what stands in for it:")
+    console.print("What a recording cannot tell, and what is assumed instead:")
     for sentence in given.sentences():
         console.print(Text(f"- {sentence}"))
 
 
 def _by_threshold(report: ReplayReport) -> Table:
-    given = report.assumptions
-    table = _table("Threshold", "Offloaded", "Billed tokens", "Saved tokens", "Saved", *_cost_heading(given))
-    without = report.total.without
-    table.add_row("none", "0", f"{without.tokens:,}", "", "", *_cost(given, given.weight(without)))
-    best = report.total.best(given)
-    for amount in report.total.amounts:
+    given, total = report.assumptions, report.total
+    costs = given.price is not None
+    headings = ["Offloaded", "Read\nback", "Billed tokens", "Saved", "With a\ncache", "Dearer", "With a\ncache"]
+    table = _table("Threshold", *headings, *(["Cost", "With a\ncache"] if costs else []))
+    table.add_row("none", "0", "0", f"{total.without.tokens:,}", "", "", "", "", *_costs(total.without, given))
+    best = total.best(given)
+    for amount in total.amounts:
+        plain, cached = (share_text(total.saved(amount.billed, price)) for price in (given.plain, given.cached))
         table.add_row(
             f"{amount.threshold:,}",
             f"{amount.offloaded:,}",
+            f"{amount.read_back:,}",
             f"{amount.billed.tokens:,}",
-            f"{without.tokens - amount.billed.tokens:,}",
-            share_text(report.total.saved(amount, given)) + ("*" if amount is best else " "),
-            *_cost(given, given.weight(amount.billed)),
+            plain + ("*" if amount is best else " "),
+            cached,
+            *(f"{report.dearer(amount.threshold, price):,}" for price in (given.plain, given.cached)),
+            *_costs(amount.billed, given),
             style="green" if amount is best else None,
         )
     return table
 
 
-def _cost_heading(given: Assumptions) -> tuple[str, ...]:
-    return () if given.price is None else ("Cost",)
-
-
-def _cost(given: Assumptions, cost: float) -> tuple[str, ...]:
-    return () if given.price is None else (f"{cost:,.2f}",)
+def _costs(share: Share, given: Assumptions) -> list[str]:
+    return [] if given.price is None else [f"{price.of(share):,.2f}" for price in (given.plain, given.cached)]
 
 
 def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: int) -> Table:
@@ -95,7 +101,7 @@ def _share(row: Row, amount: Amount, given: Assumptions, *, best: Amount | None)
     """Return the share that is saved; of a row that only offloading bills, what that is."""
     if not row.without.tokens:
         return f"+{amount.billed.tokens:,} "
-    return share_text(row.saved(amount, given)) + ("*" if amount is best else " ")
+    return share_text(row.saved(amount.billed, given.deciding)) + ("*" if amount is best else " ")
 
 
 def _cut(name: str, longest: int) -> str:

@@ -71,7 +71,7 @@ def show_end(console: Console, report: DemoReport) -> None:
 
 
 def working(console: Console, what: str) -> AbstractContextManager[object]:
-    """Return a context in which people see that something goes on; nothing of it is written to a file or a pipe."""
+    """Return a context that shows people that work is going on; it writes nothing to a file or a pipe."""
     return console.status(what) if console.is_terminal else nullcontext()
 
 

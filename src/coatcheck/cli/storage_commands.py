@@ -1,7 +1,7 @@
 """``coatcheck ls``, ``stats``, ``verify``, ``sweep`` and ``rm``: a whole storage at a time.
 
-An entry is a content, or something beside one, as where the lines of a large text lie. People are shown contents and
-their bytes, and what is beside them apart. What is deleted, and what is damaged, the library decides.
+An entry is a content, or something kept with one, such as the index of the lines of a large text. People see contents
+and their bytes; everything else is counted separately. The library decides what to delete and what counts as damaged.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import re
 import sys
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, storage_at
-from coatcheck.cli.options import AsJson, ScopeOption, StorageOption  # noqa: TC001 - typer reads the annotations
+from coatcheck.cli.options import AsJson, ScopeOption, StorageOption, scope_of
 from coatcheck.cli.printing import complain, iso_time, local_time, progress, show, show_json
-from coatcheck.scopes import DEFAULT_SCOPE, choose_scope, require_scope
+from coatcheck.scopes import DEFAULT_SCOPE, require_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from coatcheck.core.references import Scope
     from coatcheck.engine.access import StorageAccess
     from coatcheck.storage.protocol import Listed
 
@@ -34,7 +35,7 @@ _MOST_SCOPES = 15
 _NAME_COLUMNS = 33
 """What a key takes."""
 
-_BESIDE = "beside them, in indexes of lines and leftovers"
+_EXTRAS = "more in indexes of lines and leftovers"
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _BYTES = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -45,43 +46,70 @@ _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", re.ASCII)
 def list_contents(
     *,
     all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Every scope; keys in place of references.")] = False,
+    tool: Annotated[str | None, typer.Option("--tool", help="Only results of this tool.")] = None,
     storage: StorageOption = DEFAULT_STORAGE,
-    scope: ScopeOption = DEFAULT_SCOPE,
+    scope: ScopeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List the contents of a scope with their references.
 
-    The last used come first. References may begin with any word, here "content":
-    the name of the tool is not stored. Keys name a scope by its digest.
+    The last used come first. If the list of a storage has no tools and types, as
+    with S3, those of the first 1,000 contents are asked for, or with --tool of all.
+    Keys name a scope by its digest.
     """
-    from coatcheck.core.references import Key, make_reference, scope_part  # noqa: PLC0415 - the library is loaded when it is used
-
     access = _open(storage)
-    chosen = choose_scope(scope, None, required=True)
-    found = _contents(_entries(access, "" if all_scopes else f"{scope_part(chosen)}/"))
-    rows = [
-        {
-            "reference": None if all_scopes else make_reference("content", chosen, digest=Key.parse(entry.key).digest),
-            "key": entry.key,
-            "bytes": entry.size,
-            "modified": iso_time(entry.modified),
-        }
-        for entry in found
-    ]
-    if as_json:
-        show_json(rows)
-    elif found:
-        show(f"{'KEY' if all_scopes else 'REFERENCE':<{_NAME_COLUMNS}} {'BYTES':>15}  LAST SAVED OR USED")
-        for entry, row in zip(found, rows, strict=True):
-            show(f"{row['reference'] or entry.key:<{_NAME_COLUMNS}} {entry.size:>15,}  {local_time(entry.modified)}")
+    chosen = require_scope(scope_of(scope))
+    if all_scopes and tool is not None:
+        msg = "--tool lists results of one scope: leave out --all-scopes"
+        raise CannotRun(msg)
+    if all_scopes:
+        rows = [_row_of_key(entry) for entry in _contents(_entries(access, ""))]
     else:
-        complain(_nothing(access, None if all_scopes else scope))
+        rows = list(_rows_of(access, chosen, tool=tool))
+    if as_json:
+        show_json([{**row, "modified": iso_time(row["modified"])} for row in rows])
+    elif rows:
+        name, kind = ("key", "") if all_scopes else ("reference", "TYPE")  # a reference begins with the tool
+        show(f"{name.upper():<{_NAME_COLUMNS}} {'BYTES':>13}  LAST SAVED OR USED  {kind}".rstrip())
+        for row in rows:
+            used, kind = local_time(row["modified"]), row["content_type"] or ""
+            show(f"{row[name]:<{_NAME_COLUMNS}} {row['bytes']:>13,}  {used:<18}  {kind}".rstrip())
+    elif tool is not None:
+        complain(f"Nothing of the tool {tool!r} is stored in scope {chosen!r} of {access.storage!r}.")
+    else:
+        complain(_nothing(access, None if all_scopes else chosen))
+
+
+def _row_of_key(entry: Listed) -> dict[str, Any]:
+    known = {"reference": None, "tool": None, "content_type": None}
+    return {**known, "key": entry.key, "bytes": entry.size, "modified": entry.modified}
+
+
+def _rows_of(access: StorageAccess, scope: Scope, *, tool: str | None) -> Iterator[dict[str, Any]]:
+    from coatcheck.core.references import resolve_reference  # noqa: PLC0415 - the library is loaded when it is used
+    from coatcheck.engine.execution import run  # noqa: PLC0415
+    from coatcheck.engine.listing import LONGEST_PAGE  # noqa: PLC0415
+    from coatcheck.engine.listing import list_contents as list_page  # noqa: PLC0415
+
+    described, after = LONGEST_PAGE, None
+    while True:
+        page = run(list_page(access, scope, limit=LONGEST_PAGE, after=after, tool_name=tool, described=described))
+        for each in page.contents:
+            yield {
+                "reference": each.reference,
+                "tool": each.tool_name,
+                "content_type": each.content_type,
+                "key": str(resolve_reference(each.reference, scope)),
+                "bytes": each.size,
+                "modified": each.modified,
+            }
+        if page.after is None:
+            return
+        described, after = (0 if tool is None else LONGEST_PAGE), page.after
 
 
 @reported
-def stats(
-    *, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = DEFAULT_SCOPE, as_json: AsJson = False
-) -> None:
+def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None, as_json: AsJson = False) -> None:
     """Count what is stored, in all and by scope, the largest first.
 
     A storage knows scopes by their digest only; yours, and the default one, are shown by name.
@@ -89,7 +117,7 @@ def stats(
     from coatcheck.core.references import Key, scope_part  # noqa: PLC0415 - see list_contents
 
     access = _open(storage)
-    names = {scope_part(require_scope(name)): name for name in (DEFAULT_SCOPE, scope)}
+    names = {scope_part(require_scope(name)): name for name in (DEFAULT_SCOPE, scope_of(scope))}
     of_scope: defaultdict[str, list[Listed]] = defaultdict(list)
     everything = _entries(access, "")
     for entry in everything:
@@ -102,12 +130,12 @@ def stats(
     show(f"{access.storage!r}")
     show(f"{'SCOPE':<{_NAME_COLUMNS}} {'CONTENTS':>9} {'BYTES':>15}  LAST SAVED OR USED")
     for tag, found in largest[:_MOST_SCOPES]:
-        show(_row(names.get(tag, tag), found))
+        show(_row(str(names.get(tag, tag)), found))
     if len(largest) > _MOST_SCOPES:
         show(f"... and {len(largest) - _MOST_SCOPES:,} smaller ones")
     show(_row(f"all {len(largest):,}", everything))
-    if beside := _size(everything) - _size(_contents(everything)):
-        show(f"and {beside:,} bytes {_BESIDE}")
+    if extra := _size(everything) - _size(_contents(everything)):
+        show(f"and {extra:,} bytes {_EXTRAS}")
 
 
 @reported
@@ -145,7 +173,7 @@ def sweep(
         str | None, typer.Option(metavar="30d", help="Delete what was not saved or used since; s, m, h, d, w.")
     ] = None,
     max_bytes: Annotated[
-        str | None, typer.Option(metavar="50GB", help="Delete the oldest until so much is left; KB to TB.")
+        str | None, typer.Option(metavar="50GB", help="Delete the oldest until this much remains; KB to TB.")
     ] = None,
     max_scope_bytes: Annotated[str | None, typer.Option(metavar="2GB", help="The same, in each scope.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
@@ -154,7 +182,7 @@ def sweep(
 ) -> None:
     """Delete what is past a limit, the oldest first, in all scopes.
 
-    What was saved or used within the last hour stays, so agents may work on meanwhile.
+    What was saved or used within the last hour stays, so agents can go on working.
     """
     from coatcheck.engine.cleanup import SweepLimits, overdue, remove_unused  # noqa: PLC0415 - see list_contents
     from coatcheck.engine.execution import run  # noqa: PLC0415
@@ -182,7 +210,7 @@ def sweep(
         show_json({"storage": repr(access.storage), **_counts(past), "deleted": deleted})
     else:
         spared = 0 if dry_run else len(past) - deleted
-        meanwhile = f", but for {spared:,} of the entries, used meanwhile" if spared else ""
+        meanwhile = f", except {spared:,} of the entries, used meanwhile" if spared else ""
         show(f"{'Would delete' if dry_run else 'Deleted'} {_amount(past)}{meanwhile}.")
         show("What was saved or used within the last hour stays, whatever the limit.")
 
@@ -190,7 +218,9 @@ def sweep(
 @reported
 def remove(
     *,
-    scope: Annotated[str, typer.Option(metavar="SCOPE", help="Whose contents; no default, and no variable.")],
+    scope: Annotated[
+        list[str], typer.Option(metavar="SCOPE", help="The scope, as for get; no default, and no variable.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     storage: StorageOption = DEFAULT_STORAGE,
     as_json: AsJson = False,
@@ -199,39 +229,36 @@ def remove(
     from coatcheck.core.references import scope_part  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see list_contents
 
-    access = _open(storage)
-    found = _entries(access, f"{scope_part(choose_scope(scope, None, required=True))}/")
+    access, chosen = _open(storage), require_scope(scope_of(scope))
+    found = _entries(access, f"{scope_part(chosen)}/")
     if not found:
         if as_json:
-            show_json({"scope": scope, **_counts(found), "deleted": 0})
-        complain(_nothing(access, scope))
+            show_json({"scope": chosen, **_counts(found), "deleted": 0})
+        complain(_nothing(access, chosen))
         raise typer.Exit(NOT_AS_EXPECTED)
     if not yes:
-        complain(f"This deletes {_amount(found)}, of scope {scope!r} in {access.storage!r}.")
+        complain(f"This deletes {_amount(found)}, of scope {chosen!r} in {access.storage!r}.")
         _require_yes()
-    deleted = Offloader(access.storage).delete_scope(scope)
+    deleted = Offloader(access.storage).delete_scope(chosen)
     if as_json:
-        show_json({"scope": scope, **_counts(found), "deleted": deleted})
+        show_json({"scope": chosen, **_counts(found), "deleted": deleted})
     else:
         show(f"Deleted {_amount(found)}.")
 
 
-def _nothing(access: StorageAccess, scope: str | None) -> str:
+def _nothing(access: StorageAccess, scope: Scope | None) -> str:
     """Say that nothing is stored, and what is stored in other scopes."""
     if scope is None:
         return f"Nothing is stored in {access.storage!r}."
-    from coatcheck.core.references import Key  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.references import Key  # noqa: PLC0415
 
     others = _contents(_entries(access, ""))
     scopes = len({Key.parse(entry.key).scope for entry in others})
     hint = ""
     if others:
-        hint = f" {_number(len(others), 'content')} in {_number(scopes, 'other scope')}: --scope, or ls --all-scopes."
+        hint = f" {count_of(len(others), 'content')} in {count_of(scopes, 'other scope')}: --scope, or ls --all-scopes."
     return f"Nothing is stored in scope {scope!r} of {access.storage!r}.{hint}"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _require_yes() -> None:
@@ -278,10 +305,12 @@ def _counts(found: list[Listed]) -> dict[str, object]:
 
 def _amount(found: list[Listed]) -> str:
     """Return how much that is, for people."""
+    from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - see list_contents
+
     contents = _contents(found)
-    beside = _size(found) - _size(contents)
-    amount = f"{len(contents):,} content{'' if len(contents) == 1 else 's'}, {_size(contents):,} bytes"
-    return f"{amount}, and {beside:,} bytes {_BESIDE}" if beside else amount
+    extra = _size(found) - _size(contents)
+    amount = f"{count_of(len(contents), 'content')}, {_size(contents):,} bytes"
+    return f"{amount}, and {extra:,} bytes {_EXTRAS}" if extra else amount
 
 
 def _row(name: str, found: list[Listed]) -> str:
@@ -292,10 +321,10 @@ def _row(name: str, found: list[Listed]) -> str:
 
 
 def _measured(option: str, text: str | None, units: dict[str, int]) -> float | None:
-    """Return the number that a text such as ``30d`` or ``1.5 GB`` means.
+    """Return the number that a value such as ``30d`` or ``1.5 GB`` means.
 
     Raises:
-        CannotRun: it means none.
+        CannotRun: the value is not a number with one of ``units``.
 
     """
     if text is None:

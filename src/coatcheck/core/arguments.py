@@ -1,11 +1,11 @@
-"""The arguments of the retrieval tool, as one table: what the model is told of each, and how its value is read.
+"""The arguments of the retrieval tool: what the model is told of each, how values are parsed, and the request.
 
-The JSON schema, the parsed request and the options of ``coatcheck get`` follow from ``ARGUMENTS``. What Python writes
-out by hand, such as the signature of ``Offloader.retrieve``, is compared with it by tests. So a new argument is a row
-here, a field of ``reading.request.Request`` with the code that uses it, and then whatever the tests name.
+The JSON schema, the parsed request and the options of ``coatcheck get`` follow from the table ``ARGUMENTS``. Tests
+compare it with what Python writes out by hand, such as the signature of ``Offloader.retrieve``. So a new argument is a
+row here, a field of ``Request`` with the code that uses it, and then whatever the tests name.
 
-Models send numbers as strings, empty strings for what they leave out, and ranges in half a dozen shapes. The parsers
-here accept or refuse all of that; the rest of the package trusts the result. Nothing here looks at content.
+Models send numbers as strings, empty strings for arguments that they omit, and ranges in half a dozen shapes. The
+parsers here accept or refuse all of that; the rest of the package trusts a ``Request``. Nothing here looks at content.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.errors import LONGEST_NUMBER, InvalidRequest, describe_value
 from coatcheck.core.forks import loading
 
 __all__ = (
@@ -25,6 +26,8 @@ __all__ = (
     "RANGE_FORMS",
     "SELECTORS",
     "Argument",
+    "Request",
+    "parse_request",
 )
 
 DEFAULT_CONTEXT_LINES = 5
@@ -36,7 +39,7 @@ MAX_CONTEXT_LINES = 100
 MAX_SELECTOR_CHARACTERS = 1_000
 """The longest pattern or query. People write at most some 200; the rest is room for generated alternatives."""
 
-LAST_LINE = 10**15
+LAST_LINE = 10**LONGEST_NUMBER
 """The end of a line range that has none. Larger than any number that is accepted."""
 
 RANGE_FORMS = '"10-20", "10-" or "10"'
@@ -44,7 +47,6 @@ RANGE_FORMS = '"10-20", "10-" or "10"'
 
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 _RANGE = re.compile(r"([0-9]{1,15})(?:\s*([-:])\s*([0-9]{1,15})?)?|:\s*([0-9]{1,15})")
-_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +60,10 @@ class Argument:
     """Its type in the JSON schema. What is accepted is more, and up to ``parse``."""
 
     parse: Callable[[str, object], object]
-    """Turns the argument's name and what a model sent into the value of ``Request``; raises ``InvalidRequest``."""
+    """Turns the argument's name and the value that a model sent into that of ``Request``; raises ``InvalidRequest``."""
 
     described: str | None = None
-    """What the schema says about it; None where the name says enough. Every request pays for these words."""
+    """What the schema says about it; None if the name says enough. Every request pays for these words."""
 
     default: object = None
     """What ``Offloader.retrieve`` has if the argument is left out."""
@@ -80,13 +82,11 @@ def _unread(_: str, value: object) -> object:
     return value
 
 
-def _string(name: str, value: object) -> str | None:
-    if value is None or value == "":
-        return None
+def _string(name: str, value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LAST_LINE:
         value = str(value)  # a model that searches for 404 may leave the quotes out
     if not isinstance(value, str):
-        msg = f"{name} must be a string, not {_shown(value)}"
+        msg = f"{name} must be a string, not {describe_value(value)}"
         raise InvalidRequest(msg)
     if len(value) > MAX_SELECTOR_CHARACTERS:
         msg = f"{name} has {len(value):,} characters; at most {MAX_SELECTOR_CHARACTERS:,} are accepted"
@@ -119,39 +119,30 @@ def _line_range(name: str, value: object) -> tuple[int, int] | None:
 
 
 def _range_ends(name: str, value: object) -> tuple[object, object] | None:
-    """Return both ends of a range in any of its shapes, not yet checked; None where no range was given."""
+    """Return both ends of a range in any of its shapes, not yet checked; None if no range was given."""
+    if isinstance(value, str):
+        value = value.strip()
+        if not value:
+            return None
+        found = _RANGE.fullmatch(value)
+        if found is not None:
+            start, dash, end, upto = found.groups()
+            return (start, end if dash else start) if upto is None else (None, upto)
+        if value[0] in "{[":
+            with loading:
+                import orjson  # noqa: PLC0415 - see json_text in blocks
+            try:  # noqa: SIM105 - pure modules import no contextlib
+                value = orjson.loads(value)
+            except ValueError:
+                pass  # refused below
     if isinstance(value, int) and not isinstance(value, bool):
         return value, value
-    if isinstance(value, str):
-        value = _range_text(value.strip())
-    if value is None:
-        return None
     if isinstance(value, Mapping) and value.keys() <= {"start", "end"}:
         return value.get("start"), value.get("end")
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and len(value) == 2:  # noqa: PLR2004 - a pair
         return value[0], value[1]
-    msg = f"{name} must look like {RANGE_FORMS}, not {_shown(value)}"
+    msg = f"{name} must look like {RANGE_FORMS}, not {describe_value(value)}"
     raise InvalidRequest(msg)
-
-
-def _range_text(text: str) -> object:
-    """Return the range that ``text`` describes, not yet checked; ``text`` itself if it describes none."""
-    if not text:
-        return None
-    if text[0] in "{[":
-        with loading:
-            import orjson  # noqa: PLC0415 - see json_text in blocks
-        try:
-            return orjson.loads(text)
-        except ValueError:
-            return text
-    found = _RANGE.fullmatch(text)
-    if found is None:
-        return text
-    start, dash, end, upto = found.groups()
-    if upto is not None:
-        return None, upto
-    return start, end if dash else start
 
 
 def _integer(name: str, value: object) -> int | None:
@@ -167,23 +158,13 @@ def _integer(name: str, value: object) -> int | None:
         return value
     elif isinstance(value, float) and value.is_integer() and abs(value) < LAST_LINE:
         return int(value)  # JSON does not tell 10 from 10.0
-    msg = f"{name} must be a whole number, not {_shown(value)}"
+    msg = f"{name} must be a whole number, not {describe_value(value)}"
     raise InvalidRequest(msg)
-
-
-def _shown(value: object) -> str:
-    """Return a short form of a refused value. Python refuses to print integers beyond 4,300 digits."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= LAST_LINE:
-        return "a number of more than 15 digits"
-    if isinstance(value, (str, int, float)):
-        text = repr(value)
-        return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-    return type(value).__name__
 
 
 ARGUMENTS = (
     Argument(name="reference", json_type="string", parse=_unread),
-    Argument(name="pattern", json_type="string", described="RE2 regular expression", parse=_string, option="--pattern"),
+    Argument(name="pattern", json_type="string", described="RE2 regex", parse=_string, option="--pattern"),
     # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
     Argument(name="line_range", json_type="string", described="Such as 10-20", parse=_line_range, option="--lines"),
     Argument(
@@ -196,14 +177,14 @@ ARGUMENTS = (
     Argument(
         name="query",
         json_type="string",
-        described="JMESPath on JSON, such as items[?price > `9`].name",
+        described="JMESPath, such as items[?price > `9`].name",
         parse=_string,
         option="--query",
     ),
     Argument(
         name="offset",
         json_type="integer",
-        described="First character; negative counts from the end",
+        described="Characters; negative: from the end",
         parse=_integer,
         option="--offset",
     ),
@@ -211,4 +192,48 @@ ARGUMENTS = (
 """In the order of the schema."""
 
 SELECTORS = {each.name: each for each in ARGUMENTS if each.option is not None}
-"""Those that say what to read; all but the reference."""
+"""Those that say what to read: all but the reference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Validated selectors. At most one of ``query`` and (``pattern``, ``line_range``) is given."""
+
+    pattern: str | None = None
+    """A regular expression, not yet compiled."""
+
+    line_range: tuple[int, int] | None = None
+    """First and last line, both included, from 1; the last may be ``LAST_LINE``."""
+
+    context_lines: int = DEFAULT_CONTEXT_LINES
+    """Lines shown around each match."""
+
+    query: str | None = None
+    """A JMESPath expression, not yet parsed."""
+
+    offset: int | None = None
+    """Characters to skip; negative counts from the end."""
+
+    @property
+    def selects_nothing(self) -> bool:
+        """Whether the request is for the content as a whole, from its start on."""
+        return self.pattern is None and self.line_range is None and self.query is None and not self.offset
+
+
+def parse_request(**selectors: object) -> Request:
+    """Return the request that the model's arguments mean. None, the empty ``str`` and a default mean "not given".
+
+    Raises:
+        InvalidRequest: a value has no meaning, or two exclude each other. The message says what is accepted.
+
+    """
+    given = {name: value for name, value in selectors.items() if value not in (None, "", SELECTORS[name].default)}
+    values: dict[str, Any] = {name: SELECTORS[name].parse(name, value) for name, value in given.items()}
+    request = Request(**values)
+    if request.query is not None and (request.pattern is not None or request.line_range is not None):
+        msg = "query cannot be combined with pattern or line_range: give either query or those two"
+        raise InvalidRequest(msg)
+    if request.offset and request.line_range is not None and request.pattern is None:
+        msg = "offset counts characters and line_range counts lines: give one of the two, or add a pattern"
+        raise InvalidRequest(msg)
+    return request

@@ -1,7 +1,7 @@
 """Content blocks: what a tool result consists of, and how each block is encoded for storage.
 
 An adapter turns its framework's tool result into a sequence of these blocks and back; nothing else passes between them.
-Only values and their exact encoding belong here. Which blocks leave the conversation is decided in ``plan``.
+Only values and their exact encoding belong here. ``plan`` decides which blocks are offloaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = (
     "TextBlock",
     "ToolResult",
     "json_text",
-    "require_blocks",
+    "require_result",
     "to_valid_unicode",
 )
 
@@ -50,7 +50,7 @@ class JsonBlock:
 
 @dataclass(frozen=True, slots=True)
 class MediaBlock:
-    """An image, audio, video or document whose bytes are at hand."""
+    """An image, audio, video or document, with its bytes."""
 
     data: bytes = field(repr=False)
     """The media itself, decoded: not base64."""
@@ -96,13 +96,16 @@ class ToolResult:
     """Whether the framework marked the result as an error."""
 
 
-def require_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Return the content blocks of a result as a tuple, if an adapter passed what it must.
+def require_result(blocks: Sequence[Block], tool_name: object) -> tuple[Block, ...]:
+    """Return the content blocks of a tool's result as a tuple, if an adapter passed what it must.
 
     Raises:
-        InvalidRequest: ``blocks`` is not a sequence, or holds something else.
+        InvalidRequest: ``tool_name`` is not a ``str``, or ``blocks`` is not a sequence or holds something else.
 
     """
+    if not isinstance(tool_name, str):
+        msg = f"tool_name must be a str, not {tool_name!r}"
+        raise InvalidRequest(msg)
     if isinstance(blocks, _BLOCKS):
         msg = f"blocks must be a sequence of content blocks, not one {type(blocks).__name__}: put it into a list"
         raise InvalidRequest(msg)
@@ -112,19 +115,18 @@ def require_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
         msg = f"blocks must be a sequence of content blocks, not {type(blocks).__name__}"
         raise InvalidRequest(msg) from None
     for block in content:
-        _require_block(block)
+        if isinstance(block, TextBlock):
+            if not isinstance(block.text, str):
+                kind = type(block.text).__name__
+                msg = f"the text of a TextBlock must be a str, not {kind}; for bytes use a MediaBlock"
+                raise InvalidRequest(msg)
+        elif isinstance(block, MediaBlock):
+            _require_medium(block)
+        elif not isinstance(block, _BLOCKS):
+            kind = type(block).__name__
+            msg = f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {kind}"
+            raise InvalidRequest(msg)
     return content
-
-
-def _require_block(block: object) -> None:
-    if not isinstance(block, _BLOCKS):
-        msg = f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {type(block).__name__}"
-        raise InvalidRequest(msg)
-    if isinstance(block, TextBlock) and not isinstance(block.text, str):
-        msg = f"the text of a TextBlock must be a str, not {type(block.text).__name__}; for bytes use a MediaBlock"
-        raise InvalidRequest(msg)
-    if isinstance(block, MediaBlock):
-        _require_medium(block)
 
 
 def _require_medium(block: MediaBlock) -> None:

@@ -1,8 +1,8 @@
-"""What a forked child must make anew, locks that it finds open, and what a fork waits for.
+"""What a forked child must make anew, locks among it, and what a fork waits for.
 
-A fork copies locks as they are, but of the threads only the one that forked. A lock that another one held would stay
-shut in the child for ever. Servers fork after their application is loaded, so this is no rare moment. Our own locks are
-opened in the child. Python's, one for each module that is being loaded, cannot be: so a fork waits for ``loading``.
+A fork copies locks as they are, but of the threads only the one that forked. A lock that another one held would never
+open in the child. Servers fork after their application is loaded, so this happens. The child renews our own locks. It
+cannot renew Python's, one for each module that is being loaded, so a fork waits for ``loading``.
 """
 
 from __future__ import annotations
@@ -33,25 +33,20 @@ def in_forked_child(renew: Callable[[], None]) -> None:
 
 
 class ForkSafeLock:
-    """A lock for ``with``. What it guards must make sense to a child at every moment, as one thread alone left it."""
+    """Holds a lock, and a new one after a fork: ``with lock.held:``.
 
-    __slots__ = ("__weakref__", "_lock")
+    What it guards must make sense to a child at every moment, even if the thread that changed it does not exist there.
+    """
+
+    __slots__ = ("__weakref__", "held")
 
     def __init__(self) -> None:
-        self.open()
+        self.renew()
         _made.add(self)
 
-    def open(self) -> None:
+    def renew(self) -> None:
         """Forget who holds it: for a child in which that thread does not exist."""
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._lock.release()
+        self.held = threading.Lock()
 
 
 _made: WeakSet[ForkSafeLock] = WeakSet()
@@ -99,9 +94,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=loading.hold, after_in_parent=loading.let_go, after_in_child=loading.renew)
 
 
-def _open_all() -> None:
+def _renew_all() -> None:
     for lock in _made:
-        lock.open()
+        lock.renew()
 
 
-in_forked_child(_open_all)
+in_forked_child(_renew_all)

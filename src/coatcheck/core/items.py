@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.core.blocks import Block, TextBlock
 from coatcheck.core.tokens import utf8_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-__all__ = ("MOST_APART", "Part", "are_joined", "parts_of", "split_items")
+__all__ = ("MOST_APART", "Part", "join_texts", "split_items")
 
 MOST_APART = 8
 """Texts of one result that are stored one by one, each with a preview of its own. More become one content."""
@@ -26,50 +26,33 @@ _BETWEEN = "\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What is stored as one content, or passes as one block."""
+    """One block of a result, or many texts joined: stored as one content, or passed on as it came."""
 
     block: Block
     """The block as it came; for many texts, one that holds them joined."""
 
-    text: str | None
-    """What is stored of it as text; None for media and unknown blocks."""
+    text: str | None = None
+    """The text that is stored; None for media and unknown blocks."""
+
+    content_type: str = "text/plain"
+    """The MIME type that it is stored with."""
 
     starts: tuple[int, ...] | None = None
-    """The byte at which each of many texts begins; None for what is one block."""
-
-    @property
-    def content_type(self) -> str:
-        """The MIME type that it is stored with."""
-        match self.block:
-            case JsonBlock():
-                return "application/json"
-            case MediaBlock():
-                return self.block.media_type
-            case TextBlock() | OpaqueBlock():
-                return "text/plain"
+    """The byte at which each of many texts begins; None for one block."""
 
 
-def are_joined(texts: Iterable[str | None]) -> bool:
-    """Return whether the texts of a result, among which media and unknown blocks are None, become one content."""
-    return sum(1 for text in texts if text) > MOST_APART
+def join_texts(parts: Sequence[Part]) -> list[Part]:
+    """Return the parts of a result with all its texts joined, in the place of the first one.
 
-
-def parts_of(blocks: Sequence[Block], texts: Sequence[str | None]) -> list[Part]:
-    """Return the parts of a result, in order: its blocks, or, in the place of its first text, all of them joined.
-
-    Empty texts are joined too, so that each item has the number that it came with, and JSON is one text an item.
+    Empty texts are joined too, so that each item has the number that it came with, and JSON is one text per item.
     """
-    if not are_joined(texts):
-        return [Part(block=block, text=text) for block, text in zip(blocks, texts, strict=True)]
-    items = [text for text in texts if text is not None]
+    items = [part.text for part in parts if part.text is not None]
     joined = _BETWEEN.join(items)
     lengths = (utf8_length(text) + len(_BETWEEN) for text in items[:-1])
     whole = Part(block=TextBlock(joined), text=joined, starts=tuple(accumulate(lengths, initial=0)))
-    first = next(place for place, text in enumerate(texts) if text is not None)
+    first = next(place for place, part in enumerate(parts) if part.text is not None)
     return [
-        whole if place == first else Part(block=block, text=None)
-        for place, (block, text) in enumerate(zip(blocks, texts, strict=True))
-        if text is None or place == first
+        whole if place == first else part for place, part in enumerate(parts) if part.text is None or place == first
     ]
 
 

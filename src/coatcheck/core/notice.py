@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = (
     "ALL_LOST",
     "INTERNAL_ERROR",
+    "NOT_LISTED_BY_STORAGE",
+    "NOT_LISTED_WITHOUT_SCOPE",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
     "UNREADABLE",
@@ -32,6 +34,7 @@ __all__ = (
     "index_entry",
     "index_line",
     "is_placeholder",
+    "kept_references",
     "left_out",
     "malformed_reference",
     "media_placeholder",
@@ -48,7 +51,7 @@ __all__ = (
 RETRIEVAL_TOOL = "retrieve_offloaded_content"
 """The name of the one tool that reads back, the same in every framework."""
 
-RETRIEVAL_DESCRIPTION = "Read or search an offloaded tool result by its reference."
+RETRIEVAL_DESCRIPTION = "Read or search an offloaded tool result; without a reference, list them."
 """The tool's description for the model."""
 
 UNREADABLE = (
@@ -170,6 +173,14 @@ def is_placeholder(text: str) -> bool:
     return text.startswith(_OPENING)
 
 
+def kept_references(references: Sequence[str], *, more: int, retrieval_tool: str) -> str:
+    """Return the line that a summary keeps of the placeholders that it replaces; ``more``: older ones, not named."""
+    if not references:
+        return ""
+    older = f" and {more:,} older ones, which {retrieval_tool}() lists" if more else ""
+    return f"Keep word for word: {retrieval_tool} still reads the stored results {', '.join(references)}{older}."
+
+
 def miss(reference: str, *, expired: bool) -> str:
     """Return the message for a reference that cannot be read: not to retry, and what to do instead."""
     if expired:
@@ -183,9 +194,13 @@ def miss(reference: str, *, expired: bool) -> str:
     )
 
 
-def missing_reference() -> str:
-    """Return the message for a call without a reference."""
-    return f"reference is missing: {_WHICH_REFERENCE}"
+def missing_reference(why_not_listed: str = "") -> str:
+    """Return the message for a call without a reference, and why the answer is not the list of what is stored."""
+    return f"reference is missing: {_WHICH_REFERENCE}{why_not_listed}"
+
+
+NOT_LISTED_WITHOUT_SCOPE = ". What is stored cannot be listed here, because conversations share this storage"
+NOT_LISTED_BY_STORAGE = ". What is stored cannot be listed here, because this storage has no list"
 
 
 def malformed_reference(given: str) -> str:

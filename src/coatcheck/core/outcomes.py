@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.plan import KeepReason
 
-__all__ = ("Content", "Kept", "Offloaded", "Outcome", "Retrieved", "Truncated")
+__all__ = ("Content", "Kept", "ListedContent", "Listing", "Offloaded", "Outcome", "Retrieved", "Truncated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Offloaded:
 
     @property
     def mark(self) -> dict[str, Any]:
-        """What the message keeps for the host: all references, or that of the index, with what it stands for."""
+        """What the message keeps for the host: all references, or that of the index with how many blocks it lists."""
         if self.index is None:
             return {"references": [reference.id for reference in self.references]}
         size = sum(reference.size for reference in self.references[:-1])
@@ -97,7 +97,7 @@ class Retrieved:
     """The answer as content blocks: the text, or the medium itself where ``native_media`` was asked for."""
 
     next_call: Mapping[str, object] | None = None
-    """Arguments that read on, beside the reference; None at the end."""
+    """Arguments that read on, in addition to the reference; None at the end."""
 
     matches: int | None = None
     """Matches of the pattern in all, counted to 10,000; None without a pattern."""
@@ -129,3 +129,37 @@ class Content:
 
         """
         return self.data.decode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedContent:
+    """One stored content, as a listing describes it."""
+
+    reference: str
+    """What reads it back, in the scope that was listed."""
+
+    size: int
+    """Bytes stored."""
+
+    modified: float
+    """Time of the last save or, on a storage of this machine, of the last use; in seconds since the epoch."""
+
+    tool_name: str | None = None
+    """The tool whose result it was; None where the storage did not say."""
+
+    arguments: str | None = None
+    """The arguments of the call as JSON, cut to 200 characters; None without ``list_arguments``."""
+
+    content_type: str | None = None
+    """MIME type; None where the storage did not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A page of what a scope holds."""
+
+    contents: tuple[ListedContent, ...]
+    """Newest first. A page may hold fewer than asked for, or none, and not be the last one."""
+
+    after: str | None
+    """What to pass for the next page; None if this is the last one."""

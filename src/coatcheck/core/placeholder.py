@@ -1,7 +1,7 @@
 """Puts a placeholder together: the notice, the previews and the marks for media, within the tokens that are allowed.
 
-Pure. ``notice`` has the words, ``preview`` has what is shown; here is decided what goes where, how the budget is shared
-among several blocks, and what is left out when it does not fit.
+Pure. The words come from ``notice``, the previews from ``preview``. This module decides what goes where, how several
+blocks share the budget, and what to omit if it does not fit.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def build_placeholder(
 
     """
     stored = [item for item in items if item.reference is not None]
-    shown = stored if index is None else _ends(stored)
+    shown = stored if index is None else [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
     for listed, marks in ((shown, True), (shown, False), ([], False)):
         lines = [reference_line(item.reference, path=item.path) for item in listed if item.reference is not None]
         if index is not None:
@@ -134,7 +134,7 @@ def cut_to(
     head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=reason)
     lost = [replace(item, reference=None) for item in items]
     rest = _rest(lost, marks=True)
-    budget = limit - _cost((TextBlock(head), *rest), counter)
+    budget = limit - _assemble(head, "", rest, counter).tokens
     while True:
         previews = _previews(lost, counter, budget=budget)
         made = _assemble(head, previews, rest, counter)
@@ -162,7 +162,8 @@ def _fit(
 
 def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
     blocks = (TextBlock(to_valid_unicode(f"{head}\n\n{previews}" if previews else head)), *rest)
-    return Placeholder(blocks=blocks, tokens=_cost(blocks, counter))
+    tokens = sum(counter.count(block.text) for block in blocks if isinstance(block, TextBlock))
+    return Placeholder(blocks=blocks, tokens=tokens)
 
 
 def _rest(items: Sequence[Item], *, marks: bool) -> tuple[Block, ...]:
@@ -184,29 +185,19 @@ def _rest(items: Sequence[Item], *, marks: bool) -> tuple[Block, ...]:
 
 def _previews(items: Sequence[Item], counter: TokenCounter, *, budget: int) -> str:
     """Return the previews of the texts among ``items``; what a short one does not need goes to the longer ones."""
-    texts = [item for item in items if item.content is not None and item.content.text]
-    if len(texts) == 1 and texts[0].content is not None:
-        ready = texts[0].preview
-        return ready.text if ready and ready.budget == budget else preview(texts[0].content, counter, budget=budget)
+    texts = [(item, item.content) for item in items if item.content is not None and item.content.text]
+    if len(texts) == 1:
+        [(item, content)] = texts
+        ready = item.preview
+        return ready.text if ready and ready.budget == budget else preview(content, counter, budget=budget)
     made: dict[int, str] = {}
     left = budget
-    for position, (number, item) in enumerate(sorted(enumerate(texts), key=lambda pair: _length(pair[1]))):
+    by_length = sorted(enumerate(texts), key=lambda numbered: len(numbered[1][1].text))
+    for position, (number, (item, content)) in enumerate(by_length):
         heading = f"{block_heading(item.reference)}\n" if item.reference is not None else ""
         share = left // (len(texts) - position) - counter.count(heading)
-        shown = preview(item.content, counter, budget=share) if item.content is not None and share > 0 else ""
+        shown = preview(content, counter, budget=share) if share > 0 else ""
         if shown:
             made[number] = f"{heading}{shown}"
             left -= counter.count(made[number]) + 1
     return "\n\n".join(made[number] for number in sorted(made))
-
-
-def _length(item: Item) -> int:
-    return len(item.content.text) if item.content is not None else 0
-
-
-def _ends(stored: list[Item]) -> list[Item]:
-    return [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
-
-
-def _cost(blocks: Sequence[Block], counter: TokenCounter) -> int:
-    return sum(counter.count(block.text) for block in blocks if isinstance(block, TextBlock))

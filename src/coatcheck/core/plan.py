@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
 from coatcheck.core.facts import Estimate
-from coatcheck.core.items import are_joined
+from coatcheck.core.items import MOST_APART, Part
 from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
 from coatcheck.core.tokens import TokenCounter, estimate_tokens, utf8_length
 
@@ -50,7 +50,7 @@ EXACT_UP_TO = 4
 """Times the threshold: how far ``~T tokens`` is counted rather than extrapolated."""
 
 NOTICE_TOKENS = 160
-"""What a placeholder of one block takes beside its preview, rounded up: 95, with an odd tool name 120, and a path."""
+"""What a placeholder of one block takes without its preview, rounded up: 95, with an odd tool name 120, and a path."""
 
 REFERENCE_TOKENS = 60
 """What each further block takes: the line of its reference, and the heading or the mark, rounded up."""
@@ -115,46 +115,50 @@ class Measure:
             InvalidRequest: a JsonBlock holds no JSON value.
 
         """
-        self.texts = tuple(_text_of(block) for block in blocks)
-        self.media = sum(
-            media_tokens(block.media_type) for block in blocks if isinstance(block, MediaBlock) and block.data
-        )
-        self.storable = any(text for text in self.texts) or any(
-            isinstance(block, MediaBlock) and block.data for block in blocks
-        )
+        self.parts: list[Part] = []
+        """Each block, with the text that it is stored as."""
+        self.media = 0
+        """Tokens of all media."""
+        for block in blocks:
+            match block:
+                case TextBlock():
+                    part = Part(block=block, text=block.text)
+                case JsonBlock():
+                    part = Part(block=block, text=json_text(block.value), content_type="application/json")
+                case MediaBlock():
+                    part = Part(block=block, content_type=block.media_type)
+                    self.media += media_tokens(block.media_type) if block.data else 0
+                case OpaqueBlock():
+                    part = Part(block=block)
+            self.parts.append(part)
+        self.texts = [part.text for part in self.parts if part.text]
+        """All texts that are not empty."""
+        self.exceeded = -1
+        """Tokens that the result is known to exceed, from what was asked so far; below 0 nothing is known."""
         self._counter = counter
         self._measured = measured_tokens
         self._estimates: dict[int, Estimate] = {}
-        self._exceeded = -1
 
-    @property
-    def text_exceeds(self) -> int:
-        """Tokens that the texts together are known to exceed, from what was asked so far; below 0 nothing is."""
-        return self._exceeded - self.media
-
-    def exceeds(self, limit: int) -> bool:
-        """Return whether the result has more than ``limit`` tokens."""
-        return self._measured > limit if self._measured is not None else self.local_exceeds(limit)
-
-    def local_exceeds(self, limit: int) -> bool:
-        """Return whether the result has more than ``limit`` tokens by our own counter."""
-        if limit <= self._exceeded:
+    def exceeds(self, limit: int, *, as_measured: bool = True) -> bool:
+        """Return whether the result has more than ``limit`` tokens: as the framework measured it, or by our counter."""
+        if as_measured and self._measured is not None:
+            return self._measured > limit
+        if limit <= self.exceeded:
             return True
         left = limit - self.media
-        texts = [text for text in self.texts if text]
-        for position, text in enumerate(texts):
+        for position, text in enumerate(self.texts):
             if left < 0 or self._counter.exceeds(text, left):
-                self._exceeded = limit
+                self.exceeded = limit
                 return True
-            if position + 1 < len(texts):
+            if position + 1 < len(self.texts):
                 left -= self._counter.count(text)
         if left < 0:
-            self._exceeded = limit
+            self.exceeded = limit
         return left < 0
 
     def characters_exceed(self, limit: int) -> bool:
         """Return whether text and JSON together have more than ``limit`` characters."""
-        return sum(len(text) for text in self.texts if text) > limit
+        return sum(map(len, self.texts)) > limit
 
     def estimate(self, *, exact_up_to: int) -> Estimate:
         """Return the tokens of the whole result, estimated once; see ``tokens.estimate_tokens``."""
@@ -162,8 +166,8 @@ class Measure:
             return Estimate(self._measured, exact=True)
         if exact_up_to in self._estimates:
             return self._estimates[exact_up_to]
-        texts = [text for text in self.texts if text]
-        if are_joined(texts) and self.local_exceeds(exact_up_to):
+        texts = self.texts
+        if len(texts) > MOST_APART and self.exceeds(exact_up_to, as_measured=False):
             texts = ["\n".join(texts)]  # each of them alone is small, and would be counted to its end
         estimates = [estimate_tokens(text, self._counter, exact_up_to=exact_up_to) for text in texts]
         exact = all(estimate.exact for estimate in estimates)
@@ -184,7 +188,7 @@ def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
 
 
 def certain_limit(policy: Policy, *, settings: Settings, is_error: bool) -> tuple[int, Keep]:
-    """Return how many UTF-8 bytes a text may have to stay for certain, and why; below 0 if nothing is certain.
+    """Return how many UTF-8 bytes of text certainly stay, and why; below 0 if nothing is certain.
 
     It must agree with ``decide``, which counts tokens.
     """
@@ -201,25 +205,23 @@ def certain_limit(policy: Policy, *, settings: Settings, is_error: bool) -> tupl
 
 def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) -> Decision:
     """Return what happens to a result, given the rule that governs its tool."""
-    if not measure.storable:
+    if not measure.texts and not measure.media:
         return Keep(reason="nothing to store")
+    threshold, reason = settings.max_inline_tokens, _WITHIN
     if is_error and not settings.offload_errors:
-        return _offload_above(settings.max_inline_tokens, measure, settings=settings, reason="error")
-    match rule:
-        case Always():
-            decision: Decision = offload(None, settings=settings)
-        case Never():
-            decision = _offload_above(settings.max_inline_tokens, measure, settings=settings, reason="policy")
-        case OverChars() if measure.characters_exceed(rule.threshold):
-            decision = offload(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
-        case OverChars():
-            decision = _offload_above(
-                settings.max_inline_tokens, measure, settings=settings, reason="within the threshold"
-            )
-        case OverTokens() | OverShare():
-            threshold = min(rule.threshold, settings.max_inline_tokens)
-            decision = _offload_above(threshold, measure, settings=settings, reason="within the threshold")
-    return decision
+        reason = _ERROR
+    else:
+        match rule:
+            case Always():
+                return offload(None, settings=settings)
+            case Never():
+                reason = _POLICY
+            case OverChars():
+                if measure.characters_exceed(rule.threshold):
+                    return offload(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
+            case OverTokens() | OverShare():
+                threshold = min(rule.threshold, settings.max_inline_tokens)
+    return offload(threshold, settings=settings) if measure.exceeds(threshold) else reason
 
 
 def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settings: Settings) -> list[Decision]:
@@ -251,8 +253,9 @@ def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: 
     """Return what a result takes in the conversation: its own ``size``, or about that of its placeholder."""
     if isinstance(decision, Keep):
         return size
-    texts = decided[0].texts
-    blocks = texts.count(None) + (1 if are_joined(texts) else sum(1 for text in texts if text))
+    measure = decided[0]
+    others = sum(1 for part in measure.parts if part.text is None)
+    blocks = others + (1 if len(measure.texts) > MOST_APART else len(measure.texts))
     return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * (min(blocks, MOST_LISTED) - 1))
 
 
@@ -273,10 +276,6 @@ def media_tokens(media_type: str) -> int:
     return _MEDIA_TOKENS.get(media_type.partition("/")[0], _DOCUMENT_TOKENS)
 
 
-def _offload_above(threshold: int, measure: Measure, *, settings: Settings, reason: KeepReason) -> Decision:
-    return offload(threshold, settings=settings) if measure.exceeds(threshold) else Keep(reason=reason)
-
-
 def offload(threshold: int | None, *, settings: Settings) -> Offload:
     """Return the decision to offload a result, because of ``threshold`` tokens or, with None, whatever its size."""
     preview = (
@@ -284,14 +283,3 @@ def offload(threshold: int | None, *, settings: Settings) -> Offload:
     )
     exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else settings.preview_limit)
     return Offload(threshold=threshold, preview_tokens=preview, exact_up_to=exact_up_to)
-
-
-def _text_of(block: Block) -> str | None:
-    """Return the text that a block is stored as, or None for media and unknown blocks."""
-    match block:
-        case TextBlock():
-            return block.text
-        case JsonBlock():
-            return json_text(block.value)
-        case MediaBlock() | OpaqueBlock():
-            return None

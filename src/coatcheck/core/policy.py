@@ -3,11 +3,14 @@
 A policy is one of five frozen values, or a callable that returns one of them. ``Policies`` finds the policy of a tool;
 the engine calls a callable and passes its verdict on. ``plan`` compares a result with its policy: nothing here looks at
 content.
+
+Providers and hosts put marks on a single call: code made it, or its result must stay. Each framework keeps these marks
+in a place of its own; the values are the same everywhere, so what they mean is decided here, for all adapters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -26,11 +29,20 @@ __all__ = (
     "PolicyFunction",
     "Rule",
     "Verdict",
+    "asks_to_keep",
+    "is_called_by_code",
     "is_count",
+    "is_for_code_only",
     "require_flag",
     "require_policy",
     "require_positive",
 )
+
+_CODE_EXECUTION = "code_execution"
+"""Anthropic's name for code as a caller, without the date that follows."""
+
+_CODE = frozenset({"program", "programmatic"})
+"""OpenAI's names: as a caller, and in ``allowed_callers``."""
 
 Result = TypeVar("Result")
 MaybeAwaitable: TypeAlias = Result | Awaitable[Result]
@@ -68,8 +80,8 @@ def require_flag(name: str, value: object) -> bool:
     return value
 
 
-def require_policy(name: object, policy: object) -> None:
-    """Check that ``policy`` is a rule or a callable, and not the class of a rule.
+def require_policy(name: object, policy: Policy) -> Policy:
+    """Return ``policy`` if it is a rule or a callable, and not the class of a rule.
 
     Raises:
         InvalidRequest: it is not; the message names what it is the policy of.
@@ -81,6 +93,7 @@ def require_policy(name: object, policy: object) -> None:
             f" not {policy!r}"
         )
         raise InvalidRequest(msg)
+    return policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +196,24 @@ class Policies:
         if verdict is False:
             return Never()
         return verdict if isinstance(verdict, Rule) else self.default
+
+
+def is_called_by_code(caller: object) -> bool:
+    """Return whether a call's ``caller`` is code in a provider's container: its result never enters the context."""
+    return _is_code(caller.get("type") if isinstance(caller, Mapping) else None)
+
+
+def is_for_code_only(allowed_callers: object) -> bool:
+    """Return whether a tool's ``allowed_callers`` allow code only."""
+    if isinstance(allowed_callers, str) or not isinstance(allowed_callers, Collection):
+        return False
+    return bool(allowed_callers) and all(map(_is_code, allowed_callers))
+
+
+def asks_to_keep(holder: object) -> bool:
+    """Return whether ``holder``, such as a message's metadata, holds ``"coatcheck": "keep"``."""
+    return isinstance(holder, Mapping) and holder.get("coatcheck") == "keep"
+
+
+def _is_code(name: object) -> bool:
+    return isinstance(name, str) and (name in _CODE or name.startswith(_CODE_EXECUTION))

@@ -124,11 +124,11 @@ class Key:
         return cls(scope=found["scope"], digest=found["digest"], kind=found["kind"] or "")
 
     def __str__(self) -> str:
-        return f"{self.scope}/{self.name}"
+        return f"{self.scope}/{self.digest}-{self.kind}" if self.kind else f"{self.scope}/{self.digest}"
 
     @property
     def name(self) -> str:
-        """What tells the entry from the others of its scope: the key behind the slash."""
+        """The part of the key after the slash, which no other entry of the scope has."""
         return f"{self.digest}-{self.kind}" if self.kind else self.digest
 
     @property
@@ -172,9 +172,8 @@ def scope_part(scope: Scope) -> str:
 
     The part of a tuple is a prefix of that of every tuple that begins with the same parts, and of nothing else.
     """
-    if isinstance(scope, str):
-        return _tag(scope)
-    return "".join(_tag(scope[:length]) for length in range(len(scope) + 1))
+    beginnings = [scope] if isinstance(scope, str) else [scope[:length] for length in range(len(scope) + 1)]
+    return "".join(_hash_scope(beginning)[:DIGEST_LENGTH] for beginning in beginnings)
 
 
 def scope_tags(part: str) -> tuple[str, ...]:
@@ -186,20 +185,24 @@ def scope_tags(part: str) -> tuple[str, ...]:
 
 def content_digest(content_type: str, data: bytes) -> str:
     """Return the full SHA-256, 64 hex digits, over content type and bytes."""
-    digest = begin_digest(content_type)
+    digest = _load_sha256()(content_type.encode("utf-8", "surrogatepass") + b"\0")
     digest.update(data)
     return digest.hexdigest()
 
 
 def begin_digest(content_type: str) -> hashlib._Hash:
-    """Return the digest of a content of this type, to be updated with its bytes."""
+    """Return the hash of a content of this type, as ``content_digest`` makes it, before its first byte."""
     return _load_sha256()(content_type.encode("utf-8", "surrogatepass") + b"\0")
 
 
 def make_reference(tool_name: str, scope: Scope, *, digest: str) -> str:
-    """Return the reference for the content with this ``digest``, stored in ``scope`` for a call of ``tool_name``."""
+    """Return the reference for the content with this ``digest``, stored in ``scope`` for a call of ``tool_name``.
+
+    Its slug is a short form of the tool name: readable for the model, meaningless to storages.
+    """
+    slug = re.sub(r"[^0-9a-z]+", "_", tool_name.lower()).strip("_")[:_MAX_SLUG_LENGTH].strip("_")
     short = digest[:DIGEST_LENGTH]
-    return f"{_slug(tool_name)}-{short}-{_check(scope, short)}"
+    return f"{slug or 'result'}-{short}-{_hash_scope(scope, digest=short)[:CHECK_LENGTH]}"
 
 
 def resolve_reference(reference: object, scope: Scope) -> Key:
@@ -212,18 +215,23 @@ def resolve_reference(reference: object, scope: Scope) -> Key:
         ReferenceNotFound: it does not have the form of a reference, or its check belongs to another scope.
 
     """
-    given = _require(reference, longest=MAX_REFERENCE_LENGTH)
+    given = _require_reference(reference, longest=MAX_REFERENCE_LENGTH)
     found = list(_REFERENCE.finditer(given))
     if len(found) != 1:
         raise ReferenceNotFound(no_reference(given), reference=given)
     digest, check = found[0].group(1).lower(), found[0].group(2).lower()
-    if check != _check(scope, digest):
+    if check != _hash_scope(scope, digest=digest)[:CHECK_LENGTH]:
         raise ReferenceNotFound(miss(given, expired=False), reference=given)
     return Key.of(scope, digest)
 
 
-def canonical_reference(reference: str) -> str:
-    """Return the reference in what a model gave, without what the model put around it."""
+def canonical_reference(reference: object) -> str:
+    """Return the reference in what a model gave, without what the model put around it.
+
+    For anything but a ``str``, which may be huge, it returns the name of its type.
+    """
+    if not isinstance(reference, str):
+        return type(reference).__name__
     found = _REFERENCE.search(reference)
     return reference.strip() if found is None else found.group().lower()
 
@@ -239,7 +247,8 @@ def storage_name(tool_name: str, scope: Scope, *, digest: str) -> str:
     It contains the digest. A name made of the place in the result would come back with the tool's next call, which
     would overwrite this one.
     """
-    return f"{_slug(tool_name)}_{digest[:DIGEST_LENGTH]}_scope_{_tag(scope)}"
+    slug, short, _ = make_reference(tool_name, scope, digest=digest).split("-")
+    return f"{slug}_{short}_scope_{_hash_scope(scope)[:DIGEST_LENGTH]}"
 
 
 def resolve_storage_reference(reference: object, scope: Scope) -> str:
@@ -251,8 +260,8 @@ def resolve_storage_reference(reference: object, scope: Scope) -> str:
             surrogate.
 
     """
-    wanted = _require(reference, longest=MAX_STORAGE_REFERENCE_LENGTH).strip().strip("\"'`")
-    if _tags_in(wanted) - {_tag(scope)} or "\0" in wanted or to_valid_unicode(wanted) != wanted:
+    wanted = _require_reference(reference, longest=MAX_STORAGE_REFERENCE_LENGTH).strip().strip("\"'`")
+    if _tags_in(wanted) - {_hash_scope(scope)[:DIGEST_LENGTH]} or "\0" in wanted or to_valid_unicode(wanted) != wanted:
         raise ReferenceNotFound(miss(wanted, expired=False), reference=wanted)
     return wanted
 
@@ -260,19 +269,20 @@ def resolve_storage_reference(reference: object, scope: Scope) -> str:
 def names_scope(reference: str, scope: Scope) -> bool:
     """Return whether a reference that a storage chose shows that it was made in ``scope``."""
     # Every tag counts: where a storage looks only at a part, as behind "..", a second tag would open the first.
-    return _tags_in(reference) == {_tag(scope)}
+    return _tags_in(reference) == {_hash_scope(scope)[:DIGEST_LENGTH]}
 
 
 def find_storage_references(text: str, scope: Scope) -> Iterator[re.Match[str]]:
     """Yield every place in ``text`` that has the form of a reference that a storage chose for content of ``scope``."""
-    return re.finditer(rf"[^{_NO_REFERENCE}]*scope_{_tag(scope)}(?:[^{_NO_REFERENCE}]*[^{_NO_REFERENCE}.,;:!?])?", text)
+    tag = _hash_scope(scope)[:DIGEST_LENGTH]
+    return re.finditer(rf"[^{_NO_REFERENCE}]*scope_{tag}(?:[^{_NO_REFERENCE}]*[^{_NO_REFERENCE}.,;:!?])?", text)
 
 
 def _tags_in(reference: str) -> set[str]:
     return {tag.lower() for tag in _SCOPE_IN_NAME.findall(reference)}
 
 
-def _require(reference: object, *, longest: int) -> str:
+def _require_reference(reference: object, *, longest: int) -> str:
     if reference is None or (isinstance(reference, str) and not reference.strip()):
         raise InvalidRequest(missing_reference())
     if not isinstance(reference, str):
@@ -282,20 +292,15 @@ def _require(reference: object, *, longest: int) -> str:
     return reference
 
 
-def _check(scope: Scope, digest: str) -> str:
-    # The separator cannot appear in a digest, so no two pairs of scope and digest hash the same bytes.
-    return _load_sha256()(digest.encode() + b"\n" + _bytes_of(scope)).hexdigest()[:CHECK_LENGTH]
-
-
-def _tag(scope: Scope) -> str:
-    return _load_sha256()(_bytes_of(scope)).hexdigest()[:DIGEST_LENGTH]
-
-
-def _bytes_of(scope: Scope) -> bytes:
-    """Return bytes that no other scope has: UTF-8 contains no 0xff, so it can mark a tuple and end each part."""
+def _hash_scope(scope: Scope, *, digest: str | None = None) -> str:
+    """Return the SHA-256 of a scope: its first digits are a tag or, with the ``digest`` of a content, a check."""
     if isinstance(scope, str):
-        return scope.encode("utf-8", "surrogatepass")
-    return b"\xff" + b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in scope)
+        hashed = scope.encode("utf-8", "surrogatepass")
+    else:  # UTF-8 contains no 0xff, so it can mark a tuple and end each part
+        hashed = b"\xff" + b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in scope)
+    if digest is not None:  # no digest contains the separator, so no two pairs of scope and digest hash the same bytes
+        hashed = digest.encode() + b"\n" + hashed
+    return _load_sha256()(hashed).hexdigest()
 
 
 @cache
@@ -305,8 +310,3 @@ def _load_sha256() -> Callable[[bytes], hashlib._Hash]:
         import hashlib  # noqa: PLC0415 - loads OpenSSL
 
     return hashlib.sha256
-
-
-def _slug(tool_name: str) -> str:
-    """Return a short, harmless form of a tool name: readable for the model, meaningless to storages."""
-    return re.sub(r"[^0-9a-z]+", "_", tool_name.lower()).strip("_")[:_MAX_SLUG_LENGTH].strip("_") or "result"

@@ -22,8 +22,8 @@ __all__ = ("Settings",)
 
 MAX_RESULT_TOKENS = 2_500
 MAX_INLINE_TOKENS = 50_000
-DEFAULT_PREVIEW_TOKENS = 1_000
-"""Tokens. Enough for the shape of most results; Strands' own offloader has the same default."""
+DEFAULT_PREVIEW_TOKENS = 500
+"""Tokens. A larger preview costs more in every later turn than the read-backs that it saves: docs/thresholds.md."""
 
 MINIMUM_BUDGET = 256
 """Tokens of a read-back. Header, next call and some content fit into it, with any pattern and any usual reference."""
@@ -56,7 +56,7 @@ class Settings:
     """The threshold, in tokens: a larger result is offloaded, one of exactly this size stays."""
 
     preview_tokens: int | None = None
-    """Tokens of the preview, at most 40% of the threshold that fired. 0: no preview. None: 1,000."""
+    """Tokens of the preview, at most 40% of the threshold that fired. 0: no preview. None: 500."""
 
     policies: Mapping[str | tuple[str, ...], Policy] | None = None
     """Policies of single tools: by exact name, by a tuple of names, or ``"*"`` for all others."""
@@ -82,6 +82,9 @@ class Settings:
     show_path: bool = False
     """Whether the placeholder names the local file, for agents that have a shell."""
 
+    list_arguments: bool = False
+    """Whether the list of what is stored shows the arguments of each call. They are stored with the content then."""
+
     require_scope: bool = False
     """Whether a call without a scope is refused instead of using the shared scope ``"default"``."""
 
@@ -99,10 +102,16 @@ class Settings:
     tool_policies: Policies = field(init=False, repr=False, compare=False)
     """Finds the policy of a tool: ``policies``, with ``max_result_tokens`` as the default."""
 
+    preview_limit: int = field(init=False, repr=False, compare=False)
+    """Tokens of a preview, before the threshold that fired limits it: ``preview_tokens`` or its default."""
+
+    retrieval_limit: int = field(init=False, repr=False, compare=False)
+    """Tokens of one read-back: ``max_retrieval_tokens`` or its default."""
+
     def __post_init__(self) -> None:
         self._check_tokens()
         require_positive("max_query_bytes", self.max_query_bytes)
-        for name in ("offload_errors", "show_path", "require_scope"):
+        for name in ("offload_errors", "show_path", "list_arguments", "require_scope"):
             require_flag(name, getattr(self, name))
         require_positive("network_threads", self.network_threads)
         _require_seconds("queue_seconds", self.queue_seconds)
@@ -114,9 +123,16 @@ class Settings:
             raise InvalidRequest(msg)
         by_tool = dict(self.policies or {})  # a copy: the caller may change its mapping later
         counter = TiktokenCounter() if self.token_counter is None else for_any_text(self.token_counter)
-        object.__setattr__(self, "policies", None if self.policies is None else by_tool)
-        object.__setattr__(self, "counter", counter)
-        object.__setattr__(self, "tool_policies", Policies(by_tool, OverTokens(self.max_result_tokens)))
+        preview, retrieval = self.preview_tokens, self.max_retrieval_tokens
+        derived = {
+            "policies": None if self.policies is None else by_tool,
+            "counter": counter,
+            "tool_policies": Policies(by_tool, OverTokens(self.max_result_tokens)),
+            "preview_limit": DEFAULT_PREVIEW_TOKENS if preview is None else preview,
+            "retrieval_limit": max(self.max_result_tokens, MINIMUM_BUDGET) if retrieval is None else retrieval,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def _check_tokens(self) -> None:
         threshold = require_positive("max_result_tokens", self.max_result_tokens)
@@ -139,18 +155,6 @@ class Settings:
             raise InvalidRequest(msg)
         if self.max_step_tokens is not None:
             require_positive("max_step_tokens", self.max_step_tokens)
-
-    @property
-    def preview_limit(self) -> int:
-        """Tokens of a preview, before the threshold that fired limits it."""
-        return DEFAULT_PREVIEW_TOKENS if self.preview_tokens is None else self.preview_tokens
-
-    @property
-    def retrieval_limit(self) -> int:
-        """Tokens of one read-back."""
-        if self.max_retrieval_tokens is None:
-            return max(self.max_result_tokens, MINIMUM_BUDGET)
-        return self.max_retrieval_tokens
 
 
 def _require_seconds(name: str, value: object) -> None:

@@ -1,4 +1,4 @@
-"""Token counters: how much of the model's window a text takes, and the exact slice that fits a budget.
+"""Token counters: how much of the model's window text takes, and the exact slice that fits a budget.
 
 The size of a whole result may come from a framework; slicing is always local, through a ``TokenCounter``. Nothing here
 uses the network: the ranks of ``o200k_base`` ship with this package. Only counting, estimating and cutting belong here;
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.facts import Estimate
+from coatcheck.core.policy import is_count
 from coatcheck.core.vocabulary import (
     BUNDLED,
     Vocabulary,
@@ -63,13 +64,13 @@ class TokenCounter(ABC):
     """
 
     bytewise: bool = False
-    """Whether every token covers at least one UTF-8 byte: then a text of at most ``limit`` bytes certainly fits."""
+    """Whether every token covers at least one UTF-8 byte: then text of at most ``limit`` bytes certainly fits."""
 
     @property
     def longest_token(self) -> int | None:
         """The most UTF-8 bytes that one token covers, or None if there is no such bound.
 
-        With one, a text of more bytes than ``limit`` times this exceeds ``limit`` for certain, without counting.
+        With one, text of more bytes than ``limit`` times this exceeds ``limit`` for certain, without counting.
         """
         return None
 
@@ -81,7 +82,8 @@ class TokenCounter(ABC):
         """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
         if self.bytewise and fits_bytes(text, limit):
             return False
-        if self._too_long(text, limit):
+        longest = self.longest_token
+        if longest is not None and len(text) > limit * longest:
             return True
         total = 0
         for window in windows(text):
@@ -114,10 +116,6 @@ class TokenCounter(ABC):
             else:
                 low = middle
         return text[boundary_after(text, len(text) - low) :]
-
-    def _too_long(self, text: str, limit: int) -> bool:
-        """Return whether no ``limit`` tokens could cover so many characters; nothing is loaded for a short text."""
-        return len(text) > limit and self.longest_token is not None and len(text) > limit * self.longest_token
 
     def _reach(self, text: str, limit: int) -> int:
         """Return how many characters of ``text`` a slice of ``limit`` tokens can cover at most."""
@@ -165,7 +163,8 @@ class TiktokenCounter(TokenCounter):
 
         """
         if isinstance(encoding, str):
-            self._name, self._vocabulary = check_available(encoding), None
+            self._name: str = check_available(encoding)
+            self._vocabulary: Vocabulary | None = None  # that of the process: a copy of this counter is small
         else:
             self._name, self._vocabulary = encoding.name, wrap_encoding(encoding)
 
@@ -187,12 +186,12 @@ class TiktokenCounter(TokenCounter):
 
     def warm_up(self) -> None:
         """Load the vocabulary now, so that no later call pays for it."""
-        self._loaded()
+        _ = self.longest_token
 
     @property
     def longest_token(self) -> int:
         """The most UTF-8 bytes that one token covers."""
-        return self._loaded().longest_token
+        return (self._vocabulary or load_vocabulary(self._name)).longest_token
 
     def count(self, text: str) -> int:
         """Return the number of tokens in ``text``. Special tokens are counted as the ordinary text that they are."""
@@ -200,7 +199,10 @@ class TiktokenCounter(TokenCounter):
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
-        if self._too_long(text, limit):
+        if fits_bytes(text, limit):
+            return False  # without the vocabulary, which may not be loaded yet
+        vocabulary = self._vocabulary or load_vocabulary(self._name)
+        if len(text) > limit * vocabulary.longest_token:
             return True
         if len(text) > limit * _CHARACTERS_THAT_EXCEED:
             # The beginning of a long text settles most questions, in small pieces: a whole window takes three to seven
@@ -210,7 +212,12 @@ class TiktokenCounter(TokenCounter):
                 total += len(self._encode(piece)) - _TOKENS_OF_A_CUT
                 if total > limit:
                     return True
-        return super().exceeds(text, limit)
+        total = 0
+        for window in windows(text):
+            total += len(self._encode(window))
+            if total > limit:
+                return True
+        return False
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
@@ -255,13 +262,12 @@ class TiktokenCounter(TokenCounter):
 
     def _characters(self, tokens: list[int]) -> int:
         # A token may end or begin inside a character; the bytes of that one are left out.
-        return len(self._loaded().encoding.decode_bytes(tokens).decode("utf-8", "ignore"))
+        vocabulary = self._vocabulary or load_vocabulary(self._name)
+        return len(vocabulary.encoding.decode_bytes(tokens).decode("utf-8", "ignore"))
 
     def _encode(self, window: str) -> list[int]:
-        return self._loaded().encoding.encode_ordinary(to_valid_unicode(window))
-
-    def _loaded(self) -> Vocabulary:
-        return self._vocabulary or load_vocabulary(self._name)
+        vocabulary = self._vocabulary or load_vocabulary(self._name)
+        return vocabulary.encoding.encode_ordinary(to_valid_unicode(window))
 
 
 def for_any_text(counter: TokenCounter) -> TokenCounter:
@@ -288,8 +294,8 @@ class _ForAnyText(TokenCounter):
         return self._counter.longest_token
 
     def count(self, text: str) -> int:
-        tokens: object = self._counter.count(to_valid_unicode(text))
-        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+        tokens = self._counter.count(to_valid_unicode(text))
+        if not is_count(tokens):
             msg = f"{type(self._counter).__name__}.count must return a whole number of at least 0, not {tokens!r}"
             raise InvalidRequest(msg)
         return tokens

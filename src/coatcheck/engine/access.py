@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
 from coatcheck.engine.execution import Effect, Line
 from coatcheck.storage.protocol import (
-    Deletes,
     Lists,
     ListsPages,
     LocalPath,
@@ -20,10 +18,19 @@ from coatcheck.storage.protocol import (
     Sweeps,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 __all__ = ("StorageAccess",)
+
+_METHODS = {
+    "save": ("Storage", "saving"),
+    "save_named": ("NamesReferences", "saving"),
+    "load": ("Storage", "loading"),
+    "load_range": ("ReadsRanges", "loading a part"),
+    "delete": ("Deletes", "deleting"),
+    "entries": ("Lists", "listing"),
+    "page": ("ListsPages", "listing"),
+    "sweep": ("Sweeps", "sweeping"),
+}
+"""The capability that each method of a storage belongs to, and what it is doing, for the message of an error."""
 
 
 class StorageAccess:
@@ -49,73 +56,39 @@ class StorageAccess:
         self.reads_ranges = isinstance(storage, ReadsRanges)
         self.sweeps = isinstance(storage, Sweeps)
         self.lists_pages = isinstance(storage, ListsPages)
+        self.lists = self.lists_pages or isinstance(storage, Lists)
         self.evicts = self._says("evicts")
+        self.takes_file_name = self._says("takes_file_name")
         self._is_local = self._says("is_local", default=isinstance(storage, LocalPath))
-        self._takes_file_name = self._says("takes_file_name")
         self._line = Line(network_threads, seconds=queue_seconds)
 
-    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Effect:
-        """Save an entry. Answers with None."""
-        doing = f"saving {len(content):,} bytes"
-        return self._effect(Storage, "save", doing, key, content, content_type=content_type, metadata=metadata)
-
-    def save_named(self, name: str, content: bytes, *, content_type: str, file_name: str | None) -> Effect:
-        """Save an entry under a reference that the storage chooses. Answers with that reference."""
-        doing = f"saving {len(content):,} bytes"
-        file = {"file_name": file_name} if self._takes_file_name else {}
-        return self._effect(NamesReferences, "save_named", doing, name, content, content_type=content_type, **file)
-
-    def load(self, key: str) -> Effect:
-        """Load a whole entry. Answers with ``Stored`` or None."""
-        return self._effect(NamesReferences if self.names_references else Storage, "load", "loading", key)
-
-    def load_range(self, key: str, *, start: int, length: int) -> Effect:
-        """Load a part of an entry. Answers with ``Stored`` or None."""
-        return self._effect(ReadsRanges, "load_range", "loading a part", key, start=start, length=length)
-
-    def delete(self, key: str) -> Effect:
-        """Remove an entry. Answers with None."""
-        return self._effect(Deletes, "delete", "deleting", key)
-
-    def entries(self, prefix: str) -> Effect:
-        """List entries. Answers with an iterable of ``Listed``."""
-        return self._effect(Lists, "entries", "listing", prefix)
-
-    def page(self, prefix: str, *, limit: int, after: str | None) -> Effect:
-        """List a few entries, newest first. Answers with a ``Page``."""
-        return self._effect(ListsPages, "page", "listing", prefix, limit=limit, after=after)
-
-    def sweep(self, keys: list[str], *, before: float) -> Effect:
-        """Remove each entry, atomically, unless it was used after ``before``. Answers with how many it removed."""
-        return self._effect(Sweeps, "sweep", "sweeping", keys, before=before)
-
-    def path_of(self, key: str, *, content_type: str) -> str | None:
-        """Return the file that holds an entry, if the storage keeps files."""
-        if not isinstance(self.storage, LocalPath):
-            return None
-        return str(self.storage.local_path(key, content_type=content_type))
-
-    def _effect(self, capability: type, method: str, doing: str, /, *arguments: object, **named: object) -> Effect:
-        """Return the call of one method of a capability.
-
-        The methods above keep the types of its arguments for those who call them; this one cannot.
+    def call(self, method: str, /, *arguments: object, **named: object) -> Effect:
+        """Return the call of a method of the storage; ``coatcheck.storage.protocol`` has their arguments and answers.
 
         Raises:
             InvalidRequest: the storage lacks the capability.
 
         """
         kind = type(self.storage).__name__
-        if not isinstance(self.storage, capability):
-            msg = f"{kind} cannot do this: it lacks coatcheck.{capability.__name__}"
+        capability, doing = _METHODS[method]
+        call = getattr(self.storage, method, None)
+        if call is None:
+            msg = f"{kind} cannot do this: it lacks coatcheck.{capability}"
             raise InvalidRequest(msg)
-        call = getattr(self.storage, method)
+        sizes = "".join(f" {len(argument):,} bytes" for argument in arguments if isinstance(argument, bytes))
         return Effect(
             call=partial(call, *arguments, **named),
             local=self._is_local,
             is_async=inspect.iscoroutinefunction(call),
-            what=f"{doing} ({kind})",
+            what=f"{doing}{sizes} ({kind})",
             line=self._line,
         )
+
+    def path_of(self, key: str, *, content_type: str) -> str | None:
+        """Return the file that holds an entry, if the storage keeps files."""
+        if not isinstance(self.storage, LocalPath):
+            return None
+        return str(self.storage.local_path(key, content_type=content_type))
 
     def _says(self, what: str, *, default: bool = False) -> bool:
         """Return what a storage says of itself in an attribute. Most say nothing, and a mock says everything."""

@@ -1,8 +1,8 @@
 """What a storage contains: whether it is still what was saved, and what is deleted, as generators of effects.
 
-Nothing is ever deleted but here, and only when the host asks: scopes that ended, or entries past a limit. Storages list
-and remove; which entries go is decided here. Entries with keys that coatcheck does not make belong to somebody else:
-they are neither checked nor deleted.
+Only this module deletes anything, and only when the host asks: scopes that ended, or entries past a limit. Storages
+list and remove; this module decides which entries go. Entries with keys that coatcheck does not make belong to somebody
+else: they are neither checked nor deleted.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
         StorageError: the storage failed, or listed something else.
 
     """
-    answer = yield storage.entries(prefix)
+    answer = yield storage.call("entries", prefix)
     if isinstance(answer, CoatcheckError):
         raise answer
     with ForeignCall(f"{storage.storage!r} could not list its entries"):  # an iterable may ask its backend only now
@@ -138,7 +138,7 @@ def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | Non
     if not storage.lists_pages:
         page = newest_first((yield from entries(storage, prefix)), limit=limit, after=after)
     else:
-        answer = yield storage.page(prefix, limit=limit, after=after)
+        answer = yield storage.call("page", prefix, limit=limit, after=after)
         if isinstance(answer, CoatcheckError):
             raise answer
         if not isinstance(answer, Page):
@@ -167,7 +167,9 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Ef
     while True:
         whole = not storage.reads_ranges
         answer = yield (
-            storage.load(entry.key) if whole else storage.load_range(entry.key, start=read, length=PART_BYTES)
+            storage.call("load", entry.key)
+            if whole
+            else storage.call("load_range", entry.key, start=read, length=PART_BYTES)
         )
         if answer is None:
             return (yield from _lost(storage, entry.key))
@@ -195,7 +197,7 @@ def _lost(storage: StorageAccess, key: str) -> Effects[CoatcheckError | None]:
         listed = yield from entries(storage, key)
     except CoatcheckError as error:
         return error
-    if all(entry.key != key for entry in listed) or isinstance((yield storage.load(key)), Stored):
+    if all(entry.key != key for entry in listed) or isinstance((yield storage.call("load", key)), Stored):
         return None
     return CorruptContent(f"of the entry {key!r} only a part is there: its content or its description")
 
@@ -278,7 +280,7 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
     """Delete those of the entries that nobody has used since an hour before ``now``; return their number."""
     before = now - GRACE_SECONDS
     if storage.sweeps:
-        answer = yield storage.sweep([entry.key for entry in past], before=before)
+        answer = yield storage.call("sweep", [entry.key for entry in past], before=before)
         if isinstance(answer, CoatcheckError):
             raise answer
         if not isinstance(answer, int):
@@ -290,7 +292,7 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
         return answer
     deleted = 0
     for entry in past:
-        # A look right before leaves a gap, but one of a moment and not one as long as the whole sweep.
+        # Somebody may use an entry after this look, but only for a moment, and not for as long as the whole sweep.
         listed_now = yield from entries(storage, entry.key)
         unused = [found for found in listed_now if found.key == entry.key and found.modified < before]
         deleted += yield from _delete(storage, unused)
@@ -325,7 +327,7 @@ def _exceeds(value: float, limit: float | None) -> bool:
 
 def _delete(storage: StorageAccess, listed: Sequence[Listed]) -> Effects[int]:
     for entry in listed:
-        answer = yield storage.delete(entry.key)
+        answer = yield storage.call("delete", entry.key)
         if isinstance(answer, CoatcheckError):
             raise answer
     return len(listed)

@@ -1,12 +1,13 @@
 """What the engine keeps in a storage: contents of a scope, saved for a reference and found again by it.
 
-Two kinds of storage meet here. One with keys is told where to put things, and gets type, digest and line index beside
-them. One that names its references itself (``NamesReferences``) is asked to use a name that shows the scope. Who may
-read what is decided here and in ``references``; what is read of it belongs to ``reading``.
+There are two kinds of storage. One with keys is told where to put things, and also keeps type, digest and line index.
+One that names its references itself (``NamesReferences``) is asked to use a name that shows the scope. Who may read
+what is decided here and in ``references``; how content is read belongs to ``reading``.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 __all__ = (
     "Contents",
     "Found",
-    "Saved",
     "content_type_of",
     "require_digest",
     "require_stored",
@@ -76,41 +76,35 @@ _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 _ITEMS = "items"
 """In the metadata: how many texts were joined; as a parameter of the type: a digest of where each begins."""
 
-
 _TOOL = "tool"
 """In the metadata: the name of the tool, its first characters, in percent-encoding."""
 
 _LONGEST_TOOL_NAME = 64
 """Characters: as many as model providers allow."""
 
+_ARGUMENTS = "arguments"
+"""In the metadata, with ``list_arguments``: the arguments of the call as JSON, its first characters, encoded alike."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
-    """A content that was stored."""
-
-    reference: Reference
-    """By which it is found again."""
-
-    path: str | None
-    """The file that holds it, where the storage keeps files."""
+_LONGEST_ARGUMENTS = 600
+"""Characters in percent-encoding: 600 of plain ASCII, 66 of Chinese. S3 takes 2 KB of metadata in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A content that is there."""
+    """A stored content."""
 
     reference: str
-    """The reference, without what a model put around it."""
+    """The reference, without anything that a model put around it."""
 
     key: str
-    """What the storage calls it."""
+    """Its name in the storage."""
 
     stored: Stored
     """The entry; it is whole only where the storage cannot read parts, or had to read all of it."""
 
     @property
     def source(self) -> Source:
-        """What ``reading`` needs to know of it."""
+        """What ``reading`` needs to know about it."""
         return Source(
             reference=self.reference,
             content_type=content_type_of(self.stored),
@@ -136,7 +130,9 @@ class Contents:
         It is ready at once for a small content. A large one is hashed on another core while the caller goes on: SHA-256
         does not hold the interpreter's lock.
         """
-        compute = partial(content_digest, self._stored_type(content_type, starts), data)
+        if starts is not None and not self._storage.names_references:
+            content_type = _type_with_items(content_type, starts)
+        compute = partial(content_digest, content_type, data)
         if len(data) >= HASHED_ON_THREAD_BYTES:
             # A thread of its own, since the system starts a new one on an idle core, but wakes one of a pool on the
             # core where it ran before, which may be the busy one here.
@@ -154,11 +150,12 @@ class Contents:
         digest: str,
         scope: Scope,
         tool_name: str,
+        arguments: Mapping[str, object] | None = None,
         encoded: Encoded | None = None,
         starts: tuple[int, ...] | None = None,
         file_name: str | None = None,
-    ) -> Effects[Saved | CoatcheckError]:
-        """Store bytes and, for a long text, the index of its lines; return where, or the error that it ended with.
+    ) -> Effects[Reference | CoatcheckError]:
+        """Store bytes and, for a long text, the index of its lines; return the reference, or the error.
 
         Args:
             data: the content, whole.
@@ -166,39 +163,49 @@ class Contents:
             digest: what ``start_hash`` gave for these.
             scope: who may read it.
             tool_name: for the reference.
-            encoded: the lines of a text, if they are known.
-            starts: the byte at which each item of a text of many begins; kept if the storage has keys.
+            arguments: of the call, if they are to be listed.
+            encoded: the text with its lines, if they are known.
+            starts: the byte at which each of many joined texts begins; kept if the storage has keys.
             file_name: what the tool called it, if it is a file with a name.
 
         """
-        entry = partial(
-            Reference, content_type=content_type, size=len(data), items=None if starts is None else len(starts)
-        )
+        size, items = len(data), None if starts is None else len(starts)
+        reference = partial(Reference, content_type=content_type, size=size, items=items)
         if self._storage.names_references:
             name = storage_name(tool_name, scope, digest=digest)
-            answer = yield self._storage.save_named(name, data, content_type=content_type, file_name=file_name)
+            named = {"file_name": file_name} if self._storage.takes_file_name else {}
+            answer = yield self._storage.call("save_named", name, data, content_type=content_type, **named)
             answer = _require_reference(answer)
-            return answer if isinstance(answer, CoatcheckError) else Saved(reference=entry(id=answer), path=None)
-        if encoded is not None and starts is not None:
-            encoded = encoded.with_items(starts)
-        key, stored_type = Key.of(scope, digest), self._stored_type(content_type, starts)
-        known = {} if encoded is None else _metadata(encoded)
-        metadata = {**known, "sha256": digest, **_tool_metadata(tool_name)}
-        answer = yield self._storage.save(str(key), data, content_type=stored_type, metadata=metadata)
-        if encoded is not None and encoded.index is not None and not isinstance(answer, CoatcheckError):
-            index = encoded.index.to_bytes()
-            checksum = {"sha256": content_digest(_INDEX_TYPE, index)}
-            answer = yield self._storage.save(str(key.line_index), index, content_type=_INDEX_TYPE, metadata=checksum)
+            return answer if isinstance(answer, CoatcheckError) else reference(id=answer)
+        key, index, metadata = Key.of(scope, digest), None, dict[str, str]()
+        if starts is not None:
+            content_type = _type_with_items(content_type, starts)
+        if encoded is not None:
+            metadata = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
+            index = encoded.index if starts is None else encoded.with_items(starts).index
+        if index is not None:
+            metadata |= {"index": "lines"} | ({_ITEMS: str(items)} if index.items else {})
+        metadata["sha256"] = digest
+        if tool_name:
+            metadata[_TOOL] = _quoted(tool_name[:_LONGEST_TOOL_NAME], longest=768)
+        if arguments is not None and (shown := _quoted(_as_json(arguments), longest=_LONGEST_ARGUMENTS)):
+            metadata[_ARGUMENTS] = shown
+        answer = yield self._storage.call("save", str(key), data, content_type=content_type, metadata=metadata)
+        if index is not None and not isinstance(answer, CoatcheckError):
+            lines = index.to_bytes()
+            metadata = {"sha256": content_digest(_INDEX_TYPE, lines)}
+            answer = yield self._storage.call(
+                "save", str(key.line_index), lines, content_type=_INDEX_TYPE, metadata=metadata
+            )
         if isinstance(answer, CoatcheckError):
             return answer
-        reference = entry(id=make_reference(tool_name, scope, digest=digest))
-        return Saved(reference=reference, path=self._storage.path_of(str(key), content_type=stored_type))
+        return reference(id=make_reference(tool_name, scope, digest=digest))
 
-    def _stored_type(self, content_type: str, starts: tuple[int, ...] | None) -> str:
-        """Return the type that a content is stored under: many joined texts differ from one text of the same bytes."""
-        if starts is None or self._storage.names_references:
-            return content_type
-        return _type_with_items(content_type, starts)
+    def path_of(self, reference: Reference, scope: Scope) -> str | None:
+        """Return the file that holds a saved content, if the storage keeps files."""
+        if self._storage.names_references:
+            return None
+        return self._storage.path_of(self._key(reference.id, scope), content_type=reference.content_type)
 
     def missing(self, references: Sequence[Reference], scope: Scope) -> Effects[bool]:
         """Return whether a bounded storage pushed out one entry of a result to make room for another."""
@@ -206,7 +213,7 @@ class Contents:
         if is_one_entry or not self._storage.evicts:  # to ask a storage far away would double what a save takes there
             return False
         for reference in references:
-            found = yield self._storage.load_range(self._key(reference.id, scope), start=0, length=0)
+            found = yield self._storage.call("load_range", self._key(reference.id, scope), start=0, length=0)
             if not isinstance(found, Stored):
                 return True
         return False
@@ -237,9 +244,9 @@ class Contents:
         """
         key = self._key(reference, scope)
         if self._storage.reads_ranges:
-            answer = yield self._storage.load_range(key, start=0, length=0)
+            answer = yield self._storage.call("load_range", key, start=0, length=0)
         else:
-            answer = yield self._storage.load(key)
+            answer = yield self._storage.call("load", key)
         stored = self._entry(answer, reference, scope)
         if not self._storage.reads_ranges:
             stored = replace(stored, whole=stored.content)
@@ -251,7 +258,7 @@ class Contents:
     def load(self, reference: str, scope: Scope) -> Effects[Stored]:
         """Return a content whole and checked; raises what ``find`` raises."""
         key = self._key(reference, scope)
-        stored = self._entry((yield self._storage.load(key)), reference, scope)
+        stored = self._entry((yield self._storage.call("load", key)), reference, scope)
         self._verify(stored, key)
         return stored
 
@@ -264,7 +271,7 @@ class Contents:
         """
         if _ITEMS not in stored.metadata or self._storage.names_references:
             return None
-        answer = yield self._storage.load(str(Key.parse(self._key(reference, scope)).line_index))
+        answer = yield self._storage.call("load", str(Key.parse(self._key(reference, scope)).line_index))
         if isinstance(answer, CoatcheckError):
             raise answer
         index = LineIndex.from_bytes(answer.content, size=stored.size) if isinstance(answer, Stored) else None
@@ -276,7 +283,7 @@ class Contents:
         """Return some bytes of a content; raises what ``find`` raises."""
         if found.stored.whole is not None:
             return found.stored.whole[wanted.start : wanted.start + wanted.length]
-        answer = yield self._storage.load_range(found.key, start=wanted.start, length=wanted.length)
+        answer = yield self._storage.call("load_range", found.key, start=wanted.start, length=wanted.length)
         entry = self._entry(answer, found.reference, scope)
         if len(entry.content) < min(wanted.length, found.stored.size - wanted.start):
             msg = f"the content under {found.key!r} ends before the {found.stored.size:,} bytes that were saved there"
@@ -286,9 +293,9 @@ class Contents:
         return entry.content
 
     def index(self, found: Found) -> Effects[bytes | None]:
-        """Return the stored index of the lines of a text, or None if there is none."""
+        """Return the stored line index of a content, or None if there is none."""
         try:
-            answer = yield self._storage.load(str(Key.parse(found.key).line_index))
+            answer = yield self._storage.call("load", str(Key.parse(found.key).line_index))
             return require_stored(answer).content
         except CoatcheckError:  # without an index reading takes longer, and no more
             return None
@@ -372,7 +379,12 @@ def require_digest(key: Key, digest: str, metadata: Mapping[str, str]) -> None:
 
 def content_type_of(stored: Stored) -> str:
     """Return the MIME type of an entry, without what tells texts of other items apart."""
-    return stored.content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in stored.metadata else stored.content_type
+    return without_items(stored.content_type, stored.metadata)
+
+
+def without_items(content_type: str, metadata: Mapping[str, str]) -> str:
+    """Return a stored type without what tells texts of other items apart."""
+    return content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in metadata else content_type
 
 
 def _type_with_items(content_type: str, starts: Sequence[int]) -> str:
@@ -389,20 +401,30 @@ def tool_name_in(metadata: Mapping[str, str]) -> str | None:
     return unquote(found) if isinstance(found, str) else None
 
 
-def _tool_metadata(tool_name: str) -> dict[str, str]:
-    """Return the name of a tool as metadata: ASCII, since some backends keep nothing else, at most 768 characters."""
-    name = quote(to_valid_unicode(tool_name[:_LONGEST_TOOL_NAME]), safe="/:")
-    return {_TOOL: name} if name else {}
+def arguments_in(metadata: Mapping[str, str]) -> str | None:
+    """Return the arguments of the call that a content came from, as far as they were kept."""
+    found = metadata.get(_ARGUMENTS)
+    return unquote(found) if isinstance(found, str) else None
 
 
-def _metadata(encoded: Encoded) -> dict[str, str]:
-    """Return what is stored beside a text, so that it can be read in parts."""
-    found = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
-    if encoded.index is not None:
-        found["index"] = "lines"
-        if encoded.index.items:
-            found[_ITEMS] = str(len(encoded.index.items))
-    return found
+def _as_json(arguments: Mapping[str, object]) -> str:
+    """Return arguments as JSON: what JSON cannot say by its type, and nothing where they contain themselves."""
+    try:
+        return json.dumps(dict(arguments), ensure_ascii=False, default=lambda value: type(value).__name__)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def _quoted(text: str, *, longest: int) -> str:
+    """Return text in percent-encoding, for backends that keep only ASCII, cut before what goes beyond ``longest``."""
+    kept, left = [], longest
+    for character in to_valid_unicode(text[:longest]):
+        quoted = quote(character, safe="/:")
+        if len(quoted) > left:
+            break
+        kept.append(quoted)
+        left -= len(quoted)
+    return "".join(kept)
 
 
 def _require_reference(answer: object) -> str | CoatcheckError:
@@ -423,5 +445,5 @@ def _require_reference(answer: object) -> str | CoatcheckError:
 
 
 def _whole_number(found: object) -> int | None:
-    """Return the number in a text; None where there is none, since what describes an entry may be damaged."""
+    """Return the number in a ``str``; None where there is none, since the metadata of an entry may be damaged."""
     return int(found) if isinstance(found, str) and found.isdecimal() and len(found) <= _MOST_DIGITS else None

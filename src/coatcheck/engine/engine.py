@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from coatcheck.engine.cleanup import SweepLimits, delete_scope, delete_scopes, sweep
 from coatcheck.engine.contents import Contents
+from coatcheck.engine.listing import list_contents
 from coatcheck.engine.offloading import Offloading
 from coatcheck.engine.retrieving import Retrieving
 
 if TYPE_CHECKING:
+    from coatcheck.core.outcomes import Listing
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.engine.access import StorageAccess
@@ -31,12 +33,16 @@ class Engine:
         self._storage = storage
         contents = Contents(storage)
         offloading = Offloading(contents, settings, recorder)
-        retrieving = Retrieving(contents, settings, recorder)
+        retrieving = Retrieving(storage, settings, recorder)
         self.offload = offloading.offload
         self.offload_step = offloading.offload_step
         self.retrieve = retrieving.retrieve
         self.load = retrieving.load
         self.expand = retrieving.expand
+
+    def list_contents(self, scope: Scope, *, tool_name: str | None, limit: int, after: str | None) -> Effects[Listing]:
+        """List what a scope holds; see ``listing.list_contents``."""
+        return list_contents(self._storage, scope, tool_name=tool_name, limit=limit, after=after)
 
     def delete_scope(self, scope: Scope) -> Effects[int]:
         """Delete everything that a scope holds; see ``cleanup.delete_scope``."""

@@ -11,16 +11,19 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_error
 from coatcheck.core.forks import ForkSafeLock
 from coatcheck.engine.execution import queued_milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from coatcheck.core.references import Scope
 
 __all__ = (
@@ -58,7 +61,7 @@ class Event:
     """The scope of the call."""
 
     tool_name: str | None = None
-    """The tool whose result it was; None for reads."""
+    """The tool that returned the result; None for reads."""
 
     references: tuple[str, ...] = ()
     """The references written, or the one that was asked for, without what a model wrote around it."""
@@ -136,7 +139,7 @@ class Stats:
     """Reads of a reference that the scope never had."""
 
     expired: int = 0
-    """Reads of a reference whose content is gone."""
+    """Reads of a reference to content that is gone."""
 
     failed: int = 0
     """Times that a storage, a policy or a callback failed."""
@@ -167,7 +170,7 @@ class Recorder:
     @property
     def stats(self) -> Stats:
         """The counts so far."""
-        with self._lock:
+        with self._lock.held:
             return Stats(**self._counts)
 
     @property
@@ -175,42 +178,64 @@ class Recorder:
         """Whether anybody wants the events themselves."""
         return bool(self._listeners) or logger.isEnabledFor(logging.DEBUG)
 
-    def count(self, **added: int) -> None:
-        """Add to the named counts."""
-        with self._lock:
-            for name, number in added.items():
-                self._counts[name] += number
-
     def count_kept(self) -> None:
         """Count a result that stays."""
-        with self._lock:
+        with self._lock.held:
             self._counts["results"] += 1
 
-    def emit(self, event: Event) -> None:
-        """Log an event, for those who debug unless content was lost, and tell every listener."""
-        if event.kind == "truncated":
+    def record(
+        self,
+        kind: EventKind,
+        *,
+        counts: Mapping[str, int],
+        started: float,
+        **details: Any,  # noqa: ANN401 - the other fields of ``Event``
+    ) -> None:
+        """Add to the counts, log an event and tell every listener.
+
+        It is logged at DEBUG, or at ERROR if content was lost. Nobody pays for an event that nobody wants.
+        """
+        with self._lock.held:
+            for name, number in counts.items():
+                self._counts[name] += number
+        if kind != "truncated" and not self.listening:
+            return
+        event = Event(kind=kind, milliseconds=(time.perf_counter() - started) * 1e3, **details)
+        if kind == "truncated":
             words = "lost all but a part of a result of %s, about %s tokens: %s"
             logger.error(words, event.tool_name, f"{event.tokens or 0:,}", event.reason, extra=_fields(event))
         elif logger.isEnabledFor(logging.DEBUG):
-            logger.debug("%s %s", event.kind, event.tool_name or "a reference", extra=_fields(event))
-        self._tell(event)
-
-    def failure(self, event: Event, error: CoatcheckError, *, logged: str | None = None) -> None:
-        """Log, count and tell the host that something failed and the agent goes on without it."""
-        logger.warning("%s", f"{logged or event.reason}\n{_raised_at(error)}".rstrip(), extra=_fields(event))
-        self.count(failed=1)
-        self._tell(event)
-
-    def _tell(self, event: Event) -> None:
-        """Tell every listener; one that raises is logged and counted, and nothing else happens."""
+            logger.debug("%s %s", kind, event.tool_name or "a reference", extra=_fields(event))
         for listener in self._listeners:
-            try:
-                listener(event)
-            except Exception as error:  # noqa: PERF203 - one that fails must not keep the event from the others
-                # What was being handled meanwhile may quote a model: no listener ever got it, and no log does.
-                error.__suppress_context__ = True
-                logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
-                self.count(failed=1)
+            self._tell(listener, event)
+
+    def failure(
+        self,
+        error: CoatcheckError,
+        *,
+        logged: str,
+        started: float,
+        **details: Any,  # noqa: ANN401 - the other fields of ``Event``
+    ) -> None:
+        """Log, count and tell the host that something failed and the agent goes on without it."""
+        details = {"reason": str(error), "error_type": class_of(error), **details}
+        event = Event(kind="failed", milliseconds=(time.perf_counter() - started) * 1e3, **details)
+        logger.warning("%s", f"{logged}\n{_raised_at(error)}".rstrip(), extra=_fields(event))
+        with self._lock.held:
+            self._counts["failed"] += 1
+        for listener in self._listeners:
+            self._tell(listener, event)
+
+    def _tell(self, listener: Listener, event: Event) -> None:
+        """Tell a listener; if it raises, log and count that, and nothing else."""
+        try:
+            listener(event)
+        except Exception as error:
+            # What was being handled meanwhile may quote a model: no listener ever got it, and no log does.
+            error.__suppress_context__ = True
+            logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
+            with self._lock.held:
+                self._counts["failed"] += 1
 
 
 def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:

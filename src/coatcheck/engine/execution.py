@@ -21,10 +21,10 @@ from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from coatcheck.core.errors import CoatcheckError, ForeignCall, InvalidRequest, StorageError, describe_error
+from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError, describe_error
 from coatcheck.core.forks import in_forked_child, loading
 from coatcheck.engine.threads import UnawaitedThreads
 
@@ -38,7 +38,6 @@ __all__ = (
     "Effects",
     "Line",
     "arun",
-    "in_pieces",
     "queued_milliseconds",
     "run",
 )
@@ -52,8 +51,8 @@ offloaders of a process share them, and a folder on a network disk that does not
 there is no time limit here."""
 
 SHORT_BYTES = 131_072
-"""Up to here a text is short work: some milliseconds, whatever it holds. Short work has threads of its own, so that it
-never waits for a preview of a large result, which is one piece."""
+"""A result of up to so many bytes is short work: some milliseconds, whatever it holds. Short work has threads of its
+own, so that it never waits for a preview of a large result, which is one piece."""
 
 PIECE_BYTES = 1_048_576
 """Of long work between two pauses: some 2 ms of encoding, scanning or counting."""
@@ -115,10 +114,10 @@ class Effect:
     thread of its own."""
 
 
-PAUSE = Effect(call=lambda: None, local=True, is_async=False, what="a pause")
+PAUSE: Final = None
 """Yielded between two pieces of long work: others may have the thread. Work that began as short goes on as long."""
 
-Effects: TypeAlias = Generator[Effect, object, Result]
+Effects: TypeAlias = Generator[Effect | None, object, Result]
 """An operation of the engine, or a part of one: it yields calls, and is sent what each returned, or the
 ``CoatcheckError`` that it ended with. It returns a ``Result``."""
 
@@ -134,10 +133,15 @@ def run(operation: Effects[Result]) -> Result:
     A call that is async, on a thread with a running event loop, answers with ``InvalidRequest``: the async shell is the
     way then.
     """
-    reached = _advance(operation, None, None)
-    while isinstance(reached, Effect):
-        reached = _advance(operation, _perform(reached), None)
-    return reached.value
+    try:
+        effect = next(operation)
+        while True:
+            answer = None if effect is None else _answer_of(effect, effect.call)
+            if effect is not None and inspect.isawaitable(answer):
+                answer = _wait_for(effect, answer)
+            effect = operation.send(answer)
+    except StopIteration as stop:
+        return cast("Result", stop.value)
 
 
 async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
@@ -146,8 +150,8 @@ async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
     threads = _executors.short if short else _executors.long
     try:
         reached = await _on(threads, partial(_advance, operation, None, threads))
-        while isinstance(reached, Effect):
-            if reached is PAUSE:
+        while not isinstance(reached, _Done):
+            if reached is None:
                 threads, answer = _executors.long, None
             else:
                 answer = await _aperform(reached)
@@ -155,16 +159,6 @@ async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
         return reached.value
     finally:
         _queued.reset(queued)
-
-
-def in_pieces(work: Generator[None, None, Result]) -> Effects[Result]:
-    """Do ``work``, which yields after each of its pieces, with a pause at each."""
-    try:
-        while True:
-            next(work)
-            yield PAUSE
-    except StopIteration as end:
-        return cast("Result", end.value)
 
 
 def queued_milliseconds() -> float:
@@ -235,7 +229,7 @@ async def _off_loop(effect: Effect) -> object:
     """Make a call that may take long; return what it returns, or the error it raises."""
     import asyncio  # noqa: PLC0415 - see the head
 
-    call = partial(_guarded, effect, effect.call)  # a StopIteration cannot be raised into a future
+    call = partial(_answer_of, effect, effect.call)  # a StopIteration cannot be raised into a future
     if effect.line is None:
         return await _in_time(_on(UnawaitedThreads(1, name="coatcheck-policy"), call))
     turn, error = _Turn(effect.line, call), None
@@ -248,57 +242,81 @@ async def _off_loop(effect: Effect) -> object:
         turn.end(error)
 
 
-def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThreads | None) -> Effect | _Done[Result]:
+def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThreads) -> Effect | _Done[Result] | None:
     """Run the engine up to its end, its next call that must not run on this thread, or a pause that ends its turn.
 
-    ``threads`` are those of which this thread is one; None in the sync shell, where the caller's own has no other work.
+    ``threads`` are those of which this thread is one.
     """
     try:
         effect = operation.send(answer)
-        while effect.local and not effect.is_async:
-            if effect is PAUSE and threads is not None and _ends_turn(threads):
-                return effect
-            effect = operation.send(_guarded(effect, effect.call))
+        while effect is None or (effect.local and not effect.is_async):
+            if effect is None and _ends_turn(threads):
+                return None
+            effect = operation.send(None if effect is None else _answer_of(effect, effect.call))
     except StopIteration as stop:
         return _Done(cast("Result", stop.value))
     return effect
 
 
 def _ends_turn(threads: UnawaitedThreads) -> bool:
-    """Return whether work that pauses leaves its thread to others; they come in turns, each for one piece."""
+    """Return whether work that pauses gives its thread to others; they come in turns, each for one piece."""
     if threads is _executors.short:
         return True
     _executors.short.wait_until_idle(GIVE_WAY_SECONDS)
     return threads.waiting > 0
 
 
-def _perform(effect: Effect) -> object:
-    """Make a call from the sync shell; what is awaitable runs on a loop of our own."""
-    answer = _guarded(effect, effect.call)
-    if not inspect.isawaitable(answer):
-        return answer
+def _answer_of(effect: Effect, call: Callable[[], object]) -> object:
+    """Return what ``call`` returns, or the error that it raises, as one of ours."""
+    try:
+        return call()
+    except CoatcheckError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - backends raise what they like
+        return _failure_of(effect, error)
+
+
+def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
+    """Return the error of ours that the engine gets for one of a backend, which is its cause."""
+    with loading:
+        import asyncio  # noqa: PLC0415 - see the head
+
+    if isinstance(error, NoThreadFree):
+        reason = str(error)
+    elif isinstance(error, asyncio.TimeoutError | FutureTimeoutError):
+        reason = "no answer in time"
+    else:
+        reason = describe_error(error)
+    failure = effect.failure(f"{effect.what} failed: {reason}")
+    failure.__cause__ = error
+    return failure
+
+
+def _wait_for(effect: Effect, awaitable: Awaitable[object]) -> object:
+    """Return the answer of an async call in the sync shell, where it runs on a loop of our own."""
     if _loop_is_running():
-        if inspect.iscoroutine(answer):
-            answer.close()
+        if inspect.iscoroutine(awaitable):
+            awaitable.close()
         msg = f"{effect.what} is async and this thread runs an event loop: use the async method (aoffload, ...)"
         return InvalidRequest(msg)
-    return _guarded(effect, lambda: _background_loop.result_of(answer))
+    return _answer_of(effect, lambda: _background_loop.result_of(awaitable))
 
 
 async def _aperform(effect: Effect) -> object:
     try:
-        with _failing_as(effect):
-            answer = effect.call() if effect.is_async else await _off_loop(effect)
-            return await _in_time(answer) if inspect.isawaitable(answer) else answer
+        answer = effect.call() if effect.is_async else await _off_loop(effect)
+        return await _in_time(answer) if inspect.isawaitable(answer) else answer
     except CoatcheckError as error:
         return error
+    except Exception as error:  # noqa: BLE001 - backends raise what they like
+        return _failure_of(effect, error)
 
 
 async def _in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float] | None = None) -> Result:
     """Await a backend, at most the time limit; or up to a ``deadline`` of the monotonic clock, which may move.
 
-    Not ``asyncio.wait_for``: it waits for ever on what catches its cancellation, and a backend that was cancelled by
-    its own client would look as if the agent had been.
+    Not ``asyncio.wait_for``: it waits without end for a task that catches its cancellation, and a backend that was
+    cancelled by its own client would look as if the agent had been.
 
     Raises:
         BackendCancelled: the backend was cancelled, and not by us.
@@ -331,30 +349,6 @@ def _forget(task: asyncio.Future[Any]) -> None:
         task.exception()
 
 
-def _guarded(effect: Effect, call: Callable[[], object]) -> object:
-    """Return what ``call`` returns, or the error it raises, as one of ours."""
-    try:
-        with _failing_as(effect):
-            return call()
-    except CoatcheckError as error:
-        return error
-
-
-def _failing_as(effect: Effect) -> ForeignCall:
-    return ForeignCall(f"{effect.what} failed", failure=effect.failure, describe=_reason)
-
-
-def _reason(error: Exception) -> str:
-    with loading:
-        import asyncio  # noqa: PLC0415 - see the head
-
-    if isinstance(error, NoThreadFree):
-        return str(error)
-    if isinstance(error, asyncio.TimeoutError | FutureTimeoutError):
-        return "no answer in time"
-    return describe_error(error)
-
-
 def _loop_is_running() -> bool:
     with loading:
         import asyncio  # noqa: PLC0415 - see the head
@@ -367,7 +361,7 @@ def _loop_is_running() -> bool:
 
 
 class _Executors:
-    """The thread pools, made again after a fork, which leaves a child without threads."""
+    """The thread pools, made again after a fork, since a child has no threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import time
 from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
@@ -28,7 +28,7 @@ from coatcheck.core.notice import (
 from coatcheck.core.outcomes import Offloaded, Truncated
 from coatcheck.core.tokens import ends_of, utf8_length
 from coatcheck.engine.contents import Contents
-from coatcheck.engine.events import Event, cause_for_model, class_of
+from coatcheck.engine.events import cause_for_model, class_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,10 +78,10 @@ class LastResort:
         saved = yield from self._contents.save(data, "text/plain", digest=digest, scope=scope, tool_name=tool_name)
         if isinstance(saved, CoatcheckError):
             raise saved
-        if (yield from self._contents.missing((saved.reference,), scope)):
+        if (yield from self._contents.missing((saved,), scope)):
             msg = "the storage is too small for this result"
             raise StorageError(msg)
-        return saved.reference
+        return saved
 
     def outcome(
         self,
@@ -123,15 +123,21 @@ class LastResort:
         return outcome
 
     def _tell(self, outcome: Offloaded | Truncated, tokens: Estimate, *, scope: Scope, tool_name: str) -> None:
-        event = partial(Event, scope=scope, tool_name=tool_name, tokens=tokens.tokens)
+        about: dict[str, Any] = {
+            "scope": scope,
+            "tool_name": tool_name,
+            "tokens": tokens.tokens,
+            "started": time.perf_counter(),
+        }
         if isinstance(outcome, Truncated):
-            self._recorder.count(results=1, truncated=1)
-            self._recorder.emit(event(kind="truncated", reason=str(outcome.error), error_type=class_of(outcome.error)))
+            error = outcome.error
+            counts = {"results": 1, "truncated": 1}
+            self._recorder.record("truncated", counts=counts, reason=str(error), error_type=class_of(error), **about)
         else:
             size = sum(reference.size for reference in outcome.references)
-            self._recorder.count(results=1, offloaded=1, bytes_stored=size)
+            counts = {"results": 1, "offloaded": 1, "bytes_stored": size}
             references = tuple(reference.id for reference in outcome.references)
-            self._recorder.emit(event(kind="offloaded", references=references, size=size))
+            self._recorder.record("offloaded", counts=counts, references=references, size=size, **about)
 
     def _is_heavy(self, block: Block) -> bool:
         return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit

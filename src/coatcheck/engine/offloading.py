@@ -1,33 +1,34 @@
 """The road of one tool result out of the conversation: measure, decide, encode, hash, preview, save, placeholder.
 
-``Offloading.offload`` is where it begins, and the methods below it are in the order in which they run. Two rules hold
-on it. The placeholder is handed out only after everything it refers to is saved. And whatever fails, the agent goes
-on: a failed policy gives no verdict, a failed preview shows less, a failed storage keeps the raw result.
+``Offloading.offload`` is where it begins, and the methods below it are in the order in which they run. It keeps two
+rules. It returns a placeholder only after everything that the placeholder refers to is saved. And whatever fails, the
+agent goes on: after a failed policy the default decides, a host's token counter that fails is replaced by one of bytes,
+a failed preview shows less, and if the storage fails, the raw result stays.
 
-Generators of effects, which ``execution`` drives, sync or async; ARCHITECTURE.md shows how. What is decided, worded
-or cut belongs to ``core``; what lies where in a storage belongs to ``contents``.
+All of it is generators of effects, which ``execution`` drives, sync or async; ARCHITECTURE.md shows how. Decisions,
+words and cuts belong to ``core``, places in a storage to ``contents``.
 """
 
 from __future__ import annotations
 
 import inspect
-import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from coatcheck.core.blocks import MediaBlock
-from coatcheck.core.errors import CoatcheckError, StorageError
-from coatcheck.core.items import parts_of
+from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
+from coatcheck.core.items import MOST_APART, join_texts
 from coatcheck.core.notice import index_entry, is_placeholder
 from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
 from coatcheck.core.placeholder import MOST_LISTED, Item, ReadyPreview, build_placeholder, cut_to
 from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_step
-from coatcheck.core.policy import Rule
+from coatcheck.core.policy import Rule, is_count
 from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, preview, search_for_trouble
 from coatcheck.core.reading import Encoded, encode_bytes, index_text, is_text
-from coatcheck.engine.events import Event, EventKind, Recorder, cause_for_model, class_of, log_failure, logger
-from coatcheck.engine.execution import Effect, Effects, in_pieces
+from coatcheck.core.tokens import ByteCounter, TiktokenCounter
+from coatcheck.engine.events import Recorder, cause_for_model, class_of, log_failure, logger
+from coatcheck.engine.execution import Effect, Effects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.items import Part
     from coatcheck.core.policy import Verdict
+    from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.engine.contents import Contents
     from coatcheck.engine.request import OffloadRequest
@@ -55,11 +57,8 @@ class _Departure:
     measure: Measure
     decision: Offload
     parts: Sequence[Part]
-
-    @property
-    def tokens(self) -> Estimate:
-        """What the result would have cost; counted at the first call."""
-        return self.measure.estimate(exact_up_to=self.decision.exact_up_to)
+    tokens: Estimate
+    """What the result would have cost."""
 
 
 class Offloading:
@@ -70,151 +69,175 @@ class Offloading:
         self._settings = settings
         self._recorder = recorder
         self._counter = settings.counter
+        self._in_bytes: Offloading | None = None
+        """Does the same without the host's token counter, if there is one."""
+        if type(settings.counter) not in {ByteCounter, TiktokenCounter}:
+            self._in_bytes = Offloading(contents, replace(settings, token_counter=ByteCounter()), recorder)
 
-    def offload(self, request: OffloadRequest) -> Effects[Outcome]:
-        """Decide about one result and carry the decision out."""
-        if request.certain is not None:
-            return self._keep(request, request.certain)
-        measure, decision = yield from self._decide(request)
-        if isinstance(decision, Offload) and request.confirm is not None:
-            ask = partial(request.confirm, measure.estimate(exact_up_to=decision.exact_up_to).tokens)
-            answer = yield from self._ask_host(request, ask, what="confirm", instead="the result is offloaded")
-            decision = decision if answer or isinstance(answer, CoatcheckError) else Keep(reason="policy")
-        return (yield from self._carry_out(request, measure, decision))
-
-    def offload_step(self, requests: Sequence[OffloadRequest]) -> Effects[tuple[Outcome, ...]]:
-        """Decide about all results of one agent step together, then carry out each decision."""
-        decided: list[tuple[Measure, Decision]] = []
-        for request in requests:
-            decided.append((yield from self._decide(request)))  # noqa: PERF401 - a comprehension cannot yield
-        decisions = [decision for _, decision in decided]
-        if self._settings.max_step_tokens is not None:
-            decisions = fit_step(decided, self._settings.max_step_tokens, settings=self._settings)
-        outcomes: list[Outcome] = []
-        for request, (measure, _), decision in zip(requests, decided, decisions, strict=True):
-            outcomes.append((yield from self._carry_out(request, measure, decision)))
-        return tuple(outcomes)
-
-    def _decide(self, request: OffloadRequest) -> Effects[tuple[Measure, Decision]]:
-        """Measure a result and decide about it; ask the host's callables, if it gave any."""
-        tokens, rule = request.measured_tokens, request.policy
-        if callable(tokens):
-            answer = yield from self._ask_host(
-                request, tokens, what="measured_tokens", instead="the token counter decides"
-            )
-            tokens = answer if isinstance(answer, int) and not isinstance(answer, bool) else None
-        measure = Measure(request.result.blocks, self._counter, measured_tokens=tokens)
-        if not isinstance(rule, Rule):
-            ask = partial(rule, request.result)
-            answer = yield from self._ask_host(request, ask, what="the policy", instead="the default threshold decides")
-            policies = self._settings.tool_policies
-            rule = (
-                policies.default if isinstance(answer, CoatcheckError) else policies.rule_for(cast("Verdict", answer))
-            )
-        if self._is_exempt(request, measure):
-            return measure, Keep(reason="exempt")
-        return measure, decide(measure, rule, settings=self._settings, is_error=request.result.is_error)
-
-    def _is_exempt(self, request: OffloadRequest, measure: Measure) -> bool:
-        """Return whether a result is a read-back, or a placeholder of this scope that came back.
-
-        Content that merely begins like a placeholder is not one.
-        """
-        if request.retrieval_tool is not None and request.result.tool_name == request.retrieval_tool:
-            return True
-        first = measure.texts[0] if measure.texts else None
-        if first is None or not is_placeholder(first):
-            return False
-        if measure.local_exceeds(self._settings.preview_limit + PLACEHOLDER_ROOM):
-            return False
-        found = self._contents.references_in(first, request.scope)
-        return any(self._contents.belongs(match.group(), request.scope) for match in found)
+    def offload(self, request: OffloadRequest, decided: tuple[Measure, Decision] | None = None) -> Effects[Outcome]:
+        """Decide about one result, unless ``offload_step`` has ``decided``, and carry the decision out."""
+        try:
+            measure, decision = decided or (yield from self._decide(request, request.confirm))
+            return (yield from self._carry_out(request, measure, decision))
+        except CoatcheckError:
+            raise
+        except Exception as error:
+            if self._in_bytes is None:
+                raise
+            self._blame_counter(error, request)
+            return (yield from self._in_bytes.offload(request))
 
     def _carry_out(self, request: OffloadRequest, measure: Measure, decision: Decision) -> Effects[Outcome]:
-        """Keep the result, or save all parts of it and then hand out the placeholder."""
+        """Keep a result; or save all of it, and then replace it by the placeholder."""
         if isinstance(decision, Keep):
             return self._keep(request, decision)
-        parts = parts_of(request.result.blocks, measure.texts)
-        departure = _Departure(request=request, measure=measure, decision=decision, parts=parts)
+        parts = join_texts(measure.parts) if len(measure.texts) > MOST_APART else measure.parts
+        tokens = measure.estimate(exact_up_to=decision.exact_up_to)
+        departure = _Departure(request=request, measure=measure, decision=decision, parts=parts, tokens=tokens)
         items: list[Item] = []
         for part in parts:
-            saved = yield from self._save_part(departure, part)
+            saved = yield from self._save(part, departure)
             if isinstance(saved, CoatcheckError):
                 return self._give_up(departure, saved)
             items.append(saved)
         references = tuple(item.reference for item in items if item.reference is not None)
-        build = partial(
-            build_placeholder,
-            items,
-            decision,
-            counter=self._counter,
-            tokens=departure.tokens,
-            retrieval_tool=request.retrieval_tool,
-        )
+        tool = request.retrieval_tool
+        build = partial(build_placeholder, items, decision, counter=self._counter, tokens=tokens, retrieval_tool=tool)
         index: Reference | None = None
         placeholder = build(index=None) if len(references) <= MOST_LISTED else None
         if placeholder is None:
             listed = yield from self._save_list(request, references)
             if isinstance(listed, CoatcheckError):
                 return self._give_up(departure, listed)
-            index = listed
-            references = (*references, index)
+            index, references = listed, (*references, listed)
             placeholder = build(index=index)
         _log_failed_previews(request, items)
         if (yield from self._contents.missing(references, request.scope)):
             return self._give_up(departure, StorageError("the storage is too small for all of this result"))
-        if placeholder is None or (decision.limit is not None and not measure.local_exceeds(placeholder.tokens)):
+        if placeholder is None or (
+            decision.limit is not None and not measure.exceeds(placeholder.tokens, as_measured=False)
+        ):
             return self._keep(request, Keep(reason="would not shrink"))
-        outcome = Offloaded(blocks=placeholder.blocks, references=references, tokens=departure.tokens, index=index)
-        self._record_offloaded(request, outcome, saved=max(0, outcome.tokens.tokens - placeholder.tokens))
-        return outcome
+        size, saved_tokens = sum(each.size for each in references), max(0, tokens.tokens - placeholder.tokens)
+        self._recorder.record(
+            "offloaded",
+            counts={"results": 1, "offloaded": 1, "bytes_stored": size, "tokens_saved": saved_tokens},
+            references=tuple(each.id for each in references),
+            size=size,
+            tokens=tokens.tokens,
+            tokens_saved=saved_tokens,
+            scope=request.scope,
+            tool_name=request.result.tool_name,
+            started=request.started,
+        )
+        return Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens, index=index)
 
-    def _save_part(self, departure: _Departure, part: Part) -> Effects[Item | CoatcheckError]:
+    def offload_step(self, requests: Sequence[OffloadRequest]) -> Effects[tuple[Outcome, ...]]:
+        """Decide about all results of one agent step together, then carry out each decision."""
+        decided: list[tuple[Measure, Decision]] = []
+        try:
+            for request in requests:
+                decided.append((yield from self._decide(request, None)))  # noqa: PERF401 - a comprehension cannot yield
+            decisions = [decision for _, decision in decided]
+            if self._settings.max_step_tokens is not None:
+                decisions = fit_step(decided, self._settings.max_step_tokens, settings=self._settings)
+        except CoatcheckError:
+            raise
+        except Exception as error:
+            if self._in_bytes is None:
+                raise
+            self._blame_counter(error, requests[0])
+            return (yield from self._in_bytes.offload_step(requests))
+        outcomes: list[Outcome] = []
+        for request, (measure, _), decision in zip(requests, decided, decisions, strict=True):
+            outcomes.append((yield from self.offload(request, (measure, decision))))
+        return tuple(outcomes)
+
+    def _decide(
+        self, request: OffloadRequest, confirm: Callable[[int], object] | None
+    ) -> Effects[tuple[Measure, Decision]]:
+        """Measure a result and decide about it; ask the host's callables, if it gave any."""
+        if request.certain is not None:
+            return Measure((), self._counter), request.certain
+        result, tokens, rule = request.result, request.measured_tokens, request.policy
+        if callable(tokens):
+            answer = yield from self._ask_host(
+                request, tokens, what="measured_tokens", instead="the token counter decides"
+            )
+            tokens = cast("int", answer) if is_count(answer) else None
+        measure = Measure(result.blocks, self._counter, measured_tokens=tokens)
+        if not isinstance(rule, Rule):
+            ask = partial(rule, result)
+            answer = yield from self._ask_host(request, ask, what="the policy", instead="the default threshold decides")
+            policies = self._settings.tool_policies
+            rule = (
+                policies.default if isinstance(answer, CoatcheckError) else policies.rule_for(cast("Verdict", answer))
+            )
+        first = (measure.parts[0].text if measure.parts else None) or ""
+        if result.tool_name == request.retrieval_tool or (
+            is_placeholder(first) and self._is_of_scope(first, measure, scope=request.scope)
+        ):
+            return measure, Keep(reason="exempt")
+        decision = decide(measure, rule, settings=self._settings, is_error=result.is_error)
+        if isinstance(decision, Offload) and confirm is not None:
+            last = partial(confirm, measure.estimate(exact_up_to=decision.exact_up_to).tokens)
+            answer = yield from self._ask_host(request, last, what="confirm", instead="the result is offloaded")
+            if not answer:
+                return measure, Keep(reason="policy")
+        return measure, decision
+
+    def _is_of_scope(self, placeholder: str, measure: Measure, *, scope: Scope) -> bool:
+        """Return whether a result is a placeholder of this scope that came back, and does not only begin like one."""
+        if measure.exceeds(self._settings.preview_limit + PLACEHOLDER_ROOM, as_measured=False):
+            return False
+        found = self._contents.references_in(placeholder, scope)
+        return any(self._contents.belongs(match.group(), scope) for match in found)
+
+    def _save(self, part: Part, departure: _Departure) -> Effects[Item | CoatcheckError]:
         """Save one part, if it is one that is stored; return what the placeholder needs to know about it."""
         block, request = part.block, departure.request
-        content_type = part.content_type
         if isinstance(block, MediaBlock) and block.data:
             data = block.data
-            digest = self._contents.start_hash(data, content_type)
-            encoded, content, preview_made = None, _previewed(part), None
+            digest = self._contents.start_hash(data, part.content_type)
+            encoded, content, ready = None, _previewed(part), None
         elif part.text:
-            data, chunks = yield from in_pieces(encode_bytes(part.text))
-            digest = self._contents.start_hash(data, content_type, starts=part.starts)
+            data, chunks = yield from encode_bytes(part.text)
+            digest = self._contents.start_hash(data, part.content_type, starts=part.starts)
             # Meanwhile; nothing fails here that would keep the content from being saved.
-            encoded, content, preview_made = yield from self._describe(departure, part, data, chunks=chunks)
+            encoded, content, ready = yield from self._describe(part, departure, data=data, chunks=chunks)
         else:
             return Item(block=block)
-        saved = yield from self._contents.save(
+        reference = yield from self._contents.save(
             data,
-            content_type,
+            part.content_type,
             digest=digest.result(),
             scope=request.scope,
             tool_name=request.result.tool_name,
+            arguments=request.result.tool_args if self._settings.list_arguments else None,
             encoded=encoded,
             starts=part.starts,
             file_name=block.name if isinstance(block, MediaBlock) else None,
         )
-        if isinstance(saved, CoatcheckError):
-            return saved
-        path = saved.path if self._settings.show_path else None
-        return Item(block=block, content=content, preview=preview_made, reference=saved.reference, path=path)
+        if isinstance(reference, CoatcheckError):
+            return reference
+        path = self._contents.path_of(reference, request.scope) if self._settings.show_path else None
+        return Item(block=block, content=content, preview=ready, reference=reference, path=path)
 
     def _describe(
-        self, departure: _Departure, part: Part, data: bytes, *, chunks: Sequence[int]
+        self, part: Part, departure: _Departure, *, data: bytes, chunks: Sequence[int]
     ) -> Effects[tuple[Encoded | None, Previewed | None, ReadyPreview | None]]:
-        """Index the lines of a text, estimate its tokens and preview it; leave out what fails.
+        """Index the lines of a text and preview it; omit what fails.
 
         Several texts share the budget of the previews, so theirs are made when all are saved.
         """
         encoded, content, ready = None, None, None
         try:
-            encoded = yield from in_pieces(index_text(part.text or "", data, chunks))
+            encoded = yield from index_text(part.text or "", data, chunks)
             content = _previewed(part, lines=encoded.lines)
-            _ = departure.tokens
             if content is not None and sum(1 for each in departure.parts if each.text) == 1:
-                content = replace(content, exceeds=departure.measure.text_exceeds)
+                content = replace(content, exceeds=departure.measure.exceeded - departure.measure.media)
                 if len(content.text) > LARGE_CHARACTERS:
-                    content = yield from in_pieces(search_for_trouble(content))
+                    content = yield from search_for_trouble(content)
                 budget = departure.decision.preview_tokens
                 ready = ReadyPreview(budget, preview(content, self._counter, budget=budget))
         except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
@@ -226,64 +249,69 @@ class Offloading:
     ) -> Effects[Reference | CoatcheckError]:
         """Save the list of all references of a result that has too many to be shown one by one."""
         listing = "".join(f"{index_entry(position, reference)}\n" for position, reference in enumerate(references, 1))
-        data, chunks = yield from in_pieces(encode_bytes(listing))
+        data, chunks = yield from encode_bytes(listing)
         digest = self._contents.start_hash(data, "text/plain")
-        encoded = yield from in_pieces(index_text(listing, data, chunks))
-        saved = yield from self._contents.save(
-            data,
-            "text/plain",
-            digest=digest.result(),
-            scope=request.scope,
-            tool_name=request.result.tool_name,
-            encoded=encoded,
+        encoded = yield from index_text(listing, data, chunks)
+        return (
+            yield from self._contents.save(
+                data,
+                "text/plain",
+                digest=digest.result(),
+                scope=request.scope,
+                tool_name=request.result.tool_name,
+                encoded=encoded,
+            )
         )
-        return saved if isinstance(saved, CoatcheckError) else saved.reference
 
     def _give_up(self, departure: _Departure, error: CoatcheckError) -> Outcome:
         """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
-        request, measure = departure.request, departure.measure
-        event = self._event(request, "failed", reason=str(error), error_type=class_of(error))
-        self._recorder.failure(event, error, logged=f"failed to offload: {error}")
+        request, tokens, tool_name = departure.request, departure.tokens, departure.request.result.tool_name
+        self._recorder.failure(
+            error,
+            logged=f"failed to offload: {error}",
+            scope=request.scope,
+            tool_name=request.result.tool_name,
+            started=request.started,
+        )
         limit = self._settings.max_inline_tokens
-        if not measure.exceeds(limit):
+        if not departure.measure.exceeds(limit):
             return self._keep(request, Keep(reason="storage failed"))
         items = [Item(block=part.block, content=_previewed(part)) for part in departure.parts]
-        tokens = departure.tokens
-        blocks = cut_to(
-            items,
-            limit,
-            counter=self._counter,
-            tool_name=request.result.tool_name,
-            tokens=tokens,
-            reason=cause_for_model(error),
-        )
+        reason = cause_for_model(error)
+        blocks = cut_to(items, limit, counter=self._counter, tool_name=tool_name, tokens=tokens, reason=reason)
         _log_failed_previews(request, items)
-        self._recorder.count(results=1, truncated=1)
-        self._recorder.emit(
-            self._event(request, "truncated", tokens=tokens.tokens, reason=str(error), error_type=class_of(error))
+        self._recorder.record(
+            "truncated",
+            counts={"results": 1, "truncated": 1},
+            tokens=tokens.tokens,
+            reason=str(error),
+            error_type=class_of(error),
+            scope=request.scope,
+            tool_name=request.result.tool_name,
+            started=request.started,
         )
         return Truncated(blocks=blocks, error=error)
 
     def _keep(self, request: OffloadRequest, decision: Keep) -> Kept:
         """Record that a result stays."""
-        self._recorder.count(results=1)
-        if self._recorder.listening:
-            self._recorder.emit(self._event(request, "kept", reason=decision.reason))
+        self._recorder.record(
+            "kept",
+            counts={"results": 1},
+            reason=decision.reason,
+            scope=request.scope,
+            tool_name=request.result.tool_name,
+            started=request.started,
+        )
         return Kept(blocks=request.result.blocks, reason=decision.reason)
 
-    def _record_offloaded(self, request: OffloadRequest, outcome: Offloaded, *, saved: int) -> None:
-        """Record that a result was offloaded, and how many tokens that ``saved``."""
-        size = sum(reference.size for reference in outcome.references)
-        self._recorder.count(results=1, offloaded=1, bytes_stored=size, tokens_saved=saved)
-        self._recorder.emit(
-            self._event(
-                request,
-                "offloaded",
-                references=tuple(reference.id for reference in outcome.references),
-                size=size,
-                tokens=outcome.tokens.tokens,
-                tokens_saved=saved,
-            )
+    def _blame_counter(self, error: Exception, request: OffloadRequest) -> None:
+        """Tell the host that its token counter, or the work with its counts, raised ``error``."""
+        counter = type(self._settings.token_counter).__name__
+        failure = CoatcheckError(f"a result was not counted with {counter}: {describe_error(error)}; its bytes decide")
+        failure.__cause__ = error
+        tool_name = request.result.tool_name
+        self._recorder.failure(
+            failure, logged=str(failure), scope=request.scope, tool_name=tool_name, started=request.started
         )
 
     def _ask_host(
@@ -298,14 +326,16 @@ class Offloading:
             failure=CoatcheckError,
         )
         if isinstance(answer, CoatcheckError):
-            event = self._event(request, "failed", reason=f"{answer}; {instead}", error_type=class_of(answer))
-            self._recorder.failure(event, answer)
+            reason = f"{answer}; {instead}"
+            self._recorder.failure(
+                answer,
+                logged=reason,
+                reason=reason,
+                scope=request.scope,
+                tool_name=request.result.tool_name,
+                started=request.started,
+            )
         return answer
-
-    def _event(self, request: OffloadRequest, kind: EventKind, **details: Any) -> Event:  # noqa: ANN401 - Event's fields
-        took = (time.perf_counter() - request.started) * 1e3
-        tool_name = request.result.tool_name
-        return Event(kind=kind, scope=request.scope, tool_name=tool_name, milliseconds=took, **details)
 
 
 def _previewed(part: Part, *, lines: int | None = None) -> Previewed | None:

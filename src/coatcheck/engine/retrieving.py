@@ -1,17 +1,17 @@
 """Reading stored content back: for the model, within its budget; for the host, whole.
 
-``Retrieving.retrieve`` is the way of a model's request: parse, find, read, record. Generators of effects, which
-``execution`` drives, sync or async. How content is searched and cut belongs to ``reading``, which asks for the bytes it
-needs; what lies where in a storage belongs to ``contents``.
+``Retrieving.retrieve`` is the way of a model's request: parse, find, read, record. It is made of generators of effects,
+which ``execution`` drives, sync or async. How content is searched and cut belongs to ``reading``, which asks for the
+bytes it needs; ``contents`` knows the places in a storage.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from coatcheck.core.arguments import LAST_LINE
 from coatcheck.core.blocks import MediaBlock, TextBlock
 from coatcheck.core.errors import (
     CoatcheckError,
@@ -20,19 +20,25 @@ from coatcheck.core.errors import (
     ReferenceNotFound,
     StorageError,
 )
-from coatcheck.core.notice import too_slow
+from coatcheck.core.notice import NOT_LISTED_BY_STORAGE, NOT_LISTED_WITHOUT_SCOPE, missing_reference, too_slow
 from coatcheck.core.outcomes import Content, Retrieved
 from coatcheck.core.reading import Answer, IndexNeeded, Part, Request, is_text, parse_request, read
+from coatcheck.core.reading.wording import LISTED, NOTHING_STORED
 from coatcheck.core.references import canonical_reference
-from coatcheck.engine.contents import Contents, Found, content_type_of
-from coatcheck.engine.events import Event, Recorder, class_of
-from coatcheck.engine.execution import PAUSE, PIECE_BYTES, Effects
+from coatcheck.core.settings import MINIMUM_BUDGET
+from coatcheck.engine.contents import Contents, content_type_of
+from coatcheck.engine.execution import PAUSE, PIECE_BYTES
+from coatcheck.engine.listing import LISTING, asks_for_list, listing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
+    from coatcheck.engine.access import StorageAccess
+    from coatcheck.engine.contents import Found
+    from coatcheck.engine.events import Recorder
+    from coatcheck.engine.execution import Effects
 
 __all__ = ("READING_SECONDS", "Retrieving")
 
@@ -40,93 +46,75 @@ READING_SECONDS = 10.0
 """Time of computing after which a read-back is given up; waiting for the storage does not count. It is checked between
 the parts of 2 MiB that ``reading`` asks for, so the last part may take as long again. A clock, since the time is linear
 but nothing in a pattern tells the factor: RE2 takes 0.1 to 0.3 seconds for 100 MB, and a thousand times as long if its
-automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a text of a and b."""
+automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a content of a and b."""
 
 
 class Retrieving:
     """Reads stored content back."""
 
-    def __init__(self, contents: Contents, settings: Settings, recorder: Recorder) -> None:
-        self._contents = contents
+    def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
+        self._storage = storage
+        self._contents = Contents(storage)
         self._settings = settings
         self._recorder = recorder
         self._counter = settings.counter
 
     def retrieve(
-        self, reference: str, scope: Scope, *, native_media: bool, retrieval_tool: str, **selectors: object
-    ) -> Effects[Retrieved]:
-        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
-        started = time.perf_counter()
-        ask = partial(self._answer, reference, scope, started=started)
-        try:
-            return (yield from ask(native_media=native_media, retrieval_tool=retrieval_tool, selectors=selectors))
-        except CoatcheckError:
-            raise
-        except Exception as error:  # a bug: the caller logs it or shows it, so it is only counted and told here
-            self._recorder.count(failed=1)
-            self._recorder.emit(
-                Event(
-                    kind="failed",
-                    scope=scope,
-                    references=(_name_reference(reference),),
-                    milliseconds=_milliseconds_since(started),
-                    reason="an internal error",
-                    error_type=type(error).__name__,
-                )
-            )
-            raise
-
-    def _answer(
         self,
-        reference: str,
+        reference: str | None,
         scope: Scope,
         *,
-        started: float,
+        is_own: bool,
         native_media: bool,
         retrieval_tool: str,
-        selectors: Mapping[str, object],
+        **selectors: object,
     ) -> Effects[Retrieved]:
-        request = parse_request(**selectors)
+        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``.
+
+        ``is_own`` says that somebody gave the scope: the shared default one is not listed.
+        """
+        reference = LISTING if reference is None or asks_for_list(reference) else reference
+        about: dict[str, Any] = {
+            "scope": scope,
+            "references": (canonical_reference(reference),),
+            "started": time.perf_counter(),
+        }
         budget = self._settings.retrieval_limit
-        asked = _name_reference(reference)
         try:
-            answered = yield from self._retrieve(
-                reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
-            )
+            request = parse_request(**selectors)
+            if reference == LISTING:
+                answered = yield from self._list(scope, is_own=is_own, request=request, retrieval_tool=retrieval_tool)
+            else:
+                answered = yield from self._retrieve(
+                    reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+                )
+            if self._counter.exceeds(answered.text, budget):
+                # A header that quotes something foreign and long: the promise is kept at the cost of the end.
+                text = self._counter.head(answered.text, budget)
+                answered = replace(answered, text=text, blocks=(TextBlock(text),))
+            tokens = self._counter.count(answered.text) if self._recorder.listening else None
         except CoatcheckError as error:
-            self._not_retrieved(error, asked, scope, milliseconds=_milliseconds_since(started))
+            self._not_retrieved(error, about)
             if isinstance(error, InvalidRequest) and self._counter.exceeds(str(error), budget):
                 raise InvalidRequest(self._counter.head(str(error), budget)) from error
             raise
-        if self._counter.exceeds(answered.text, budget):
-            # A header that quotes something foreign and long: the promise is kept at the cost of the end.
-            text = self._counter.head(answered.text, budget)
-            answered = replace(answered, text=text, blocks=(TextBlock(text),))
-        self._recorder.count(retrieved=1)
-        if self._recorder.listening:
-            self._recorder.emit(
-                Event(
-                    kind="retrieved",
-                    scope=scope,
-                    references=(asked,),
-                    tokens=self._counter.count(answered.text),
-                    milliseconds=_milliseconds_since(started),
-                )
-            )
+        except Exception as error:  # a bug: the caller logs it or shows it, so it is only counted and told here
+            about |= {"reason": "an internal error", "error_type": type(error).__name__}
+            self._recorder.record("failed", counts={"failed": 1}, **about)
+            raise
+        self._recorder.record("retrieved", counts={"retrieved": 1}, tokens=tokens, **about)
         return answered
 
-    def _not_retrieved(self, error: CoatcheckError, asked: str, scope: Scope, *, milliseconds: float) -> None:
-        event = partial(Event, scope=scope, references=(asked,), milliseconds=milliseconds)
+    def _not_retrieved(self, error: CoatcheckError, about: Mapping[str, Any]) -> None:
         match error:
             case ReferenceExpired():
-                self._recorder.count(expired=1)
-                self._recorder.emit(event(kind="expired", reason="the content is gone"))
+                self._recorder.record("expired", counts={"expired": 1}, reason="the content is gone", **about)
             case ReferenceNotFound():
-                self._recorder.count(missed=1)
                 # The message is for the model, and quotes what it wrote.
-                self._recorder.emit(event(kind="missed", reason="the scope never had such a reference"))
+                reason = "the scope never had such a reference"
+                self._recorder.record("missed", counts={"missed": 1}, reason=reason, **about)
             case StorageError():
-                self._recorder.failure(event(kind="failed", reason=str(error), error_type=class_of(error)), error)
+                self._recorder.failure(error, logged=str(error), **about)
             case _:
                 pass  # the request itself was wrong, and the answer says so
 
@@ -140,12 +128,40 @@ class Retrieving:
             whole = yield from self._contents.load(reference, scope)
             medium = MediaBlock(whole.content, whole.content_type)
             return Retrieved(text=f"[{whole.content_type}, {whole.size:,} bytes]", blocks=(medium,))
-        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool)
+        budget = self._settings.retrieval_limit
+        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool, budget=budget)
         return Retrieved(
             text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
         )
 
-    def _read(self, found: Found, scope: Scope, *, request: Request, retrieval_tool: str) -> Effects[Answer]:
+    def _list(self, scope: Scope, *, is_own: bool, request: Request, retrieval_tool: str) -> Effects[Retrieved]:
+        """Answer a call without a reference: with the list of what the scope holds, which is read like any content.
+
+        Raises:
+            InvalidRequest: nobody gave the scope, or the storage cannot list; the message says so.
+            StorageError: the storage failed.
+
+        """
+        if not is_own:
+            raise InvalidRequest(missing_reference(NOT_LISTED_WITHOUT_SCOPE))
+        if not self._storage.lists:
+            raise InvalidRequest(missing_reference(NOT_LISTED_BY_STORAGE))
+        found = yield from listing(self._storage, scope)
+        if found is None:
+            return Retrieved(text=NOTHING_STORED, blocks=(TextBlock(NOTHING_STORED),))
+        request = replace(request, line_range=(1, LAST_LINE)) if request.selects_nothing else request
+        # A model that asked by mistake learns what this is, unless the budget is so small that it takes all.
+        heading, budget = f"{LISTED}\n", self._settings.retrieval_limit
+        if budget - self._counter.count(heading) < MINIMUM_BUDGET:
+            heading = ""
+        budget -= self._counter.count(heading)
+        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool, budget=budget)
+        text = heading + answer.text
+        return Retrieved(text=text, blocks=(TextBlock(text),), next_call=answer.next_call, matches=answer.matches)
+
+    def _read(
+        self, found: Found, scope: Scope, *, request: Request, retrieval_tool: str, budget: int
+    ) -> Effects[Answer]:
         """Drive ``reading``: fetch the parts of the content that it asks for.
 
         Raises:
@@ -156,7 +172,7 @@ class Retrieving:
             found.source,
             request,
             counter=self._counter,
-            budget=self._settings.retrieval_limit,
+            budget=budget,
             tool_name=retrieval_tool,
             max_query_bytes=self._settings.max_query_bytes,
         )
@@ -186,7 +202,7 @@ class Retrieving:
         return Content(data=stored.content, content_type=content_type_of(stored), items=items)
 
     def expand(self, text: str, scope: Scope) -> Effects[str]:
-        """Replace every reference of ``scope`` in ``text`` by the text that it stands for."""
+        """Replace every reference of ``scope`` in ``text`` by the text that it refers to."""
         expanded: list[str] = []
         end = 0
         for match in self._contents.references_in(text, scope):
@@ -202,12 +218,3 @@ class Retrieving:
         except ReferenceNotFound:
             return None
         return content.text if is_text(content.content_type) else None
-
-
-def _milliseconds_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1e3
-
-
-def _name_reference(reference: object) -> str:
-    """Return what a model asked for as events name it: anything but a ``str`` by its type, since it may be huge."""
-    return canonical_reference(reference) if isinstance(reference, str) else type(reference).__name__

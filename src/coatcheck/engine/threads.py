@@ -1,9 +1,9 @@
 """Threads that the interpreter does not wait for when it ends.
 
-``ThreadPoolExecutor`` is waited for: one call that never returns would keep the process for ever. Here such a call ends
-with the process, and nothing is lost by that: what it was to save was never acknowledged, and saves are whole or not at
-all. What computes, or writes to a disk of this machine, is better brought to its end: whoever runs that here waits for
-it with ``wait_until_idle``.
+The interpreter waits for a ``ThreadPoolExecutor``: one call that never returns would keep the process from ending. Here
+such a call ends with the process, and nothing is lost: the save was never acknowledged, and saves are whole or not at
+all. Computations, and writes to a disk of this machine, should come to their end: whoever runs them here waits with
+``wait_until_idle``.
 """
 
 from __future__ import annotations

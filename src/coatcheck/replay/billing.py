@@ -1,7 +1,7 @@
-"""What a conversation costs as it is billed: every turn sends all that stands before it once more.
+"""What a conversation costs as it is billed: every turn sends everything before it once more.
 
-Pure arithmetic on tokens, and the one place that does it: ``coatcheck replay`` and ``benchmarks.quality`` both call
-it. What the tokens of a part are, and what offloading makes of them, is measured by whoever calls.
+Pure arithmetic on tokens, and the only place that does it: ``coatcheck replay`` and ``benchmarks.quality.thresholds``
+both call it. The caller measures the tokens of each part, and what offloading makes of them.
 """
 
 from __future__ import annotations
@@ -14,26 +14,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = (
+    "CACHED",
     "CALL_TOKENS",
     "DEFINITION",
     "OTHER",
+    "PLAIN",
     "Bill",
+    "BilledDefinition",
     "BilledPart",
+    "BilledReadBack",
     "BilledResult",
     "BilledTurn",
     "BilledWords",
+    "Price",
     "Share",
     "bill",
 )
 
 CALL_TOKENS = 60
-"""A retrieval call with its reference and a pattern, as a model writes it: the reference alone has some 30."""
+"""A retrieval call with its reference and a pattern, as a model writes it: the reference alone takes about 30."""
 
 OTHER = ""
 """The name under which everything is billed that belongs to no tool. No tool has it."""
 
-DEFINITION = "(the retrieval tool's definition)"
-"""The name under which the definition is billed that offloading adds to every turn. APIs allow no such tool name."""
+DEFINITION = "(definition)"
+"""The name under which the definition of the retrieval tool is billed. APIs allow no such tool name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +49,43 @@ class BilledWords:
 
 
 @dataclass(frozen=True, slots=True)
+class BilledDefinition:
+    """The definition of the retrieval tool, which every later turn sends.
+
+    Tools are sent before the messages, so where one is added, a prompt cache has to write the whole conversation again.
+    """
+
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class BilledTurn:
-    """One call of the model: billed for all that stands before; what it wrote is sent from the next one on."""
+    """One call of the model: billed for everything before it. What it wrote is sent from the next call on."""
 
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class BilledResult:
-    """A tool result, or the placeholder in its place."""
+    """A tool result, or the placeholder that replaces it."""
 
     tool: str
     tokens: int
 
-    read_back_tokens: int | None = None
-    """Tokens of one answer of the retrieval tool about it; None where it was not offloaded."""
 
-    @property
-    def left(self) -> bool:
-        """Whether it was offloaded."""
-        return self.read_back_tokens is not None
+@dataclass(frozen=True, slots=True)
+class BilledReadBack:
+    """A call of the retrieval tool: a turn of its own, whose call and answer stay in the conversation.
+
+    It is billed to the tool whose result it reads, whole, because without offloading it would not exist.
+    """
+
+    tool: str
+    tokens: int
+    """Of the answer."""
 
 
-BilledPart: TypeAlias = BilledWords | BilledTurn | BilledResult
+BilledPart: TypeAlias = BilledWords | BilledDefinition | BilledTurn | BilledResult | BilledReadBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +96,32 @@ class Share:
     """All of them."""
 
     new_tokens: int = 0
-    """Those among them that no turn before had sent: with a prompt cache that never misses, the others are read from
-    it."""
+    """Those among them that a prompt cache which never forgets does not have yet."""
 
     def __add__(self, other: Share) -> Share:
         return Share(self.tokens + other.tokens, self.new_tokens + other.new_tokens)
 
-    def cost(self, price: float, cached_price: float | None = None) -> float:
-        """Return what the tokens cost, at prices for a million; without a price for cached ones, all cost the same."""
-        cached = price if cached_price is None else cached_price
-        return (self.new_tokens * price + (self.tokens - self.new_tokens) * cached) / 1e6
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a token costs: in parts of the price of an input token, or in money for a million."""
+
+    new: float
+    """One that the prompt cache does not have."""
+
+    cached: float
+    """One that it has."""
+
+    def of(self, share: Share) -> float:
+        """Return what a share costs."""
+        return share.new_tokens * self.new + (share.tokens - share.new_tokens) * self.cached
+
+
+PLAIN = Price(new=1.0, cached=1.0)
+"""Without a prompt cache."""
+
+CACHED = Price(new=1.25, cached=0.1)
+"""With one, at Anthropic's rates: a write costs a quarter more, a hit a tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +129,7 @@ class Bill:
     """What one conversation was billed."""
 
     shares: dict[str, Share]
-    """By tool, and under ``OTHER`` what the system, the user and the model said."""
+    """By tool, under ``DEFINITION``, and under ``OTHER`` what the system, the user and the model said."""
 
     @property
     def total(self) -> Share:
@@ -102,23 +137,14 @@ class Bill:
         return sum(self.shares.values(), Share())
 
 
-def bill(parts: Iterable[BilledPart], *, opening_tokens: int = 0, retrievals: int = 0) -> Bill:
-    """Return what a conversation is billed.
+def bill(parts: Iterable[BilledPart]) -> Bill:
+    """Return what a conversation is billed, from its parts in order.
 
-    A result is billed to its tool in each turn that sends it. Before the turn that follows an offloaded result come
-    ``retrievals`` turns more, one after the other; each writes a call of ``CALL_TOKENS``, gets an answer, and is billed
-    to that tool whole, because without the offloading it would not be there. Its call and answer stay in the
-    conversation, at the tool's expense. Results that no turn follows are sent to nobody and cost nothing.
-
-    Args:
-        parts: in the order of the conversation.
-        opening_tokens: of the retrieval tool's definition, which every turn sends as well.
-        retrievals: turns that read back, for each offloaded result.
-
+    A result is billed to its tool in each turn that sends it. Results that no turn follows are sent to nobody and cost
+    nothing.
     """
-    sent, unsent = Counter[str](), Counter({DEFINITION: opening_tokens})
+    sent, unsent = Counter[str](), Counter[str]()
     shares: dict[str, Share] = {}
-    to_read: list[BilledResult] = []
 
     def charge(owner: str, share: Share) -> None:
         shares[owner] = shares.get(owner, Share()) + share
@@ -127,15 +153,17 @@ def bill(parts: Iterable[BilledPart], *, opening_tokens: int = 0, retrievals: in
         match part:
             case BilledWords():
                 unsent[OTHER] += part.tokens
+            case BilledDefinition():
+                unsent += sent
+                unsent[DEFINITION] += part.tokens
+                sent.clear()
             case BilledResult():
                 unsent[part.tool] += part.tokens
-                to_read += [part] * (retrievals if part.left else 0)
+            case BilledReadBack():
+                charge(part.tool, Share(sent.total() + unsent.total(), unsent.total()))
+                sent += unsent
+                unsent = Counter({part.tool: CALL_TOKENS + part.tokens})
             case BilledTurn():
-                for result in to_read:
-                    charge(result.tool, Share(sent.total() + unsent.total(), unsent.total()))
-                    sent += unsent
-                    unsent = Counter({result.tool: CALL_TOKENS + (result.read_back_tokens or 0)})
-                to_read = []
                 for owner in sent | unsent:
                     charge(owner, Share(sent[owner] + unsent[owner], unsent[owner]))
                 sent += unsent

@@ -17,7 +17,7 @@ from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, Tex
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("Conversation", "Part", "Result", "Turn", "Words", "blocks_of")
+__all__ = ("Call", "Conversation", "Part", "Result", "Turn", "Words", "blocks_of")
 
 _TEXT_KEYS = ("text", "thinking", "reasoning", "reasoning_text", "refusal", "output")
 """Under which a block holds its text, the most common first."""
@@ -37,10 +37,25 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One call of the model: it was sent all that stands before, and wrote these blocks, its tool calls among them."""
+class Call:
+    """One tool call that the model wrote."""
 
-    blocks: tuple[Block, ...]
+    name: str
+    arguments: str
+    """As JSON text, or whatever the model wrote in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One call of the model: it was sent everything before it, and wrote this."""
+
+    said: tuple[Block, ...]
+    calls: tuple[Call, ...] = ()
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Everything that it wrote. A call is its tool's name and its arguments as JSON text."""
+        return (*self.said, *(TextBlock(call.name + call.arguments) for call in self.calls))
 
 
 @dataclass(frozen=True, slots=True)

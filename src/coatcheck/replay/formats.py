@@ -11,8 +11,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from coatcheck.core.blocks import TextBlock, ToolResult
-from coatcheck.replay.conversation import Part, Result, Turn, Words, blocks_of
+from coatcheck.core.blocks import ToolResult
+from coatcheck.replay.conversation import Call, Part, Result, Turn, Words, blocks_of
 
 __all__ = ("FORMATS", "Misfit", "read_messages")
 
@@ -214,12 +214,12 @@ def _words(said: list[Any]) -> Iterator[Part]:
 
 
 def _turn(said: object, calls: Sequence[tuple[str, object]]) -> Turn:
-    """Return what the model wrote; a call counts with its tool's name and its arguments as JSON text."""
+    """Return what the model wrote."""
     written = [
-        TextBlock(name + (arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)))
+        Call(name, arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False))
         for name, arguments in calls
     ]
-    return Turn((*blocks_of(said), *written))
+    return Turn(blocks_of(said), tuple(written))
 
 
 def _result(content: object, name: object, *, is_error: bool = False, offloaded: bool = False) -> Result:

@@ -1,29 +1,34 @@
 """A recorded conversation becomes a report: its tokens are counted, and each tool result goes through an ``Offloader``.
 
-The real one, with an ``InMemoryStorage``, so that a replay offloads what an agent would have offloaded and counts the
-very placeholder. What a part costs in the end is the arithmetic of ``billing``.
+A real one, with an ``InMemoryStorage``: a replay offloads what an agent would have offloaded, counts the very
+placeholder, and reads back through the very retrieval tool. What a part costs in the end is the arithmetic of
+``billing``; what the agent needed of a result is found in ``needs``.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from coatcheck.core.arguments import MAX_SELECTOR_CHARACTERS
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, is_placeholder
 from coatcheck.core.outcomes import Offloaded
 from coatcheck.core.plan import media_tokens
 from coatcheck.core.references import find_references
-from coatcheck.core.settings import MAX_INLINE_TOKENS
+from coatcheck.core.settings import MAX_INLINE_TOKENS, MINIMUM_BUDGET
 from coatcheck.engine.events import log_failure, logger
 from coatcheck.offloader import Offloader
 from coatcheck.replay.billing import (
     DEFINITION,
     OTHER,
     Bill,
+    BilledDefinition,
     BilledPart,
+    BilledReadBack,
     BilledResult,
     BilledTurn,
     BilledWords,
@@ -31,23 +36,57 @@ from coatcheck.replay.billing import (
     bill,
 )
 from coatcheck.replay.conversation import Conversation, Result, Turn, Words
+from coatcheck.replay.needs import find_needs, holds
 from coatcheck.replay.report import Amount, Assumptions, ConversationReport, Leaving, Row
 from coatcheck.retrieval import retrieval_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from coatcheck.core.blocks import JsonValue, ToolResult
-    from coatcheck.core.outcomes import Outcome
     from coatcheck.core.tokens import TokenCounter
     from coatcheck.replay.conversation import Part
+    from coatcheck.replay.needs import Need
 
-__all__ = ("conversation_report", "definition_tokens", "offloaded_parts", "plain_parts")
+__all__ = (
+    "Left",
+    "Search",
+    "conversation_report",
+    "definition_tokens",
+    "find_left",
+    "offloaded_parts",
+    "offloader_for",
+    "plain_parts",
+    "reads_by_need",
+    "reads_of_each",
+)
 
 _STRANDS_OPENING = "[Offloaded: "
 """How a placeholder of Strands' own offloader opens."""
 
 _SCOPE = "replay"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A read-back that the agent could not have done without."""
+
+    turn: int
+    """Position of the first turn that wrote what the placeholder does not show."""
+
+    tokens: int
+    """Of the answer to a search for all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A result that is offloaded."""
+
+    tool: str
+    tokens: int
+    placeholder_tokens: int
+    search: Search | None
+    """None where the placeholder shows everything that the agent used later."""
 
 
 def definition_tokens(counter: TokenCounter) -> int:
@@ -69,24 +108,23 @@ def conversation_report(
     parts = conversation.parts
     try:
         plain = plain_parts(parts, counter)
-        offloaded = {
-            threshold: offloaded_parts(
-                parts, plain, threshold=threshold, counter=counter, read_back_tokens=assumptions.retrieval_tokens
-            )
-            for threshold in assumptions.thresholds
-        }
     except InvalidRequest as error:
         msg = f"{conversation.source}: {conversation.name}: {error}"
         raise InvalidRequest(msg) from None
-    without = bill(plain)
-    billed = [
-        _Billed(
-            threshold=threshold,
-            bill=bill(made, opening_tokens=assumptions.definition_tokens, retrievals=assumptions.retrievals),
-            offloaded=Counter(part.tool for part in made if isinstance(part, BilledResult) and part.left),
+    needs = find_needs(parts)
+    offloaded = {
+        threshold: find_left(
+            parts,
+            plain,
+            needs=needs,
+            offloader=offloader_for(
+                threshold, assumptions.preview_tokens, counter=counter, answer_tokens=assumptions.retrieval_tokens
+            ),
         )
-        for threshold, made in offloaded.items()
-    ]
+        for threshold in assumptions.thresholds
+    }
+    without = bill([BilledWords(assumptions.prefix_tokens), *plain])
+    billed = [_billed(plain, left, threshold, assumptions=assumptions) for threshold, left in offloaded.items()]
     results = Counter(part.tool for part in plain if isinstance(part, BilledResult))
     return ConversationReport(
         row=_row(conversation.name, results.total(), without.total, billed=billed),
@@ -117,58 +155,172 @@ def plain_parts(parts: Sequence[Part], counter: TokenCounter) -> list[BilledPart
     return plain
 
 
-def offloaded_parts(
+def offloader_for(
+    threshold: int, preview_tokens: int | None, *, counter: TokenCounter, answer_tokens: int
+) -> Offloader:
+    """Return an ``Offloader`` with these knobs, and all others at their defaults."""
+    return Offloader(
+        max_result_tokens=threshold,
+        preview_tokens=None if preview_tokens is None else min(preview_tokens, threshold - 1),
+        max_inline_tokens=max(MAX_INLINE_TOKENS, threshold),
+        max_retrieval_tokens=max(MINIMUM_BUDGET, answer_tokens),
+        token_counter=counter,
+    )
+
+
+def find_left(
     parts: Sequence[Part],
     plain: Sequence[BilledPart],
     *,
-    threshold: int,
-    counter: TokenCounter,
-    read_back_tokens: int = 0,
+    needs: Mapping[int, Sequence[Need]],
+    offloader: Offloader,
+) -> dict[int, Left]:
+    """Return the results that ``offloader`` takes out of a conversation, by position."""
+    found: dict[int, Left] = {}
+    for position, (part, billed) in enumerate(zip(parts, plain, strict=True)):
+        if isinstance(part, Result) and not _is_offloaded(part):
+            try:
+                left = _left(part.result, billed.tokens, needs.get(position, ()), offloader=offloader)
+            except Exception as error:  # noqa: BLE001 - one result of thousands must not cost the figures of the others
+                log_failure(logger, f"a result of {part.result.tool_name!r} was replayed as it is", error=error)
+            else:
+                found.update({position: left} if left else {})
+    return found
+
+
+def _left(result: ToolResult, tokens: int, needs: Sequence[Need], *, offloader: Offloader) -> Left | None:
+    outcome = offloader.offload(result.blocks, tool_name=result.tool_name, is_error=result.is_error, scope=_SCOPE)
+    if not isinstance(outcome, Offloaded):
+        return None
+    shown = "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
+    missing = [need for need in needs if not holds(shown, need.span)]
+    return Left(
+        tool=result.tool_name,
+        tokens=tokens,
+        placeholder_tokens=_tokens(outcome.blocks, offloader.settings.counter),
+        search=_search(offloader, outcome, missing) if missing else None,
+    )
+
+
+def _search(offloader: Offloader, outcome: Offloaded, missing: Sequence[Need]) -> Search:
+    """Search what was offloaded for what is missing; several contents one by one, until all of it is found."""
+    spans = [need.span for need in missing]
+    tokens = 0
+    for reference in outcome.references:
+        answer = offloader.retrieve(str(reference), pattern=_pattern(spans), scope=_SCOPE).text
+        tokens += offloader.settings.counter.count(answer)
+        spans = [span for span in spans if not holds(answer.partition("\n")[2], span)]
+        if not spans:
+            break
+    return Search(turn=min(need.turn for need in missing), tokens=tokens)
+
+
+def reads_by_need(left: Mapping[int, Left]) -> dict[int, list[BilledReadBack]]:
+    """Return the read-backs without which the agent could not have gone on as it did, by the turn that follows them."""
+    reads: dict[int, list[BilledReadBack]] = {}
+    for each in left.values():
+        if each.search is not None:
+            reads.setdefault(each.search.turn, []).append(BilledReadBack(each.tool, each.search.tokens))
+    return reads
+
+
+def reads_of_each(
+    left: Mapping[int, Left], plain: Sequence[BilledPart], *, times: int, tokens: int
+) -> dict[int, list[BilledReadBack]]:
+    """Return ``times`` read-backs of each offloaded result, right after it, by the turn that follows them.
+
+    An answer has ``tokens`` tokens, and never more than the result.
+    """
+    turns = [position for position, part in enumerate(plain) if isinstance(part, BilledTurn)]
+    reads: dict[int, list[BilledReadBack]] = {}
+    for position, each in left.items():
+        following = next((turn for turn in turns if turn > position), None)
+        if following is not None:
+            reads.setdefault(following, []).extend([BilledReadBack(each.tool, min(tokens, each.tokens))] * times)
+    return reads
+
+
+def offloaded_parts(
+    plain: Sequence[BilledPart],
+    left: Mapping[int, Left],
+    *,
+    reads: Mapping[int, Sequence[BilledReadBack]],
+    definition: int,
+    when_needed: bool = False,
 ) -> list[BilledPart]:
-    """Return the parts with a placeholder for each result that an ``Offloader`` with this threshold takes out.
+    """Return the parts of a conversation as offloading makes them.
 
     Args:
-        parts: of the conversation.
-        plain: the same parts with their tokens.
-        threshold: ``max_result_tokens``.
-        counter: counts everything.
-        read_back_tokens: of one answer of the retrieval tool; it never has more than the result itself.
+        plain: as it was recorded.
+        left: the results that are offloaded, by position.
+        reads: read-backs, by the position of the turn before which they happen.
+        definition: tokens of the retrieval tool's definition.
+        when_needed: whether the tool is offered from the first offloaded result on, and not from the beginning.
 
     """
-    offloader = Offloader(
-        max_result_tokens=threshold, max_inline_tokens=max(MAX_INLINE_TOKENS, threshold), token_counter=counter
-    )
+    offered = min(left, default=None) if when_needed else 0
     made: list[BilledPart] = []
-    for part, billed in zip(parts, plain, strict=True):
-        if isinstance(part, Result) and not _is_offloaded(part):
-            given = part.result
-            outcome = _outcome(offloader, given)
-            if isinstance(outcome, Offloaded):
-                shown = _tokens(outcome.blocks, counter)
-                made.append(BilledResult(given.tool_name, shown, read_back_tokens=min(read_back_tokens, billed.tokens)))
-                continue
-        made.append(billed)
+    for position, part in enumerate(plain):
+        if position == offered:
+            made.append(BilledDefinition(definition))
+        made += reads.get(position, ())
+        gone = left.get(position)
+        made.append(part if gone is None else BilledResult(gone.tool, gone.placeholder_tokens))
     return made
 
 
-def _outcome(offloader: Offloader, given: ToolResult) -> Outcome | None:
-    """Offload a result; None where that raises, since the agent would go on with the result as it is."""
-    try:
-        return offloader.offload(given.blocks, tool_name=given.tool_name, is_error=given.is_error, scope=_SCOPE)
-    except Exception as error:  # noqa: BLE001 - one result among thousands must not cost the figures of the others
-        log_failure(logger, f"a result of {given.tool_name!r} was replayed as it is", error=error)
-        return None
+def _pattern(spans: Sequence[str]) -> str:
+    """Return a pattern for as many of the spans as one may have."""
+    pattern = re.escape(spans[0])
+    for span in spans[1:]:
+        longer = f"{pattern}|{re.escape(span)}"
+        if len(longer) > MAX_SELECTOR_CHARACTERS:
+            break
+        pattern = longer
+    return pattern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Billed:
     threshold: int
     bill: Bill
+    never_read: Bill
+    each_read: Bill
     offloaded: Counter[str]
+    read_back: Counter[str]
+
+
+def _billed(plain: list[BilledPart], left: dict[int, Left], threshold: int, *, assumptions: Assumptions) -> _Billed:
+    tokens = assumptions.retrieval_tokens
+    once = reads_of_each(left, plain, times=1, tokens=tokens)
+    if assumptions.retrievals is None:
+        reads = reads_by_need(left)
+    else:
+        reads = reads_of_each(left, plain, times=assumptions.retrievals, tokens=tokens)
+
+    def billed(reads: Mapping[int, Sequence[BilledReadBack]]) -> Bill:
+        made = offloaded_parts(plain, left, reads=reads, definition=assumptions.definition_tokens)
+        return bill([BilledWords(assumptions.prefix_tokens), *made])
+
+    return _Billed(
+        threshold=threshold,
+        bill=billed(reads),
+        never_read=billed({}),
+        each_read=billed(once),
+        offloaded=Counter(each.tool for each in left.values()),
+        read_back=Counter(read.tool for group in reads.values() for read in group),
+    )
 
 
 def _row(name: str, results: int, without: Share, *, billed: Sequence[_Billed], tool: str | None = None) -> Row:
     """Return the row of one tool, or with None of the whole conversation."""
+
+    def share(bill: Bill) -> Share:
+        return bill.total if tool is None else bill.shares.get(tool, Share())
+
+    def count(counts: Counter[str]) -> int:
+        return counts.total() if tool is None else counts[tool]
+
     return Row(
         name=name,
         results=results,
@@ -176,21 +328,23 @@ def _row(name: str, results: int, without: Share, *, billed: Sequence[_Billed], 
         amounts=tuple(
             Amount(
                 threshold=each.threshold,
-                offloaded=each.offloaded.total() if tool is None else each.offloaded[tool],
-                billed=each.bill.total if tool is None else each.bill.shares.get(tool, Share()),
+                offloaded=count(each.offloaded),
+                read_back=count(each.read_back),
+                billed=share(each.bill),
+                never_read=share(each.never_read),
+                each_read=share(each.each_read),
             )
             for each in billed
         ),
     )
 
 
-def _leaving(plain: Sequence[BilledPart], offloaded: dict[int, list[BilledPart]]) -> list[Leaving]:
+def _leaving(plain: Sequence[BilledPart], offloaded: Mapping[int, Mapping[int, Left]]) -> list[Leaving]:
     leaving: list[Leaving] = []
     turn = 0
     for position, part in enumerate(plain):
         turn += isinstance(part, BilledTurn)
-        made = {threshold: parts[position] for threshold, parts in offloaded.items()}
-        shown = {limit: each.tokens for limit, each in made.items() if isinstance(each, BilledResult) and each.left}
+        shown = {limit: left[position].placeholder_tokens for limit, left in offloaded.items() if position in left}
         if shown and isinstance(part, BilledResult):
             leaving.append(Leaving(tool=part.tool, turn=turn, tokens=part.tokens, placeholder_tokens=shown))
     return leaving

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.replay.billing import DEFINITION, OTHER
-from coatcheck.replay.wording import NOT_A_TOOL, counted, result_in_words, share_text
+from coatcheck.replay.wording import NOT_A_TOOL, counted, knobs, result_in_words, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,13 +47,22 @@ def page(report: ReplayReport) -> str:
     charts = [_thresholds_chart(report), _sizes_chart(report), _tools_chart(report), _conversations_chart(report)]
     shown = f"{report.shown:,}"
     billed = "Billed tokens, and the share that is saved; scroll sideways for all thresholds."
+    read_backs = (
+        "The share of the cost that is saved, at a plain price and with a prompt cache, and how many conversations"
+        " would cost at least 2% more."
+    )
     leaving = f"The {_MOST_LEAVING} largest results, in tokens, and what stays in their place above each threshold."
     sections = (
         _section("Tokens billed, by threshold", _by_threshold(report), chart=charts[0]),
         _section("Tool results by size", _by_size(report), chart=charts[1]),
         _section(f"By tool, offloading above {shown} tokens", "", chart=charts[2]),
         _section(f"Conversations that save most, above {shown} tokens", "", chart=charts[3]),
-        _section("Every tool, at each threshold", _saved("Tool", report.tools, report), about=billed),
+        _section("What it saves, by what the model reads back", _by_read_backs(report), about=read_backs),
+        _section(
+            "Every tool, at each threshold",
+            _saved("Tool", report.tools, report),
+            about=f"{billed} {DEFINITION} is that of the retrieval tool, which every turn sends.",
+        ),
         _section("Every conversation, at each threshold", _conversations(report), about=billed),
         _section("What leaves the conversation", _leaving(report), about=leaving),
     )
@@ -62,6 +71,7 @@ def page(report: ReplayReport) -> str:
         "style": (held / "page.css").read_text("utf-8"),
         "outcome": "result" if report.total.best(report.assumptions) else "result none",
         "result": escape(result_in_words(report)),
+        "knobs": f"<p><code>{escape(line)}</code></p>\n" if (line := knobs(report)) else "",
         "counted": escape(
             f"{counted(report)}. {report.total.without.tokens:,} input tokens billed without offloading."
             + ("" if report.assumptions.price is None else " Costs are in the unit of --price.")
@@ -201,6 +211,30 @@ def _by_threshold(report: ReplayReport) -> str:
     return _table(["Threshold", "Offloaded", "Billed", "Saved", *costs], rows)
 
 
+def _by_read_backs(report: ReplayReport) -> str:
+    given, total = report.assumptions, report.total
+    prices = (given.plain, given.cached)
+    return _table(
+        [
+            "Threshold",
+            *("As assumed", "with a cache", "Nothing read back", "with a cache", "Each read back once", "with a cache"),
+            *("Conversations that get dearer", "with a cache"),
+        ],
+        [
+            [
+                f"{amount.threshold:,}",
+                *(
+                    share_text(total.saved(share, price))
+                    for share in (amount.billed, amount.never_read, amount.each_read)
+                    for price in prices
+                ),
+                *(f"{report.dearer(amount.threshold, price):,}" for price in prices),
+            ]
+            for amount in total.amounts
+        ],
+    )
+
+
 def _by_size(report: ReplayReport) -> str:
     rows = [[name, f"{count:,}", f"{tokens:,}"] for name, count, tokens in _sizes(report)]
     return _table(["Tokens", "Results", "Their tokens"], rows)
@@ -266,8 +300,9 @@ def _billed(row: Row, amount: Amount, report: ReplayReport) -> str:
 
 def _marked(row: Row, amount: Amount, report: ReplayReport) -> str:
     """Return the share that is saved, marked where it is the most of its row, or a loss."""
-    saved = row.saved(amount, report.assumptions)
-    kind = "best" if amount is row.best(report.assumptions) else "lost" if saved < 0 else ""
+    given = report.assumptions
+    saved = row.saved(amount.billed, given.deciding)
+    kind = "best" if amount is row.best(given) else "lost" if saved < 0 else ""
     return f'<span class="{kind}">{share_text(saved)}</span>' if kind else share_text(saved)
 
 

@@ -10,12 +10,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.replay.billing import CALL_TOKENS, Share
+from coatcheck.replay.billing import CACHED, CALL_TOKENS, PLAIN, Price, Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ("Amount", "Assumptions", "ConversationReport", "Leaving", "ReplayReport", "Row")
+__all__ = ("DEARER", "Amount", "Assumptions", "ConversationReport", "Leaving", "ReplayReport", "Row")
+
+
+_PRICED = 1_000_000
+"""Tokens that a price is for."""
+
+DEARER = 1.02
+"""Times what it cost without offloading: from there on a conversation counts as dearer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,49 +30,86 @@ class Assumptions:
     """What the user gave, and what a recording cannot tell."""
 
     thresholds: tuple[int, ...]
-    """``max_result_tokens``, each tried with all else by default; ascending."""
+    """``max_result_tokens``, each tried; ascending."""
 
-    retrievals: int
-    """Retrieval calls for each offloaded result, each a turn of its own."""
+    preview_tokens: int | None = None
+    """``preview_tokens``; None is the library's default."""
+
+    retrievals: int | None = None
+    """Retrieval calls for each offloaded result, each a turn of its own. None: one where it was needed."""
 
     retrieval_tokens: int
-    """Tokens of each answer; where the result has fewer, so many."""
+    """Tokens of one answer, at most."""
 
     definition_tokens: int
     """Tokens of the retrieval tool's definition, sent with every turn."""
 
-    price: float | None
+    prefix_tokens: int = 0
+    """Tokens that every turn sends and that were not recorded."""
+
+    price: float | None = None
     """Of a million input tokens; None where none was given."""
 
-    cached_price: float | None
-    """Of a million input tokens that an earlier turn has sent; None where all cost the same."""
+    cached_price: float | None = None
+    """Of a million input tokens that the prompt cache has; None: a tenth of the price."""
+
+    written_price: float | None = None
+    """Of a million input tokens that are written to the prompt cache; None: a quarter more than the price."""
+
+    @property
+    def plain(self) -> Price:
+        """What tokens cost without a prompt cache."""
+        unit = self._unit
+        return Price(new=PLAIN.new * unit, cached=PLAIN.cached * unit)
+
+    @property
+    def cached(self) -> Price:
+        """What tokens cost with one."""
+        return Price(
+            new=CACHED.new * self._unit if self.written_price is None else self.written_price / _PRICED,
+            cached=CACHED.cached * self._unit if self.cached_price is None else self.cached_price / _PRICED,
+        )
+
+    @property
+    def _unit(self) -> float:
+        return 1.0 if self.price is None else self.price / _PRICED
+
+    @property
+    def deciding(self) -> Price:
+        """By which the best threshold is chosen: that with a cache, if the user gave a price of the cache."""
+        return self.plain if self.cached_price is None and self.written_price is None else self.cached
 
     def weight(self, share: Share) -> float:
-        """Return what a share costs; without a price, its tokens."""
-        return share.tokens if self.price is None else share.cost(self.price, self.cached_price)
+        """Return what a share costs at the deciding price."""
+        return self.deciding.of(share)
 
     def sentences(self) -> tuple[str, ...]:
         """Return what no recording can tell, with what is assumed instead."""
-        if self.retrievals:
-            calls = (
-                f"assumed: {self.retrievals} for each offloaded result, each in a turn of its own, with a call of"
-                f" {CALL_TOKENS} tokens and an answer of {self.retrieval_tokens:,} (never more than the result), which"
-                " both stay in the conversation"
-            )
-        else:
-            calls = "assumed: none, so this is the most that can be saved"
-        if self.price is None:
-            cache = "tokens are counted alike, cached or not; --price and --cached-price tell them apart"
-        elif self.cached_price is None:
-            cache = "assumed: none, every token costs the full price"
-        else:
-            cache = "assumed: whatever an earlier turn has sent is read from it, and writing to it costs nothing extra"
+        answer = (
+            f"in a turn of its own, with a call of {CALL_TOKENS} tokens and an answer of at most"
+            f" {self.retrieval_tokens:,}; both stay in the conversation"
+        )
+        match self.retrievals:
+            case None:
+                calls = (
+                    "assumed: one search for each offloaded result of which a later turn wrote something that the"
+                    f" placeholder does not show, {answer}"
+                )
+            case 0:
+                calls = "assumed: none, so this is the most that can be saved"
+            case times:
+                calls = f"assumed: {times} for each offloaded result, each {answer}"
+        hit, write = (price / self._unit if self._unit else 0.0 for price in (self.cached.cached, self.cached.new))
         return (
             f"Which retrieval calls the model would have made; {calls}.",
-            f"What a prompt cache would have done; {cache}.",
             (
-                "What was sent beside the messages, unless it was recorded, and what a framework trimmed or summarized;"
-                " assumed: every turn sends the whole recorded conversation."
+                "What a prompt cache would have done; assumed: it has everything that an earlier turn sent. With a"
+                f" cache, a hit costs {hit:g} times the price of an input token, a write {write:g} times."
+            ),
+            (
+                "What was sent besides the messages, unless it was recorded; assumed:"
+                f" {self.prefix_tokens:,} tokens of system prompt and other tools (--prefix-tokens). What a framework"
+                " trimmed or summarized; assumed: every turn sends the whole recorded conversation."
             ),
             "What images, audio, video and documents cost; estimated by their type, 1,600 tokens each or more.",
             "How your model counts; counted with o200k_base. Only input tokens are billed here, no output.",
@@ -82,9 +126,17 @@ class Amount:
 
     threshold: int
     offloaded: int
-    """Results that left."""
+    """Results that were offloaded."""
+
+    read_back: int
+    """Retrieval calls that were assumed."""
 
     billed: Share
+    never_read: Share
+    """Billed if the model read nothing back."""
+
+    each_read: Share
+    """Billed if it read each offloaded result back once, as long as an answer may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +162,10 @@ class Row:
         """Return what was billed with offloading above ``threshold``, one of those that were tried."""
         return next(amount for amount in self.amounts if amount.threshold == threshold)
 
-    def saved(self, amount: Amount, assumptions: Assumptions) -> float:
-        """Return the share of the cost or, without a price, of the tokens that is saved; below 0 it is lost."""
-        before = assumptions.weight(self.without)
-        return 1 - assumptions.weight(amount.billed) / before if before else 0.0
+    def saved(self, share: Share, price: Price) -> float:
+        """Return the part of the cost that is saved where ``share`` is billed; below 0 it is lost."""
+        before = price.of(self.without)
+        return 1 - price.of(share) / before if before else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +244,13 @@ class ReplayReport:
         weight = self.assumptions.weight
         return min(self.total.amounts, key=lambda amount: weight(amount.billed)).threshold
 
+    def dearer(self, threshold: int, price: Price) -> int:
+        """Return how many conversations cost at least 2% more with offloading above ``threshold``."""
+        rows = (each.row for each in self.conversations)
+        return sum(
+            price.of(row.at(threshold).billed) >= DEARER * price.of(row.without) for row in rows if row.without.tokens
+        )
+
     @property
     def turns(self) -> int:
         """Calls of the model in all conversations."""
@@ -207,17 +266,28 @@ class ReplayReport:
         given = self.assumptions
         return {
             "assumptions": {
-                "retrievals": given.retrievals,
+                "preview_tokens": given.preview_tokens,
+                "retrievals": "by need" if given.retrievals is None else given.retrievals,
                 "retrieval_tokens": given.retrieval_tokens,
                 "definition_tokens": given.definition_tokens,
+                "prefix_tokens": given.prefix_tokens,
                 "price": given.price,
                 "cached_price": given.cached_price,
+                "written_price": given.written_price,
                 "not_known": given.sentences(),
             },
             "beginnings_left_out": self.beginnings,
             "turns": self.turns,
             "already_offloaded": self.already_offloaded,
             "total": _facts(self.total, given),
+            "dearer": [
+                {
+                    "threshold": threshold,
+                    "plain": self.dearer(threshold, given.plain),
+                    "cached": self.dearer(threshold, given.cached),
+                }
+                for threshold in given.thresholds
+            ],
             "tools": [_facts(row, given) for row in self.tools],
             "conversations": [
                 {
@@ -252,8 +322,12 @@ def _facts(row: Row, assumptions: Assumptions) -> dict[str, Any]:
             {
                 "threshold": amount.threshold,
                 "offloaded": amount.offloaded,
+                "read_back": amount.read_back,
                 **_billed(amount.billed, assumptions),
                 "tokens_saved": row.without.tokens - amount.billed.tokens,
+                "saved": _saved(row, amount.billed, assumptions),
+                "saved_if_never_read": _saved(row, amount.never_read, assumptions),
+                "saved_if_each_read": _saved(row, amount.each_read, assumptions),
             }
             for amount in row.amounts
         ],
@@ -261,8 +335,16 @@ def _facts(row: Row, assumptions: Assumptions) -> dict[str, Any]:
     }
 
 
+def _saved(row: Row, share: Share, assumptions: Assumptions) -> dict[str, float]:
+    return {"plain": row.saved(share, assumptions.plain), "cached": row.saved(share, assumptions.cached)}
+
+
 def _billed(share: Share, assumptions: Assumptions) -> dict[str, Any]:
-    cost = {} if assumptions.price is None else {"cost": assumptions.weight(share)}
+    cost = (
+        {}
+        if assumptions.price is None
+        else {"cost": assumptions.plain.of(share), "cached_cost": assumptions.cached.of(share)}
+    )
     return {"tokens": share.tokens, "new_tokens": share.new_tokens, **cost}
 
 
@@ -276,7 +358,10 @@ def _added(name: str, rows: Iterable[Row]) -> Row:
             Amount(
                 threshold=same[0].threshold,
                 offloaded=sum(amount.offloaded for amount in same),
+                read_back=sum(amount.read_back for amount in same),
                 billed=sum((amount.billed for amount in same), Share()),
+                never_read=sum((amount.never_read for amount in same), Share()),
+                each_read=sum((amount.each_read for amount in same), Share()),
             )
             for same in zip(*(row.amounts for row in listed), strict=True)
         ),

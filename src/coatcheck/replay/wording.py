@@ -1,4 +1,4 @@
-"""The sentences that the screen and the page of a replay share: what was counted, and what saves most.
+"""The sentences that the screen and the page of a replay share: what was counted, what saves most, and what to paste.
 
 Only words belong here. The numbers come from ``report``; each of the two decides how the sentences look.
 """
@@ -7,40 +7,63 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.notation import count_of
+
 if TYPE_CHECKING:
     from coatcheck.replay.report import ReplayReport
 
-__all__ = ("NOT_A_TOOL", "counted", "result_in_words", "share_text")
+__all__ = ("NOT_A_TOOL", "counted", "knobs", "result_in_words", "share_text")
 
-NOT_A_TOOL = "(everything else)"
+NOT_A_TOOL = "(all else)"
 
 
 def counted(report: ReplayReport) -> str:
     """Return how much was replayed, in words."""
     already = f", {report.already_offloaded:,} of them offloaded already" if report.already_offloaded else ""
-    beginnings = f" ({_number(report.beginnings, 'beginning')} of them left out)" if report.beginnings else ""
+    beginnings = f" ({count_of(report.beginnings, 'beginning')} of them left out)" if report.beginnings else ""
     return (
-        f"{_number(len(report.conversations), 'conversation')}{beginnings}, {_number(report.turns, 'turn')},"
-        f" {_number(report.total.results, 'tool result')}{already}"
+        f"{count_of(len(report.conversations), 'conversation')}{beginnings}, {count_of(report.turns, 'turn')},"
+        f" {count_of(report.total.results, 'tool result')}{already}"
     )
 
 
 def result_in_words(report: ReplayReport) -> str:
-    """Return what to do, in one sentence that begins with the assumption that decides it."""
+    """Return what to do, in sentences that begin with the assumption that decides it."""
     given = report.assumptions
-    reads = {0: "never reads a result back", 1: "reads each offloaded result back once"}
-    if_so = f"If the model {reads.get(given.retrievals, f'reads each offloaded result back {given.retrievals} times')}"
+    match given.retrievals:
+        case None:
+            reads = "reads back what it later used and the preview lacks"
+        case 0:
+            reads = "never reads a result back"
+        case 1:
+            reads = "reads each offloaded result back once"
+        case times:
+            reads = f"reads each offloaded result back {times} times"
     best = report.total.best(given)
     if best is None:
-        return f"{if_so}, offloading does not pay on these conversations at any of these thresholds."
-    saved = share_text(report.total.saved(best, given))
+        return (
+            f"If the model {reads}, offloading does not pay on these conversations at any of these thresholds."
+            f"{_bounds(report)}"
+        )
+    plain, cached = (share_text(report.total.saved(best.billed, price)) for price in (given.plain, given.cached))
+    saved = f"{plain}, or {cached} with a prompt cache"
     if given.price is not None:
         before, after = given.weight(report.total.without), given.weight(best.billed)
         saved = f"{before - after:,.2f} of {before:,.2f} in the unit of --price ({saved})"
     return (
-        f"{if_so}, max_result_tokens={best.threshold} saves most: {saved},"
-        f" with {_number(best.offloaded, 'result')} offloaded."
+        f"If the model {reads}, max_result_tokens={best.threshold} saves most: {saved}, with"
+        f" {count_of(best.offloaded, 'result')} offloaded and {count_of(best.read_back, 'read-back')}."
+        f"{_bounds(report)}{_dearer(report)}"
     )
+
+
+def knobs(report: ReplayReport) -> str:
+    """Return the recommended settings as a line to paste; ``""`` where offloading does not pay."""
+    best = report.total.best(report.assumptions)
+    preview = report.assumptions.preview_tokens
+    if best is None:
+        return ""
+    return f"max_result_tokens={best.threshold}" + ("" if preview is None else f", preview_tokens={preview}")
 
 
 def share_text(share: float) -> str:
@@ -48,5 +71,22 @@ def share_text(share: float) -> str:
     return f"{share:.1%}" if share > -1 else f"{share:,.0%}"
 
 
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+def _bounds(report: ReplayReport) -> str:
+    """Say what the assumed read-backs can change at most."""
+    given = report.assumptions
+    if given.retrievals is not None:
+        return ""
+    amount = report.total.at(report.shown)
+    never, each = (
+        share_text(report.total.saved(share, given.deciding)) for share in (amount.never_read, amount.each_read)
+    )
+    return f" It would be {never} if it read nothing back, and {each} if it read each offloaded result back once."
+
+
+def _dearer(report: ReplayReport) -> str:
+    given = report.assumptions
+    plain, cached = (report.dearer(report.shown, price) for price in (given.plain, given.cached))
+    return (
+        f" {plain:,} of {count_of(len(report.conversations), 'conversation')} would cost at least 2% more,"
+        f" {cached:,} with a prompt cache."
+    )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -21,7 +21,7 @@ from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.policy import require_flag
 from coatcheck.core.references import Key, is_scope_part, is_storage_key
-from coatcheck.storage.folder import Folder, make_folders
+from coatcheck.storage.folder import Folder, make_folders, open_folder
 from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
@@ -67,8 +67,8 @@ class FileStorage:
     Folders have mode 0700 and files 0600. Safe for many threads and processes on one folder: equal content has one
     name, and a rename is atomic. Survives the end of the process; ``fsync=True`` makes it survive a power cut too.
 
-    Every method raises ``StorageError`` where the key is malformed or the disk refuses; ``__cause__`` is the disk's own
-    error. A disk is taken to answer: one that hangs, as a network disk may, holds up every offloader's async methods.
+    Every method raises ``StorageError`` if the key is malformed or the disk refuses; ``__cause__`` is the disk's own
+    error. There is no time limit: a disk that hangs, as a network disk may, blocks every offloader's async methods.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, refresh_on_read: bool = True) -> None:
@@ -77,14 +77,14 @@ class FileStorage:
         Args:
             root: the folder. It may hold other programs' files: only its ``v1`` is used.
             fsync: wait until content and names are on the disk before a save returns.
-            refresh_on_read: whether reading counts as use, for sweeps; False for whoever only looks through everything.
+            refresh_on_read: whether reading counts as use, for sweeps; False for a caller that only inspects content.
 
         Raises:
-            InvalidRequest: an argument is no path that there can be, or no yes or no.
+            InvalidRequest: ``root`` cannot be the path of a folder, or another argument is not a bool.
 
         """
         try:
-            # An empty text is refused: it would be the current folder.
+            # An empty str is refused: it would be the current folder.
             self._root = Path(os.fspath(root) or "\0").expanduser().absolute()
             is_path = b"\0" not in os.fsencode(self._root)
         except (TypeError, ValueError):  # not a str, a lone surrogate
@@ -129,16 +129,16 @@ class FileStorage:
             StorageError: the key is malformed, another content has it, or the disk refused.
 
         """
-        scope, stem = _parts_of(key)
-        with self._calling(f"save {len(content):,} bytes"):
-            # An earlier writer may not have waited for the disk, so with ``fsync`` the content is written again.
-            if not self._fsync and self._refreshed(scope, stem, content, metadata):
-                return
-            with self._written(scope, content) as (folder, temporary):
-                self._name(folder, temporary, stem, size=len(content), content_type=content_type, metadata=metadata)
+        entry = Key.parse(key)
+        with ForeignCall(f"{self!r} could not save {len(content):,} bytes"):
+            try:
+                self._save(entry, content, content_type, metadata)
+            except FileNotFoundError:  # the folder was never made, or a sweep has just removed it because it was empty
+                make_folders(self._root, (_VERSION, entry.scope), fsync=self._fsync)
+                self._save(entry, content, content_type, metadata)
 
     def load(self, key: str) -> Stored | None:
-        """Return the whole entry, or None; a read refreshes its time as a save does, if it is to.
+        """Return the whole entry, or None; with ``refresh_on_read`` this refreshes its time, as a save does.
 
         Raises:
             CorruptContent: what describes the content is damaged, the content has another size than was saved, or
@@ -153,20 +153,20 @@ class FileStorage:
         return self._read(key, start=start, length=length)
 
     def delete(self, key: str) -> None:
-        """Remove the entry, if it is there, also where it is damaged.
+        """Remove the entry, even a damaged one, if it is there.
 
         Raises:
             StorageError: the key is malformed, or the disk refused.
 
         """
-        scope, stem = _parts_of(key)
+        entry = Key.parse(key)
         with (
-            self._calling(f"delete {key!r}"),
+            ForeignCall(f"{self!r} could not delete {key!r}"),
             suppress(FileNotFoundError),
-            self._open(_VERSION, scope) as folder,
+            open_folder(self._root, _VERSION, entry.scope) as folder,
             folder.locked(),
         ):
-            _remove(folder, stem, _content_names(folder, stem))
+            _remove(folder, entry.name, _content_names(folder, entry.name))
 
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries that have a key with this ``prefix``, even damaged ones and halves: clean-up deletes them.
@@ -177,7 +177,7 @@ class FileStorage:
         """
         scope, slash, _ = prefix.partition("/")
         found: list[Listed] = []
-        with self._calling("list its entries"):
+        with ForeignCall(f"{self!r} could not list its entries"):
             for folder in self._scopes(scope, whole=bool(slash)):
                 found += (listed for listed in _listing(folder) if listed.key.startswith(prefix))
         return found
@@ -196,150 +196,100 @@ class FileStorage:
 
     def _described(self, entry: Listed) -> Listed:
         """Return an entry with its metadata, if its description is there and intact."""
-        scope, stem = _parts_of(entry.key)
-        with self._calling("list its entries"):
+        key = Key.parse(entry.key)
+        with ForeignCall(f"{self!r} could not list its entries"):
             try:
-                with self._open(_VERSION, scope) as folder:
-                    description = _describe(folder, stem)
+                with open_folder(self._root, _VERSION, key.scope) as folder:
+                    description = _describe(folder, key.name)
             except (FileNotFoundError, CorruptContent):
                 return entry
-        return entry if description is None else replace(entry, metadata=description["metadata"])
+        if description is None:
+            return entry
+        return replace(entry, metadata=description["metadata"], content_type=description["content_type"])
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
-        """Remove those of ``keys`` last used before then, and what killed writers left; see ``coatcheck.Sweeps``.
+        """Remove the ``keys`` last used before then, and the files of killed writers; see ``coatcheck.Sweeps``.
 
         Raises:
             StorageError: a key is malformed, or the disk refused; what was not removed yet is still there.
 
         """
         unwanted: dict[str, list[str]] = {}
-        for key in keys:
-            scope, stem = _parts_of(key)
-            unwanted.setdefault(scope, []).append(stem)
+        for key in map(Key.parse, keys):
+            unwanted.setdefault(key.scope, []).append(key.name)
         removed = 0
-        with self._calling("sweep"):
+        with ForeignCall(f"{self!r} could not sweep"):
             for folder in self._scopes("", whole=False):
                 for stem in unwanted.get(folder.path.name, ()):
                     with folder.locked():
                         removed += _remove_unused(folder, stem, before=before)
                 _remove_leftovers(folder, before=before)
-                self._remove_if_empty(folder, before=before)
+                if folder.modified < before:  # removed if it is empty
+                    with open_folder(self._root, _VERSION) as versioned:
+                        versioned.remove_folder(folder.path.name)
         return removed
 
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content."""
-        scope, stem = _parts_of(key)
-        return self._root / _VERSION / scope / (stem + _extension(content_type))
+        entry = Key.parse(key)
+        return self._root / _VERSION / entry.scope / (entry.name + _extension(content_type))
 
-    def _open(self, *names: str) -> Folder:
-        """Open the root, or the folder that ``names`` lead to from there. Only the root may be a link, its owner's."""
-        folder = Folder(self._root)
-        for name in names:
-            with folder:
-                folder = folder.open(name)
-        return folder
+    def _save(self, key: Key, content: bytes, content_type: str, metadata: Mapping[str, str]) -> None:
+        """Refresh the time of an entry that is there with this very content, or else write it.
 
-    def _refreshed(self, scope: str, stem: str, content: bytes, metadata: Mapping[str, str]) -> bool:
-        """Refresh the time of an entry that is there with this very content; return whether it is."""
-        try:
-            folder = self._open(_VERSION, scope)
-        except FileNotFoundError:
-            return False
-        with folder, folder.locked():
-            name = _content_name(folder, stem, metadata)
-            # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
-            if name is None or folder.read(name) != content:
-                return False
-            folder.touch(name)
-        return True
+        Raises:
+            FileNotFoundError: the folder of its scope is not there.
 
-    @contextmanager
-    def _written(self, scope: str, content: bytes) -> Iterator[tuple[Folder, str]]:
-        """Write content under a temporary name, which it loses in the end if it has no other by then."""
-        try:
-            folder, temporary = self._write(scope, content)
-        except FileNotFoundError:  # the folder was not made yet, or a sweep has just removed it because it was empty
-            make_folders(self._root, (_VERSION, scope), fsync=self._fsync)
-            folder, temporary = self._write(scope, content)
-        with folder:
-            try:
-                yield folder, temporary
-            finally:
-                folder.remove(temporary)
-
-    def _write(self, scope: str, content: bytes) -> tuple[Folder, str]:
-        folder = self._open(_VERSION, scope)
-        try:
-            return folder, folder.write(content, fsync=self._fsync)
-        except BaseException:
-            folder.close()
-            raise
-
-    def _name(
-        self,
-        folder: Folder,
-        temporary: str,
-        stem: str,
-        *,
-        size: int,
-        content_type: str,
-        metadata: Mapping[str, str],
-    ) -> None:
-        """Give written content its name, after its description has one: an entry begins to exist in one step."""
+        """
         with loading:
             import orjson  # noqa: PLC0415 - see json_text in blocks
 
-        description = _Description(content_type=content_type, size=size, metadata=dict(metadata))
-        described = folder.write(orjson.dumps(description), fsync=self._fsync)
-        try:
-            with folder.locked():
-                _content_name(folder, stem, metadata)  # another writer may have been quicker, with other content
-                folder.rename(described, stem + _ENTRY_SUFFIX)
-                folder.rename(temporary, stem + _extension(content_type))
-        finally:
-            folder.remove(described)
-        self._sync(folder)
-
-    def _sync(self, folder: Folder) -> None:
-        """Wait for names, where that was asked for: those of the entry, of its scope, and of everything."""
-        if self._fsync:
-            folder.sync()
-            for names in ((_VERSION,), ()):
-                with self._open(*names) as parent:
-                    parent.sync()
+        description = _Description(content_type=content_type, size=len(content), metadata=dict(metadata))
+        with open_folder(self._root, _VERSION, key.scope) as folder:
+            if not self._fsync:  # else it is written again: an earlier writer may not have waited for the disk
+                with folder.locked():
+                    name = _content_name(folder, key.name, metadata)
+                    # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
+                    if name is not None and folder.read(name) == content:
+                        folder.touch(name)
+                        return
+            with (
+                folder.written(content, fsync=self._fsync) as temporary,
+                folder.written(orjson.dumps(description), fsync=self._fsync) as described,
+                folder.locked(),
+            ):
+                _content_name(folder, key.name, metadata)  # another writer may have been quicker, with other content
+                folder.rename(described, key.name + _ENTRY_SUFFIX)
+                folder.rename(temporary, key.name + _extension(content_type))  # now the entry exists
+            if self._fsync:
+                folder.sync()
+                for above in ((_VERSION,), ()):
+                    with open_folder(self._root, *above) as parent:
+                        parent.sync()
 
     def _read(self, key: str, *, start: int, length: int | None) -> Stored | None:
-        scope, stem = _parts_of(key)
-        with self._calling(f"load {key!r}"):
-            try:
-                folder = self._open(_VERSION, scope)
-            except FileNotFoundError:
+        entry = Key.parse(key)
+        with (
+            ForeignCall(f"{self!r} could not load {key!r}"),
+            suppress(FileNotFoundError),
+            open_folder(self._root, _VERSION, entry.scope) as folder,
+        ):
+            description = _describe(folder, entry.name)
+            if description is None:
                 return None
-            with folder:
-                description = _describe(folder, stem)
-                if description is None:
-                    return None
-                name = stem + _extension(description["content_type"])
-                content = folder.read(name, start=start, length=length, size=description["size"])
-                if self._refresh_on_read:
-                    with suppress(OSError):  # what a disk that takes no writes holds can still be read
-                        folder.touch(name)
-        if content is None:
-            return None
-        return Stored(
-            content=content,
-            content_type=description["content_type"],
-            metadata=description["metadata"],
-            size=description["size"],
-        )
+            name = entry.name + _extension(description["content_type"])
+            content = folder.read(name, start=start, length=length, size=description["size"])
+            if content is None:
+                return None
+            if self._refresh_on_read:
+                with suppress(OSError):  # what a disk that takes no writes holds can still be read
+                    folder.touch(name)
+            return Stored(content=content, **description)
+        return None
 
     def _scopes(self, scope: str, *, whole: bool) -> Iterator[Folder]:
-        """Yield the folders of the scopes that start with ``scope``, or that are it where ``whole`` is true."""
-        try:
-            versioned = self._open(_VERSION)
-        except FileNotFoundError:
-            return
-        with versioned:
+        """Yield the folders of the scopes that start with ``scope``, or that are it if ``whole`` is true."""
+        with suppress(FileNotFoundError), open_folder(self._root, _VERSION) as versioned:
             names = [
                 found.name
                 for found in versioned.scan()
@@ -349,27 +299,8 @@ class FileStorage:
                 and found.is_dir(follow_symlinks=False)
             ]
             for name in names:
-                with suppress(FileNotFoundError), versioned.open(name) as folder:
+                with suppress(FileNotFoundError), open_folder(self._root, _VERSION, name) as folder:
                     yield folder
-
-    def _remove_if_empty(self, folder: Folder, *, before: float) -> None:
-        if folder.modified < before:
-            with self._open(_VERSION) as versioned:
-                versioned.remove_folder(folder.path.name)
-
-    def _calling(self, doing: str) -> ForeignCall:
-        return ForeignCall(f"{self!r} could not {doing}")
-
-
-def _parts_of(key: str) -> tuple[str, str]:
-    """Return the name of an entry's folder, and the stem of the names of its files.
-
-    Raises:
-        StorageError: the key is malformed, so its parts are not safe as names.
-
-    """
-    parsed = Key.parse(key)
-    return parsed.scope, parsed.name
 
 
 def _describe(folder: Folder, stem: str) -> _Description | None:
@@ -419,7 +350,7 @@ def _content_name(folder: Folder, stem: str, metadata: Mapping[str, str]) -> str
 
 
 def _content_names(folder: Folder, stem: str) -> list[str]:
-    """Return the names that the content of an entry has: one; any number where what describes it is damaged."""
+    """Return the names that the content of an entry has: one; any number if its description is damaged."""
     with suppress(CorruptContent):
         description = _describe(folder, stem)
         if description is not None:
@@ -476,7 +407,7 @@ def _listing(folder: Folder) -> Iterator[Listed]:
 
 
 def _descriptions_alone(folder: Folder, names: list[str]) -> dict[str, str]:
-    """Return the stems of those descriptions whose content is not there, by name."""
+    """Return the stems of the descriptions without content, by name."""
     contents = set(map(_stem_of, names))
     stems = {name: name.removesuffix(_ENTRY_SUFFIX) for name in names if name.endswith(_ENTRY_SUFFIX)}
     return {name: stem for name, stem in stems.items() if stem not in contents and _is_stem(folder, stem)}

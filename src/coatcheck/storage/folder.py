@@ -1,8 +1,8 @@
 """One folder of a file storage, opened once: every name is looked up in what was opened, and no link is followed.
 
-A path can lead elsewhere from one call to the next; what is open cannot. Only what the operating system does belongs
-here: opening, writing, renaming, locking. ``file`` says what the files mean. Where the system cannot look up names
-in an open folder (Windows), links are refused by looking first.
+A path can lead elsewhere from one call to the next; an open folder cannot. This module has what the operating system
+does: opening, writing, renaming, locking. ``file`` says what the files mean. A system that cannot look up names in an
+open folder (Windows) refuses links by looking first.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import stat
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import CorruptContent
@@ -25,15 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from typing_extensions import Self
-
-__all__ = ("Folder", "make_folders")
+__all__ = ("Folder", "make_folders", "open_folder")
 
 _CHUNK_BYTES = 1 << 20
 """Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
 
 LOCK_SECONDS = 10.0
-"""How long to wait for a lock, which its owner needs for milliseconds. ``flock`` alone has no time limit."""
+"""How long to wait for a lock, which its owner holds for milliseconds. ``flock`` alone has no time limit."""
 
 LOCK_PAUSE_SECONDS = 0.001
 """Between two looks at a lock."""
@@ -58,59 +57,32 @@ _FOLLOWS_LINKS = os.utime not in os.supports_follow_symlinks
 _NO_FOLDER = frozenset({errno.ENOTDIR, errno.ELOOP})
 
 
+@dataclass(frozen=True, slots=True)
 class Folder:
-    """An open folder; close it by leaving its ``with`` block. Its methods raise ``OSError`` as the system does."""
+    """An open folder; ``open_folder`` makes it. Its methods raise ``OSError`` as the system does."""
 
-    def __init__(self, path: Path, *, within: Folder | None = None) -> None:
-        """Open ``path``; with ``within``, only if it is a folder itself and no link to one."""
-        self.path = path
-        self._descriptor: int | None = None
-        try:
-            if _IN_OPEN_FOLDERS:
-                flags = os.O_RDONLY | _DIRECTORY | _CLOSE_ON_EXEC | (_NO_FOLLOW if within is not None else 0)
-                inside = None if within is None else within._descriptor  # noqa: SLF001 - another one of these
-                self._descriptor = os.open(path if within is None else path.name, flags, dir_fd=inside)
-            elif not stat.S_ISDIR(path.stat(follow_symlinks=within is None).st_mode):
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        except OSError as error:
-            if error.errno in _NO_FOLDER:
-                raise NotADirectoryError(errno.ENOTDIR, "not a folder but a link or a file", str(path)) from error
-            raise
+    path: Path
 
-    def __enter__(self) -> Self:
-        return self
+    descriptor: int | None
+    """Of the open folder; None if the system cannot look up names in one."""
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the folder; nothing else may be called after this."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+    base: str
+    """What leads to a name in this folder: nothing if the system looks it up in ``descriptor``, else the path."""
 
     @property
     def modified(self) -> float:
         """When a name in this folder was last made, changed or removed, in seconds since the epoch."""
-        return (self.path.stat() if self._descriptor is None else os.fstat(self._descriptor)).st_mtime
-
-    def open(self, name: str) -> Folder:
-        """Open a folder in this one."""
-        return Folder(self.path / name, within=self)
-
-    def make(self, name: str) -> None:
-        """Make a folder in this one, for its owner only, if it is not there."""
-        with suppress(FileExistsError):
-            os.mkdir(self._at(name), 0o700, dir_fd=self._descriptor)
+        return (self.path.stat() if self.descriptor is None else os.fstat(self.descriptor)).st_mtime
 
     def scan(self) -> Iterator[os.DirEntry[str]]:
         """Yield what is in this folder."""
-        with os.scandir(self.path if self._descriptor is None else self._descriptor) as found:
+        with os.scandir(self.path if self.descriptor is None else self.descriptor) as found:
             yield from found
 
     def status(self, name: str) -> os.stat_result | None:
         """Return the status of a regular file, or None if there is none."""
         try:
-            found = os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
+            found = os.stat(self.base + name, dir_fd=self.descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return None
         return found if stat.S_ISREG(found.st_mode) else None
@@ -124,7 +96,7 @@ class Folder:
         """
         flags = os.O_RDONLY | _NO_FOLLOW | _NO_WAITING | _CLOSE_ON_EXEC | _BINARY
         try:
-            descriptor = os.open(self._at(name), flags, dir_fd=self._descriptor)
+            descriptor = os.open(self.base + name, flags, dir_fd=self.descriptor)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -141,11 +113,12 @@ class Folder:
             file.seek(start)
             return file.read() if length is None else file.read(length)
 
-    def write(self, content: bytes, *, fsync: bool) -> str:
-        """Write a temporary file, for its owner only, and return its name; remove it if that fails."""
+    @contextmanager
+    def written(self, content: bytes, *, fsync: bool) -> Iterator[str]:
+        """Write a temporary file, for its owner only, and yield its name; remove it unless it was renamed."""
         name = f".{os.urandom(16).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOSE_ON_EXEC | _BINARY
-        descriptor = os.open(self._at(name), flags, 0o600, dir_fd=self._descriptor)
+        descriptor = os.open(self.base + name, flags, 0o600, dir_fd=self.descriptor)
         try:
             try:
                 view = memoryview(content)
@@ -155,37 +128,36 @@ class Folder:
                     os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        except BaseException:
+            yield name
+        finally:
             self.remove(name)
-            raise
-        return name
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name, in one step, and take that name from whatever has it."""
-        os.replace(self._at(old), self._at(new), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        os.replace(self.base + old, self.base + new, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def touch(self, name: str) -> None:
         """Set the time of a file to now."""
-        os.utime(self._at(name), dir_fd=self._descriptor, follow_symlinks=_FOLLOWS_LINKS)
+        os.utime(self.base + name, dir_fd=self.descriptor, follow_symlinks=_FOLLOWS_LINKS)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
         with suppress(FileNotFoundError):
-            os.unlink(self._at(name), dir_fd=self._descriptor)
+            os.unlink(self.base + name, dir_fd=self.descriptor)
 
     def remove_folder(self, name: str) -> None:
         """Remove a folder in this one, if it is there and empty."""
         with suppress(OSError):
-            os.rmdir(self._at(name), dir_fd=self._descriptor)
+            os.rmdir(self.base + name, dir_fd=self.descriptor)
 
     def sync(self) -> None:
         """Wait until the names in this folder are on the disk. Windows keeps names without being asked."""
-        if self._descriptor is not None:
-            os.fsync(self._descriptor)
+        if self.descriptor is not None:
+            os.fsync(self.descriptor)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep all other threads and processes out that lock this folder, where the file system has locks.
+        """Exclude all other threads and processes that lock this folder, if the file system has locks.
 
         The lock is of what is open and ends with the process, however that ends, so nothing is left to clean up.
 
@@ -193,51 +165,66 @@ class Folder:
             TimeoutError: another process held it for 10 seconds, as one does that was stopped in the middle of a save.
 
         """
-        if self._descriptor is None or fcntl is None:
+        if self.descriptor is None or fcntl is None:
             yield
             return
-        self._lock(self._descriptor)
+        given_up = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > given_up:
+                    raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(self.path)) from None
+                time.sleep(LOCK_PAUSE_SECONDS)
+                continue
+            except OSError:
+                pass  # some network file systems lock no folders: a sweep may miss a concurrent save there
+            break
         try:
             yield
         finally:
             with suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
-
-    def _lock(self, descriptor: int) -> None:
-        given_up = time.monotonic() + LOCK_SECONDS
-        while not _takes_lock(descriptor):
-            if time.monotonic() > given_up:
-                raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(self.path))
-            time.sleep(LOCK_PAUSE_SECONDS)
-
-    def _at(self, name: str) -> str:
-        return name if self._descriptor is not None else str(self.path / name)
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
 
     def _no_file(self, name: str) -> CorruptContent:
         return CorruptContent(f"{str(self.path / name)!r} is not a file but a link, a folder or a device")
 
 
-def _takes_lock(descriptor: int) -> bool:
+@contextmanager
+def open_folder(root: Path, *names: str) -> Iterator[Folder]:
+    """Open ``root``, or the folder that ``names`` lead to from there. Only the root may be a link, its owner's."""
+    descriptor: int | None = None
+    for depth, name in enumerate((str(root), *names)):
+        parent = descriptor
+        try:
+            if _IN_OPEN_FOLDERS:
+                flags = os.O_RDONLY | _DIRECTORY | _CLOSE_ON_EXEC | (_NO_FOLLOW if depth else 0)
+                descriptor = os.open(name, flags, dir_fd=parent)
+            elif not stat.S_ISDIR(root.joinpath(*names[:depth]).stat(follow_symlinks=not depth).st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        except OSError as error:
+            if error.errno in _NO_FOLDER:
+                where = str(root.joinpath(*names[:depth]))
+                raise NotADirectoryError(errno.ENOTDIR, "not a folder but a link or a file", where) from error
+            raise
+        finally:
+            if parent is not None:
+                os.close(parent)
+    path = root.joinpath(*names)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass  # some network file systems lock no folders: a sweep may miss a concurrent save there
-    return True
+        yield Folder(path, descriptor, "" if descriptor is not None else f"{path}{os.sep}")
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def make_folders(root: Path, names: tuple[str, ...], *, fsync: bool) -> None:
-    """Make ``root``, what leads there, and the folders ``names``, each in the one before it."""
+    """Make ``root``, what leads there, and the folders ``names``, each in the one before it, for their owner only."""
     missing = [folder for folder in (root, *root.parents) if fsync and not folder.exists()]
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder = Folder(root)
-    for name in names:
-        with folder:
-            folder.make(name)
-            folder = folder.open(name)
-    with folder:
-        pass
+    for number, name in enumerate(names):
+        with open_folder(root, *names[:number]) as folder, suppress(FileExistsError):
+            os.mkdir(folder.base + name, 0o700, dir_fd=folder.descriptor)
     for made in missing:
-        with Folder(made.parent) as parent:
+        with open_folder(made.parent) as parent:
             parent.sync()

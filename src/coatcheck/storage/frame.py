@@ -35,10 +35,10 @@ class Head:
     metadata: Mapping[str, str]
 
     saved: float
-    """Seconds since the epoch; 0 where the frame does not say."""
+    """Seconds since the epoch; 0 if the frame does not say."""
 
     size: int | None
-    """Bytes of the content; None where the frame does not say."""
+    """Bytes of the content; None if the frame does not say."""
 
     start: int
     """Where the content begins in the frame, in bytes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ from coatcheck.core.forks import loading
 from coatcheck.core.references import DIGEST_LENGTH, Key, is_scope_part, is_storage_key
 from coatcheck.storage.frame import Head, framed, read_head, unframed
 from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ("FsspecBridge",)
 
 HEAD_BYTES = 4_096
-"""Before the content: always as many, so that a range is found although the file is saved again between two reads."""
+"""Before the content: a fixed number, so that a range is right even if the file is saved again between two reads."""
 
 HEADS_AT_ONCE = 1_000
 """Asked for together in a listing, 4 MB; async filesystems ask in parallel."""
@@ -42,11 +43,11 @@ _TIME_LENGTH = 8
 class FsspecBridge:
     """Keeps content in a folder of an fsspec filesystem, each entry in one file.
 
-    A save shows the whole entry or none: where the filesystem renames, the file is written under another name first,
+    A save shows the whole entry or none: if the filesystem renames, the file is written under another name first,
     else it must be put in one step, as object stores do. Needs a ``mv`` that replaces what is there, or none.
 
     Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
-    and each forked child gets an instance of its own where fsspec demands it.
+    and each forked child gets an instance of its own if fsspec demands it.
 
     Listing reads the head of every file, because filesystems disagree on times: those are of the writer's own clock.
     fsspec reports a bucket that is missing like a file that is: its references count as expired. On a local disk
@@ -171,12 +172,32 @@ class FsspecBridge:
 
         """
         with self._calling("list its entries"):
+            return list(self._described(self._sizes(prefix)))
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        """Return a page of the entries that have a key with this ``prefix``.
+
+        A folder can only be listed whole, and the time of a save is in the head of its file. So a page lists the folder
+        of a scope once and reads at most 1,000 heads, in the order of their keys. Up to 1,000 entries come newest
+        first; of more, each 1,000 do.
+
+        Raises:
+            StorageError: the filesystem failed.
+
+        """
+        start, _, rest = (after or "").partition(" ")
+        with self._calling("list its entries"):
             sizes = self._sizes(prefix)
-            return list(self._described(sizes))
+            keys = sorted(key for key in sizes if key > start)
+            heads = keys[:HEADS_AT_ONCE]
+            found = newest_first(self._described({key: sizes[key] for key in heads}), limit=limit, after=rest or None)
+        if found.after is not None:
+            return replace(found, after=f"{start} {found.after}")
+        return replace(found, after=heads[-1] if len(keys) > len(heads) else None)
 
     @property
     def _filesystem(self) -> Any:  # noqa: ANN401 - fsspec has no types
-        """The filesystem, in the instance that fsspec keeps for this thread, or for all where it is async."""
+        """The filesystem, in the instance that fsspec keeps for this thread, or for all if it is async."""
         given = self._given
         return type(given)(*given.storage_args, **given.storage_options)
 
@@ -221,7 +242,7 @@ class FsspecBridge:
             raise
 
     def _sizes(self, prefix: str) -> dict[str, int]:
-        """Return the bytes of every file that is ours and whose key starts with ``prefix``."""
+        """Return the size of every file of ours with a key that starts with ``prefix``, by key."""
         if is_storage_key(prefix):
             sizes = {key: self._size(self._path(key)) for key in map(str, Key.parse(prefix).family)}
             return {key: size for key, size in sizes.items() if size is not None}
@@ -281,8 +302,15 @@ class FsspecBridge:
                 except CorruptContent:
                     yield _listed(key, sizes[key])
                 else:
-                    yield _listed(key, sizes[key], modified=head.saved, metadata=head.metadata)
+                    described = Stored(content=b"", content_type=head.content_type, metadata=head.metadata, size=0)
+                    yield _listed(key, sizes[key], modified=head.saved, described=described)
 
 
-def _listed(key: str, size: int, *, modified: float = 0.0, metadata: Mapping[str, str] | None = None) -> Listed:
-    return Listed(key=key, size=max(0, size - HEAD_BYTES), modified=modified, metadata=metadata)
+def _listed(key: str, size: int, *, modified: float = 0.0, described: Stored | None = None) -> Listed:
+    return Listed(
+        key=key,
+        size=max(0, size - HEAD_BYTES),
+        modified=modified,
+        metadata=None if described is None else described.metadata,
+        content_type=None if described is None else described.content_type,
+    )

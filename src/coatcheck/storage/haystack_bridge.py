@@ -1,9 +1,9 @@
 """A storage over a store made for Haystack's own offloading: an object that writes text or bytes and reads them back.
 
-Only the translation belongs here, and no import of Haystack: any object with ``write(key=, content=) -> reference`` and
-``read(reference)`` will do. The store chooses the references, so that whoever reads them with a tool of their own still
-can. Beside its name a store keeps nothing, so a content's type is read off the name's ending. That is the ending of the
-file's own name where a tool gave one, as with Haystack's own hook, else the usual one for the type.
+This module translates and does not import Haystack: any object with ``write(key=, content=) -> reference`` and
+``read(reference)`` will do. The store chooses the references, so that users can still read them with tools of their
+own. A store keeps nothing but the name, so the name's ending tells the content's type. That is the ending of the file's
+own name if a tool gave one, as with Haystack's own hook, else the usual one for the type.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class ToolResultStoreBridge:
     """Lets a Haystack ``ToolResultStore`` serve as a storage.
 
     Keys end as Haystack's own do: ``.md`` for a file called ``notes.md``, ``.csv`` for a nameless one of ``text/csv``.
-    A text goes to the store as text, with lone surrogates as they are, or as UTF-8 if its own class, not one that it
-    inherits from, says ``stores_text_as_utf8``: two copies of a large text are saved then. Media go there as bytes,
-    and only if it says ``supports_binary_content``. Keys contain the digest,
+    Text goes to the store as ``str``, with lone surrogates as they are. It goes as UTF-8, which saves two copies of a
+    large one, if the store's own class, not a base class, sets ``stores_text_as_utf8``. Media go there as bytes, and
+    only if the store sets ``supports_binary_content``. Keys contain the digest,
     so no other content overwrites what ``write`` got. A content of a type without a known ending comes back as
     ``application/octet-stream``, or as text if the store returns text.
     """
@@ -109,15 +109,15 @@ class ToolResultStoreBridge:
                 f" supports_binary_content = True on {kind}"
             )
             raise StorageError(msg)
-        # Not inherited: a subclass may do something with texts.
+        # Not inherited: a subclass may do something with a str.
         as_text = writes_text and not vars(type(self._store)).get("stores_text_as_utf8", False)
         written = content.decode("utf-8", "surrogatepass") if as_text else content
         return self._store.write(key=name + _ending_of(content_type, file_name), content=written)
 
     def load(self, key: str) -> Stored | None:
-        """Return what the store reads for a reference, or None where it knows none.
+        """Return what the store reads for a reference, or None if it knows none.
 
-        A store says that with ``KeyError`` or ``FileNotFoundError``, and with ``ValueError`` where a reference is none
+        A store says that with ``KeyError`` or ``FileNotFoundError``, and with ``ValueError`` if a reference is none
         of its own; any other exception passes.
         """
         try:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, StorageError
 from coatcheck.core.references import Key, is_storage_key, scope_tags
 from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,10 +71,10 @@ class _Head:
     metadata: Mapping[str, str]
     size: int
     content: bytes | None
-    """None where the content is split."""
+    """None if the content is split."""
 
     part_bytes: int
-    """Of each part but the last; 0 where the content is not split."""
+    """Of each part but the last; 0 if the content is not split."""
 
 
 class _Item(Protocol):
@@ -112,7 +112,7 @@ class LangGraphStoreBridge:
     needs a sync store.
 
     Listing reads whole values, since stores list no other way: clean up large stores with their own means, such as a
-    time to live.
+    time to live. ``page`` reads little more than what is on the page.
     """
 
     def __init__(self, store: _Store, namespace: tuple[str, ...] = ("coatcheck", "v1")) -> None:
@@ -158,7 +158,7 @@ class LangGraphStoreBridge:
                 self._save_parts(parsed, content, {"part_bytes": PART_BYTES, **value})
 
     def load(self, key: str) -> Stored | None:
-        """Return the whole entry, or None, also where a part of it is gone.
+        """Return the whole entry, or None, also if a part of it is gone.
 
         Raises:
             CorruptContent: the entry is not one that ``save`` writes.
@@ -196,19 +196,48 @@ class LangGraphStoreBridge:
             StorageError: the store failed.
 
         """
-        found: list[Listed] = []
         with self._calling("list its entries"):
-            for item in self._items(prefix):
-                ours, below = item.namespace[: len(self._namespace)], item.namespace[len(self._namespace) :]
-                key = f"{''.join(below)}/{item.key}"
-                if ours == self._namespace and key.startswith(prefix) and is_storage_key(key):
-                    size = item.value.get("size")
-                    size = size if isinstance(size, int) and size >= 0 else 0
-                    kept = item.value.get("metadata")
-                    metadata = dict(kept) if isinstance(kept, dict) else None
-                    modified = item.updated_at.timestamp()
-                    found.append(Listed(key=key, size=size, modified=modified, metadata=metadata))
-        return found
+            return list(self._listed(prefix))
+
+    def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+        """Return a page of the entries that have a key with this ``prefix``, newest first.
+
+        Most stores answer with the last saved first, so the first page costs a search for each 20 entries on it, and
+        one to see whether there are more. Each further page searches from the beginning again, and entries of one
+        moment, as of a burst, are read together. A store that answers in another order, as ``InMemoryStore`` does, is
+        listed whole for every page.
+
+        Raises:
+            StorageError: the store failed.
+
+        """
+        found: list[Listed] = []
+        begin = float("inf") if after is None else float(after.partition(" ")[0])
+        wanted = limit + 1  # with the first entry of the next page
+        with self._calling("list its entries"):
+            for entry in self._listed(prefix):
+                if found and entry.modified > found[-1].modified:
+                    return newest_first([*self._listed(prefix)], limit=limit, after=after)
+                if wanted <= 0 and entry.modified < found[-1].modified:
+                    break
+                found.append(entry)
+                wanted -= entry.modified < begin
+        return newest_first(found, limit=limit, after=after)
+
+    def _listed(self, prefix: str) -> Iterator[Listed]:
+        """Yield the entries that have a key with this ``prefix``, and search for the next ones only when asked for."""
+        for item in self._items(prefix):
+            ours, below = item.namespace[: len(self._namespace)], item.namespace[len(self._namespace) :]
+            key = f"{''.join(below)}/{item.key}"
+            if ours == self._namespace and key.startswith(prefix) and is_storage_key(key):
+                size = item.value.get("size")
+                size = size if isinstance(size, int) and size >= 0 else 0
+                kept = item.value.get("metadata")
+                metadata = dict(kept) if isinstance(kept, dict) else None
+                kind = item.value.get("content_type")
+                kind = kind if isinstance(kind, str) else None
+                modified = item.updated_at.timestamp()
+                yield Listed(key=key, size=size, modified=modified, metadata=metadata, content_type=kind)
 
     # Parts.
 
@@ -326,7 +355,7 @@ class LangGraphStoreBridge:
         Stores know pages by offset only, the last saved first. What was saved in one moment, as a burst is, has no
         order, and may change places from page to page: so all of one moment is read in one page, however long. And a
         deletion moves what follows towards the front, where the next page would miss it: so each page must begin with
-        an item of those before it, and where one does not, we go back.
+        an item of those before it, and if one does not, we go back.
         """
         seen: set[_Place] = set()
         gone_back_from: set[tuple[int, _Place | None]] = set()

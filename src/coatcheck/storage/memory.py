@@ -20,7 +20,7 @@ __all__ = ("InMemoryStorage",)
 
 
 class InMemoryStorage:
-    """Keeps content in memory, at most ``max_bytes`` and ``max_entries`` of it, the least recently used leaving first.
+    """Keeps at most ``max_bytes`` and ``max_entries`` in memory, and removes the least recently used first.
 
     Saving and loading both count as use. Safe for many threads; a forked child goes on with a copy. Gone with the
     process.
@@ -60,7 +60,7 @@ class InMemoryStorage:
         return f"InMemoryStorage(max_bytes={self._max_bytes:_}, max_entries={self._max_entries:_})"
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Save an entry, pushing out the least recently used ones beyond the limits.
+        """Save an entry, and remove the least recently used ones beyond the limits.
 
         Raises:
             StorageError: ``content`` alone is larger than ``max_bytes``, or another content has this key.
@@ -109,7 +109,13 @@ class InMemoryStorage:
         """Return the entries that have a key with this ``prefix``, least recently used first."""
         with self._lock:
             return [
-                Listed(key=key, size=entry.size, modified=modified, metadata=entry.metadata)
+                Listed(
+                    key=key,
+                    size=entry.size,
+                    modified=modified,
+                    metadata=entry.metadata,
+                    content_type=entry.content_type,
+                )
                 for key, (entry, modified) in self._entries.items()
                 if key.startswith(prefix)
             ]
@@ -133,7 +139,7 @@ class InMemoryStorage:
             self._bytes = 0
 
     def _renew(self) -> None:
-        """Take up what a fork interrupted: another thread may have held the lock, and have counted only half."""
+        """Repair what a fork interrupted: another thread may have held the lock and counted only half."""
         self._lock = threading.Lock()
         self._bytes = sum(entry.size for entry, _ in self._entries.values())
 

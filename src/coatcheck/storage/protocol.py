@@ -1,6 +1,6 @@
 """What a storage is: bytes under keys, and the capabilities that it may add.
 
-Two methods make a storage; a foreign one that names its references itself has ``NamesReferences`` instead. Everything
+A storage has two methods; a foreign one that names its references itself has ``NamesReferences`` instead. Everything
 else is a capability, which the engine finds with ``isinstance``. A storage with none of them works, but it is slower on
 large content and has no clean-up. All methods may be plain or ``async``: the engine awaits what is awaitable and keeps
 everything else off the event loop.
@@ -8,7 +8,7 @@ everything else off the event loop.
 Keys are made by ``coatcheck.core.references.Key``. They contain only hex digits, one ``/`` and an optional ``-lines``;
 a storage may rely on that and should refuse anything else.
 
-Two things no method shows, so a storage says them in attributes; without them they are False:
+No method shows two things, so a storage sets them as attributes; the default is False:
 
     evicts     It removes entries by itself to make room for new ones, as ``InMemoryStorage`` does. The engine then
                checks that a result of several entries is still whole before it shows the model their references.
@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from coatcheck.core.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -78,6 +80,9 @@ class Listed:
 
     metadata: Mapping[str, str] | None = None
     """As saved, if the listing has it at no further cost; None if only ``load`` or ``load_range`` shows it."""
+
+    content_type: str | None = None
+    """As saved, under the same condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +183,10 @@ class ListsPages(Protocol):
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> MaybeAwaitable[Page]:
         """Return at most ``limit`` entries that have a key with this ``prefix``, newest first, as ``entries`` does.
 
-        ``after`` is that of the page before; None gives the first one. The first page costs one request. A backend that
-        lists in another order than that of time, as S3 does, sorts what one request returned: all pages together give
-        every entry, but only those of one request are in order. Entries saved between two pages may be on neither.
+        ``after`` is that of the page before; None gives the first one. The cost of the first page has a bound, whatever
+        is stored: best one request. A backend that lists in another order than that of time, as S3 does, sorts what one
+        request returned: all pages together give every entry, but only those of one request are in order. Entries saved
+        between two pages may be on neither.
         """
         ...
 
@@ -210,11 +216,20 @@ def newest_first(listed: Iterable[Listed], *, limit: int, after: str | None) -> 
     """Return a page of entries that are all at hand, for storages where that costs little.
 
     The next page begins behind the last entry of this one, not at a number, so it misses nothing when entries go.
+
+    Raises:
+        InvalidRequest: ``after`` is none that a page has.
+
     """
     ordered = sorted(listed, key=_rank)
     if after is not None:
         modified, _, key = after.partition(" ")
-        ordered = [entry for entry in ordered if _rank(entry) > (-float(modified), key)]
+        try:
+            last = (-float(modified), key)
+        except ValueError:
+            msg = f"after must be what the page before has as its after, not {after!r}"
+            raise InvalidRequest(msg) from None
+        ordered = [entry for entry in ordered if _rank(entry) > last]
     page = tuple(ordered[:limit])
     return Page(entries=page, after=f"{page[-1].modified!r} {page[-1].key}" if len(ordered) > limit else None)
 

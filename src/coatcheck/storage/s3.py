@@ -98,7 +98,7 @@ class S3Storage:
             prefix: what the keys of all objects begin with, such as ``"agents/support"``.
             boto_session: where credentials come from; without it, from boto3's usual places.
             boto_client_config: what it sets wins over ours: 5 attempts, 5 s to connect, 15 s of silence.
-            region_name: the region of the bucket, where the session does not name it.
+            region_name: the region of the bucket, if the session does not name it.
             endpoint_url: the address of another server that speaks S3.
             tags: object tags, for lifecycle rules that choose by tag.
 
@@ -228,8 +228,9 @@ class S3Storage:
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         """Return a page of the entries that have a key with this ``prefix``, for one request.
 
-        S3 lists by key, a thousand at a time, and without metadata. So up to a thousand entries come newest first; of
-        more, each thousand does.
+        S3 lists by key, 1,000 at a time, and without metadata. To find the newest of more, all would have to be listed,
+        so a page looks at 1,000 keys only: up to 1,000 entries come newest first; of more, each 1,000 do. ``after``
+        says that there may be more.
 
         Raises:
             StorageError: S3 failed.
@@ -313,7 +314,7 @@ class S3Storage:
         made_by, client = self._made
         if client is not None and made_by == os.getpid():
             return client
-        with _making_clients, loading:  # a client loads what it needs of botocore
+        with _making_clients.held, loading:  # a client loads what it needs of botocore
             made_by, client = self._made
             if client is None or made_by != os.getpid():
                 client = self._make_client()

@@ -65,7 +65,11 @@ class OffloaderStorage(Protocol):
 
 
 class StrandsStorageBridge:
-    """A unified storage of Strands as a ``coatcheck.Storage``. Listing it reads every entry."""
+    """A unified storage of Strands as a ``coatcheck.Storage``.
+
+    It cannot list by pages: the storage lists all keys at once, and only an entry itself has the time of its save. So
+    listing a scope reads every entry of it, also for its first page.
+    """
 
     def __init__(
         self, storage: UnifiedStorage, *, prefix: str = "offloader/", clock: Callable[[], float] = time.time
@@ -91,7 +95,7 @@ class StrandsStorageBridge:
         return _driven(self._save(key, content, content_type=content_type, metadata=metadata))
 
     def described(self, metadata: Mapping[str, str], existing: Mapping[str, str] | None) -> Mapping[str, str]:
-        """Return the metadata to save where ``existing`` is there already, or None is: a subclass may add to it."""
+        """Return the metadata to save; ``existing`` are those that are there, or None. A subclass may add to it."""
         del existing
         return metadata
 
@@ -182,7 +186,7 @@ def _listed(key: str, frame: bytes) -> Listed:
         entry, saved = unframed(frame, key)
     except CorruptContent:
         return Listed(key=key, size=len(frame), modified=0.0)
-    return Listed(key=key, size=entry.size, modified=saved, metadata=entry.metadata)
+    return Listed(key=key, size=entry.size, modified=saved, metadata=entry.metadata, content_type=entry.content_type)
 
 
 def _driven(calls: Calls[Result]) -> MaybeAwaitable[Result]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ("DELIVERIES", "AdapterContract", "reason_to_skip")
 
 MOST_LEFT_OUT = 0.1
-"""Of the scenarios that count for a framework and are not essential."""
+"""The share of a framework's non-essential scenarios."""
 
 DELIVERIES = ("sync, memory", "async, memory", "sync, files", "async, files")
 """The ways in which each scenario is run."""

@@ -1,6 +1,6 @@
 """What happens around tool results, as data: policies, several calls, names and ids from outside, storages that fail.
 
-To add a scenario, add a value. A text of exactly n tokens has 4n ASCII characters here, see ``scenario.KNOBS``.
+To add a scenario, add a value. Text of exactly n tokens has 4n ASCII characters here, see ``scenario.KNOBS``.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
     # Policies.
     Scenario(
         name="policy by exact name",
-        promise="A tool's own policy goes before a tuple and the wildcard.",
+        promise="A tool's own policy takes precedence over a tuple and the wildcard.",
         steps=((Call(returns=(BIG,), tool="list_dir", becomes="kept"), Call(returns=(BIG,), tool="read_file")),),
         knobs={"policies": {"list_dir": Never(), ("list_dir", "read_file"): OverTokens(700), "*": Always()}},
     ),
     Scenario(
         name="policy by tuple",
-        promise="A tuple of names governs each of its tools, and goes before the wildcard.",
+        promise="A tuple of names governs each of its tools, and takes precedence over the wildcard.",
         steps=((Call(returns=(BIG,), tool="list_dir", becomes="kept"), Call(returns=(SMALL,), tool="other")),),
         knobs={"policies": {"*": Always(), ("list_dir", "read_file"): Never()}},
     ),
@@ -95,7 +95,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="policy function that raises",
-        promise="A policy that fails gives no verdict: the threshold decides, and the agent goes on.",
+        promise="A policy that raises decides nothing: the threshold decides, and the agent goes on.",
         steps=((Call(returns=(BIG,)), Call(returns=(SMALL,), becomes="kept")),),
         knobs={"policies": {"*": raising_policy}},
         hides=(MIDDLE,),
@@ -103,7 +103,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="never, above the inline limit",
-        promise="What a policy would keep leaves above the inline limit: no result can fill the window.",
+        promise="A policy cannot keep a result above the inline limit: no result can fill the window.",
         steps=((Call(returns=(TextBlock(numbered_lines(3_000)),)),),),
         knobs={"policies": {"fetch": Never()}, "max_inline_tokens": 10_000},
         hides=("line 1,500 of 3,000",),
@@ -125,7 +125,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="parallel calls over the step budget",
-        promise="Results that are small alone and too much together leave too, the largest first, until the step fits.",
+        promise="Small results that are too much together are offloaded, the largest first, until the step fits.",
         steps=(
             (
                 Call(returns=(TextBlock(numbered_lines(56)),), becomes="kept"),
@@ -166,7 +166,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="an interrupted call",
-        promise="An interrupt passes, and what runs again when the agent goes on has the same reference, stored once.",
+        promise="An interrupt passes through; a call that runs again has the same reference and is stored once.",
         steps=(
             (
                 Call(returns=(BIG,)),
@@ -199,7 +199,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
     # What the host decides about one call.
     Scenario(
         name="a result that the host keeps",
-        promise="A call whose result the host asks to keep whole keeps it, up to the inline limit.",
+        promise="A result that the host asks to keep whole stays whole, up to the inline limit.",
         steps=((Call(returns=(BIG,), tool="search", becomes="kept"),),),
         kept_tool="search",
         sees=(MIDDLE,),
@@ -207,7 +207,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="a result that the host keeps, above the inline limit",
-        promise="Above the inline limit it leaves even so.",
+        promise="Above the inline limit it is offloaded all the same.",
         steps=((Call(returns=(BIG,), tool="search"),),),
         knobs={"max_inline_tokens": 2_000},
         kept_tool="search",
@@ -227,7 +227,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
     *(
         Scenario(
             name=f"hostile {what}",
-            promise="Names and ids are no paths and no keys: the result is stored and read like any other.",
+            promise="Names and ids are not used as paths or keys: the result is stored and read like any other.",
             steps=((Call(returns=(BIG,), tool=tool, call_id=call_id),),),
             hides=(MIDDLE,),
             holds=(stored(BIG.text),),

@@ -1,4 +1,4 @@
-"""One contract for each capability that a storage may have. Inherit those of yours beside ``StorageContract``.
+"""One contract for each capability that a storage may have. Inherit those of yours next to ``StorageContract``.
 
 A capability that a storage has is used by the engine, so ``StorageContract`` fails if its contract is not inherited.
 """
@@ -88,7 +88,7 @@ class ReadsRangesContract(Contract):
 
     @pytest.mark.parametrize(("start", "length"), [(990, 100), (1_000, 1), (1_000, 0), (5_000, 10), (0, 1_000_000)])
     def test_a_range_beyond_the_end_gives_less(self, storage: RangedStorage, *, start: int, length: int) -> None:
-        """A range that leaves the content gives fewer bytes or none; it is no error.
+        """A range beyond the content returns fewer bytes or none; it does not raise.
 
         If this fails, check how the backend answers a range that it cannot satisfy (HTTP 416).
         """
@@ -121,7 +121,7 @@ class ReadsRangesContract(Contract):
         check_range(storage, make_entry(b""), start=0, length=10)
 
     def test_a_range_of_an_unknown_key_is_none(self, storage: RangedStorage) -> None:
-        """A key that was never saved is no error here either.
+        """A key that was never saved does not raise here either.
 
         If this fails, check that the backend's "not found" becomes None, as in ``load``.
         """
@@ -156,16 +156,16 @@ class DeletesContract(Contract):
         settle(storage.delete(make_entry(b"never saved").key))
 
     def test_deleting_leaves_the_others(self, storage: DeletingStorage) -> None:
-        """Deleting one entry leaves those of its scope, of other scopes, and its own index.
+        """Deleting one entry keeps the others of its scope, those of other scopes, and its own index.
 
         If this fails, check for a prefix or wildcard match where the whole key is meant.
         """
-        doomed = make_entry(b"doomed")
-        others = [make_entry(b"neighbour"), make_entry(b"doomed", scope="elsewhere")]
-        others.append(Entry(str(Key.parse(doomed.key).line_index), b"index", "application/json", {"sha256": "1" * 64}))
-        for entry in (doomed, *others):
+        deleted = make_entry(b"deleted")
+        others = [make_entry(b"neighbour"), make_entry(b"deleted", scope="elsewhere")]
+        others.append(Entry(str(Key.parse(deleted.key).line_index), b"index", "application/json", {"sha256": "1" * 64}))
+        for entry in (deleted, *others):
             save(storage, entry)
-        settle(storage.delete(doomed.key))
+        settle(storage.delete(deleted.key))
         for entry in others:
             check_holds(storage, entry, "after another entry was deleted")
 
@@ -298,7 +298,7 @@ class ListsContract(Contract):
             assert not readable, f"{len(readable)} of {len(references)} results are readable after delete_scope"
 
     def test_lists_nothing_that_was_refused(self, storage: ListingStorage) -> None:
-        """A save that raised left nothing behind to be listed, and no second entry beside the first.
+        """A save that raised added nothing to the listing, and no second entry next to the first.
 
         If this fails, check that the refusal comes before the first write.
         """
@@ -419,24 +419,24 @@ def _pages(storage: PagingStorage, prefix: str, *, limit: int) -> Iterator[Page]
 
 
 class SweepsContract(Contract):
-    """What ``sweep`` promises: it removes what it is told to, unless somebody has used it since."""
+    """What ``sweep`` promises: it removes the named entries, except those used since."""
 
     capability: ClassVar[type] = Sweeps
 
     def test_sweeps_what_is_older_and_nothing_else(self, storage: SweepingStorage) -> None:
-        """Of the keys that are named, those go whose time is before the limit; the answer is how many went.
+        """Of the named keys, those last used before the limit are deleted; the answer is how many.
 
         If this fails, check that entries which are not named stay, however old, and that only what went is counted.
         """
-        doomed, other = make_entry(b"doomed"), make_entry(b"not named")
-        for entry in (doomed, other):
+        named, other = make_entry(b"named"), make_entry(b"not named")
+        for entry in (named, other):
             save(storage, entry)
-        later = listing(storage, doomed.key)[doomed.key].modified + 1
+        later = listing(storage, named.key)[named.key].modified + 1
         never_saved = make_entry(b"never saved")
-        assert settle(storage.sweep([doomed.key, never_saved.key], before=later)) == 1, "the count is wrong"
-        assert settle(storage.load(doomed.key)) is None, "the entry is still there after the sweep"
+        assert settle(storage.sweep([named.key, never_saved.key], before=later)) == 1, "the count is wrong"
+        assert settle(storage.load(named.key)) is None, "the entry is still there after the sweep"
         check_holds(storage, other, "after a sweep that did not name it")
-        assert settle(storage.sweep([doomed.key], before=later)) == 0, "what was gone already was counted"
+        assert settle(storage.sweep([named.key], before=later)) == 0, "what was gone already was counted"
 
     def test_spares_what_was_used_since(self, storage: SweepingStorage) -> None:
         """Between listing and sweeping a conversation may have got the content again: it must not lose it.

@@ -85,7 +85,7 @@ class WatchedStorage:
 
 
 class FaultyStorage:
-    """Passes every call on to another storage, but for those that it fails at. Has no capabilities."""
+    """Passes every call on to another storage, except those that it fails. Has no capabilities."""
 
     def __init__(self, storage: Storage, fault: Fault) -> None:
         self._storage = storage

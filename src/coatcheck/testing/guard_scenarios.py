@@ -24,7 +24,7 @@ FOUND = Read(arguments={"pattern": "^line 321 "}, sees=("> 321| line 321 of 400"
 REFUSED = Read(sees=("reference not found", "Do not retry"), hides=("line 1 of 400", "expired"))
 
 GUARD_SCENARIOS: tuple[Scenario, ...] = (
-    # Whose content it is.
+    # The scope of the content.
     Scenario(
         name="identity from the framework",
         promise="Without a scope of the host's, the framework's own identity of the conversation is the scope.",
@@ -51,7 +51,7 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="a scope and an identity",
-        promise="A scope that the host gives goes before the framework's identity.",
+        promise="A scope that the host passes takes precedence over the framework's identity.",
         steps=OFFLOADED,
         scope_from="both",
         reads=(FOUND,),
@@ -71,6 +71,33 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
         scope_from="nowhere",
         reads=(FOUND,),
     ),
+    # What is listed.
+    Scenario(
+        name="a list of what a conversation stored",
+        promise="A model that lost its references gets a list of what its conversation stored, and can search it.",
+        steps=OFFLOADED,
+        scope_from="identity",
+        reads=(
+            Read(reference="*", sees=("newest first", "fetch-", "(fetch, text/plain, ", " bytes)")),
+            Read(reference="*", arguments={"pattern": "FETCH|fetch"}, sees=("1 match", "(fetch, text/plain, ")),
+            Read(reference=" ", arguments={"pattern": "another tool"}, sees=("No matches found",), hides=("fetch-",)),
+        ),
+    ),
+    Scenario(
+        name="a list in another conversation",
+        promise="A conversation with another identity lists nothing of it.",
+        steps=OFFLOADED,
+        scope_from="identity",
+        between="another scope",
+        reads=(Read(reference="*", sees=("nothing is stored",), hides=("fetch-",)),),
+    ),
+    Scenario(
+        name="no list without an identity",
+        promise="What conversations without any scope share is listed to none of them, and the answer says why.",
+        steps=OFFLOADED,
+        scope_from="nowhere",
+        reads=(Read(reference="*", sees=("cannot be listed here", "share this storage"), hides=("fetch-",)),),
+    ),
     Scenario(
         name="no identity where a scope is required",
         promise="With require_scope, a result without a scope stays, nothing is stored, and a warning says why.",
@@ -83,7 +110,7 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
     # Where our own work fails.
     Scenario(
         name="offloading fails",
-        promise="Whatever is raised while offloading, the raw result goes on, and a warning says so.",
+        promise="Whatever raises during offloading, the raw result passes on, and a warning says so.",
         steps=((Call(returns=(BIG,), becomes="kept"),),),
         fault="every offload",
         sees=(MIDDLE,),
@@ -119,12 +146,12 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="reading back fails",
-        promise="Whatever is raised while reading back, the model is told, and the agent goes on.",
+        promise="Whatever raises during a read-back, the model is told, and the agent goes on.",
         steps=OFFLOADED,
         fault="every retrieve",
         reads=(Read(sees=("an internal error",), hides=("BrokenOnPurpose",)),),
     ),
-    # What else an adapter must leave alone.
+    # What else an adapter must not touch.
     Scenario(
         name="the event loop",
         promise="No call of a sync storage is made on the event loop's thread, neither to save nor to read.",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from coatcheck.core.blocks import Block
+    from coatcheck.core.references import Scope
     from coatcheck.offloader import Offloader
 
 __all__ = ("Harness", "Model", "ModelCall", "Received", "Returned", "Run", "Transcript")
@@ -50,8 +51,8 @@ class Returned:
     """What a tool returns for one call."""
 
     blocks: tuple[Block, ...]
-    """To be turned into the framework's own content. ``OpaqueBlock.native`` is a text: put it into any block that the
-    framework knows and coatcheck does not."""
+    """To be turned into the framework's own content. ``OpaqueBlock.native`` is a ``str``: put it into any block that
+    the framework knows and coatcheck does not."""
 
     is_error: bool
     """To be reported as an error, in the framework's way."""
@@ -76,7 +77,7 @@ class Run:
     offloader: Offloader | None
     """Given to the adapter as it is. None: an agent without any offloading, for comparison."""
 
-    scope: str | tuple[str, ...] | None
+    scope: Scope | None
     """Given to the adapter as its scope; None: no scope is given to it."""
 
     tools: Mapping[str, Mapping[int, Returned]]
@@ -90,10 +91,10 @@ class Run:
     find it there by itself: never pass it as a scope. None: the framework is given none."""
 
     final_tools: frozenset[str] = frozenset()
-    """Tools whose result is the answer to the user, in the framework's way: the model is not asked again."""
+    """Tools that return the final answer for the user, in the framework's way: the model is not asked again."""
 
     cancelled_tools: frozenset[str] = frozenset()
-    """Tools whose calls the host cancels before they run, in the framework's way. What they would return is what the
+    """The host cancels calls of these tools before they run, in the framework's way. What they would return is what the
     host says instead; the framework may add to it."""
 
     interrupting_tools: frozenset[str] = frozenset()
@@ -101,8 +102,8 @@ class Run:
     agent go on."""
 
     kept_tools: frozenset[str] = frozenset()
-    """Tools whose results the host asks to keep whole, in the adapter's documented way: ``"coatcheck": "keep"``. The
-    way may keep all results of the run; then no other tool is in it."""
+    """The host asks to keep the results of these tools whole, in the adapter's documented way: ``"coatcheck": "keep"``.
+    The way may keep all results of the run; then no other tool is in it."""
 
     code_tools: frozenset[str] = frozenset()
     """Tools that only code in a provider's container may call, in the framework's way."""

@@ -36,7 +36,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="search many texts",
-        promise="One search finds what any of many texts holds, and says which it is; so does one query.",
+        promise="One search finds what any of many text blocks holds, and says which one; so does one query.",
         steps=((Call(returns=tuple(TextBlock(json.dumps(order, indent=1)) for order in orders(60))),),),
         reads=(
             Read(arguments={"pattern": '"customer 47"'}, sees=("1 match", "[item 47]|", '"id": 47')),
@@ -87,7 +87,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="read a huge line page after page",
-        promise="The same for a text without any line end.",
+        promise="The same for text without any line end.",
         steps=((Call(returns=(TextBlock(long_line(60_000)),)),),),
         reads=TO_THE_END,
     ),
@@ -120,7 +120,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="read more than the budget",
-        promise="No answer exceeds the budget, and none is offloaded; what was left out is named.",
+        promise="No answer exceeds the budget, and none is offloaded; each names what it omits.",
         steps=OFFLOADED,
         knobs={"max_retrieval_tokens": 300},
         reads=(
@@ -133,7 +133,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="read media",
-        promise="Content that is no text is described, and a pattern on it is refused.",
+        promise="Content that is not text is described, and a pattern on it is refused.",
         steps=((Call(returns=(MediaBlock(noise(1_000), "image/png"),)),),),
         reads=(
             Read(sees=("image/png", "1,000 bytes")),
@@ -168,7 +168,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="expired reference",
-        promise="A reference whose content was deleted says so, and which call to repeat.",
+        promise="A reference to deleted content says so, and which call to repeat.",
         steps=OFFLOADED,
         between="deletion",
         reads=(Read(sees=("reference expired", "Do not retry", "call again"), hides=("not found",)),),
@@ -182,7 +182,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="storage fails on read",
-        promise="A storage that cannot read is a text for the model, without paths or the backend's words.",
+        promise="A storage that cannot read becomes a message for the model, without paths or the backend's words.",
         steps=OFFLOADED,
         fault="every load",
         reads=(Read(sees=("cannot be read now",), hides=("Input/output error", "OSError")),),

@@ -1,6 +1,6 @@
 """What happens to one tool result, as data: thresholds, shapes of text, content blocks, errors.
 
-To add a scenario, add a value. A text of exactly n tokens has 4n ASCII characters here, see ``scenario.KNOBS``.
+To add a scenario, add a value. Text of exactly n tokens has 4n ASCII characters here, see ``scenario.KNOBS``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="just above the threshold",
-        promise="One token more, and it leaves: stored whole, shown as a placeholder.",
+        promise="One token more is offloaded: stored whole, shown as a placeholder.",
         steps=((Call(returns=(TextBlock("x" * 2_401),)),),),
         sees=("[Offloaded: 1 block, ~601 tokens]", "INCOMPLETE"),
         holds=(b"x" * 2_401,),
@@ -53,7 +53,7 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="tool name of 64 characters",
-        promise="A name as long as providers take leaves the first reference in the first 200 characters.",
+        promise="Even after the longest name that providers take, the first 200 characters hold the first reference.",
         steps=((Call(returns=(BIG,), tool="search_" + "n" * 57),),),
         sees=("search_nnnn",),
         hides=(MIDDLE,),
@@ -129,7 +129,7 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="more texts than are shown one by one",
-        promise="More than eight texts, as MCP servers return lists, become one content, joined by line ends.",
+        promise="More than eight text blocks, as MCP servers return lists, become one content, joined by line ends.",
         steps=((Call(returns=(*MANY_TEXTS[:30], IMAGE, *MANY_TEXTS[30:])),),),
         sees=("[Offloaded: 61 blocks", "60 items", "[image: png, 1000 bytes | ref: "),
         hides=("item 30\n",),
@@ -150,7 +150,7 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="mixed media",
-        promise="Text, image, JSON and document of one result leave together; media leave a mark each, in order.",
+        promise="Text, image, JSON and document of one result are offloaded together; media become marks, in order.",
         steps=((Call(returns=(BIG, IMAGE, JsonBlock({"page": 1}), DOCUMENT)),),),
         sees=(
             "[Offloaded: 4 blocks",
@@ -170,7 +170,7 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="unknown block first",
-        promise="A block that coatcheck does not know passes through untouched, and the text behind it still leaves.",
+        promise="A block that coatcheck does not know passes through untouched; the text after it is still offloaded.",
         steps=((Call(returns=(OpaqueBlock("unknown content"), BIG)),),),
         sees=("unknown content",),
         hides=(MIDDLE,),
@@ -185,7 +185,7 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="image",
-        promise="An image leaves a mark with its format, its size and its reference.",
+        promise="An image becomes a mark with its format, its size and its reference.",
         steps=((Call(returns=(IMAGE,)),),),
         sees=("[image: png, 1000 bytes | ref: ",),
         holds=(IMAGE.data,),
@@ -206,14 +206,14 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="document without a name",
-        promise="A document that has no name leaves a mark with its format, its size and its reference.",
+        promise="A document without a name becomes a mark with its format, its size and its reference.",
         steps=((Call(returns=(MediaBlock(noise(600), "application/pdf"),)),),),
         sees=("[document: pdf, 600 bytes | ref: ",),
         holds=(noise(600),),
     ),
     Scenario(
         name="text and document without a name",
-        promise="The same beside a text.",
+        promise="The same next to a text block.",
         steps=((Call(returns=(BIG, MediaBlock(noise(600), "application/pdf"))),),),
         sees=("[document: pdf, 600 bytes | ref: ",),
         hides=(MIDDLE,),
@@ -221,14 +221,14 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="audio",
-        promise="Audio leaves a mark like an image.",
+        promise="Audio becomes a mark like an image.",
         steps=((Call(returns=(MediaBlock(noise(800), "audio/wav"),)),),),
         sees=("[audio: wav, 800 bytes | ref: ",),
         holds=(noise(800),),
     ),
     Scenario(
         name="video",
-        promise="Video leaves a mark like an image.",
+        promise="Video becomes a mark like an image.",
         steps=((Call(returns=(MediaBlock(noise(900), "video/mp4"),)),),),
         sees=("[video: mp4, 900 bytes | ref: ",),
         holds=(noise(900),),
@@ -242,7 +242,7 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="huge error",
-        promise="An error above the inline limit leaves like any result, its tail in view.",
+        promise="An error above the inline limit is offloaded like any result, with its tail in view.",
         steps=((Call(returns=(BIG,), is_error=True),),),
         knobs={"max_inline_tokens": 2_000},
         sees=("line 400 of 400",),

@@ -1,6 +1,6 @@
-"""What contracts save and let tools return: entries, bytes, texts. The same in every run, with no random source.
+"""What contracts save and tools return: entries, ``bytes``, ``str``. The same in every run, with no random source.
 
-Only content belongs here; what is done with it stands in the contracts and the scenarios.
+Only content belongs here; the contracts and the scenarios say what happens to it.
 """
 
 from __future__ import annotations
@@ -132,5 +132,5 @@ def orders(count: int) -> list[dict[str, JsonValue]]:
 
 
 def stored(text: str) -> bytes:
-    """Return a text as it is stored: UTF-8, byte for byte."""
+    """Return a ``str`` as it is stored: UTF-8, byte for byte."""
     return text.encode("utf-8", "surrogatepass")

@@ -44,7 +44,7 @@ IDENTITY = "thread-1"
 
 KNOBS: Mapping[str, Any] = {"max_result_tokens": 600, "preview_tokens": 200, "token_counter": ByteCounter()}
 """How every offloader of a scenario is set, unless the scenario says otherwise. One counter for all frameworks: four
-UTF-8 bytes a token, so that a text can be made of exactly as many tokens as a scenario needs."""
+UTF-8 bytes per token, so that a scenario can make text of exactly as many tokens as it needs."""
 
 Becomes: TypeAlias = Literal["kept", "offloaded", "truncated"]
 Between: TypeAlias = Literal["nothing", "restart", "deletion", "another scope"]
@@ -54,7 +54,7 @@ Fault: TypeAlias = Literal[
 """What fails: the storage, or the offloader itself, with an exception that no offloader should raise."""
 
 ScopeFrom: TypeAlias = Literal["argument", "tuple", "identity", "both", "nowhere"]
-"""What says whose content it is: an argument of the adapter, which may be a tuple, the framework's own identity, both,
+"""What chooses the scope: an argument of the adapter, which may be a tuple, the framework's own identity, both,
 or nothing."""
 
 Capability: TypeAlias = Literal[
@@ -147,13 +147,13 @@ class Read:
     """One use of the retrieval tool by the scripted model."""
 
     arguments: Mapping[str, object] = field(default_factory=dict)
-    """What the model passes beside the reference."""
+    """What the model passes in addition to the reference."""
 
     of: int = 0
     """Which of the references that the model was shown, counted from 0 over all results."""
 
     reference: str | None = None
-    """Passed instead, literally. ``{}`` in it stands for the reference that the model was shown."""
+    """Passed instead, literally. ``{}`` in it is replaced by the reference that the model was shown."""
 
     sees: tuple[str, ...] = ()
     """What the answer must contain."""
@@ -179,7 +179,7 @@ class Scenario:
     """What the model calls, step by step; the calls of one step are parallel."""
 
     knobs: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of ``Offloader`` beside and before ``KNOBS``."""
+    """Arguments of ``Offloader`` in addition to ``KNOBS``; these win."""
 
     sees: tuple[str, ...] = ()
     """What the model must find in the results."""
@@ -188,23 +188,23 @@ class Scenario:
     """What must not reach the model in the results."""
 
     final_tool: str | None = None
-    """The tool whose result is the answer to the user: never offloaded, and never sent to the model."""
+    """The tool that returns the answer to the user: never offloaded, and never sent to the model."""
 
     cancelled_tool: str | None = None
-    """The tool whose calls the host cancels, with the words that stand in what it returns. Framework and host made the
+    """The tool that the host cancels, with the words that its result contains. Framework and host made the
     message, and no tool, so the core is not asked about it."""
 
     interrupting_tool: str | None = None
     """The tool that stops the agent once before it returns, until the host lets the agent go on."""
 
     kept_tool: str | None = None
-    """The tool whose results the host asks to keep whole, in the framework's way: ``"coatcheck": "keep"``."""
+    """The tool with results that the host asks to keep whole, in the framework's way: ``"coatcheck": "keep"``."""
 
     code_tool: str | None = None
     """The tool that only code calls, in the provider's container: its results never enter the model's context."""
 
     scope_from: ScopeFrom = "argument"
-    """What says whose content it is."""
+    """What chooses the scope."""
 
     watches_tools: bool = False
     """Whether the user's own tool objects are compared before and after."""
@@ -213,7 +213,7 @@ class Scenario:
     """Whether the threads that the storage is called on are looked at."""
 
     holds: tuple[bytes, ...] | None = None
-    """Every content that the storage holds afterwards, beside indexes; None where the references say enough."""
+    """Every content that the storage holds afterwards, without indexes; None where the references say enough."""
 
     fault: Fault = "none"
     """What the storage fails at."""
@@ -264,15 +264,15 @@ class Scenario:
 
     @property
     def answer(self) -> Call | None:
-        """Return the call whose result is the answer to the user, if there is one."""
+        """Return the call that answers the user, if there is one."""
         return next((call for call in self.calls if call.tool == self.final_tool), None)
 
     @property
     def for_model(self) -> tuple[Call, ...]:
-        """Return the calls whose results go to the model: all others."""
+        """Return the calls with results for the model: all others."""
         return tuple(call for call in self.calls if call.tool != self.final_tool)
 
     @property
     def for_core(self) -> tuple[Call, ...]:
-        """Return the calls whose results the core decides about: those of them that a tool returned."""
+        """Return the calls with results that the core decides about: those that a tool returned."""
         return tuple(call for call in self.for_model if call.tool not in {self.cancelled_tool, self.code_tool})

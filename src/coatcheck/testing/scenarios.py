@@ -18,4 +18,4 @@ if TYPE_CHECKING:
 __all__ = ("SCENARIOS",)
 
 SCENARIOS: tuple[Scenario, ...] = (*RESULT_SCENARIOS, *CALL_SCENARIOS, *READING_SCENARIOS, *GUARD_SCENARIOS)
-"""In no particular order: each stands for itself."""
+"""In no particular order: no scenario needs another."""

@@ -77,7 +77,7 @@ class Script:
 
 
 def shown_references(text: str) -> list[str]:
-    """Return the references of a placeholder: the first words of the list that stands before the preview."""
+    """Return the references of a placeholder: the first words of the list before the preview."""
     lines = iter(text.split("\n"))
     if not text.startswith("Tool result offloaded.") or _HEADING not in lines:  # reads on, up to the heading
         return []

@@ -32,7 +32,7 @@ FINAL_ANSWER = "done"
 
 
 class _Response(NamedTuple):
-    """What goes back over the wire."""
+    """What the server sends back."""
 
     text: str
     content_type: str = "application/json"
@@ -79,7 +79,7 @@ class Conversation:
 
 
 class ScriptedServer:
-    """Serves any number of conversations at once on 127.0.0.1, each at a path of its own."""
+    """Serves any number of conversations at once on 127.0.0.1, each at its own path."""
 
     def __init__(self) -> None:
         self._conversations: dict[str, Conversation] = {}
@@ -119,7 +119,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.0"  # one request for each connection: clients that nobody closes leave none open
+    protocol_version = "HTTP/1.0"  # one request for each connection: clients that nobody closes keep none open
     disable_nagle_algorithm = True  # head and body are two writes; together with delayed acknowledgements, 40 ms each
 
     def __init__(self, conversations: dict[str, Conversation], *args: Any) -> None:  # noqa: ANN401 - as the base has it

@@ -56,7 +56,7 @@ class StorageContract(Contract):
 
     @pytest.fixture
     def storage(self) -> Storage:
-        """Override: return a storage of yours that is empty, or that holds nothing of this process's earlier tests."""
+        """Override: return your storage, empty or at least without anything from earlier tests of this process."""
         message = (
             f"{type(self).__name__} does not say which storage to test: give it a fixture\n\n"
             "    @pytest.fixture\n"
@@ -84,7 +84,7 @@ class StorageContract(Contract):
         assert has == tested, f"the storage has {sorted(has)}, the suite tests {sorted(tested)}"
 
     def test_loads_the_bytes_that_were_saved(self, storage: Storage) -> None:
-        """What is loaded is what was saved, to the last byte, and ``size`` is its length.
+        """``load`` returns what was saved, to the last byte, and ``size`` is its length.
 
         If this fails, check for text conversions (line ends, encodings), for a lost end, and for padding.
         """
@@ -98,7 +98,7 @@ class StorageContract(Contract):
         check_round_trip(storage, make_entry(b""))
 
     def test_keeps_every_byte(self, storage: Storage) -> None:
-        """NUL, line ends of every kind, bytes that are no UTF-8, and a byte order mark come back as they went in.
+        """NUL, line ends of every kind, bytes that are not UTF-8, and a byte order mark come back unchanged.
 
         If this fails, check that nothing decodes, strips or escapes the content on its way.
         """
@@ -134,7 +134,7 @@ class StorageContract(Contract):
         assert dict(load(storage, entry).metadata) == entry.metadata, "the metadata was not kept"
 
     def test_an_unknown_key_gives_none(self, storage: Storage) -> None:
-        """A key that was never saved is no error: ``load`` returns None.
+        """A key that was never saved does not raise: ``load`` returns None.
 
         If this fails, check that the backend's "not found" becomes None, and only that: every other failure is raised.
         """
@@ -158,7 +158,7 @@ class StorageContract(Contract):
     def test_saving_again_changes_nothing(self, storage: Storage) -> None:
         """The same result twice is stored once: the second save succeeds, and the entry stays what it was.
 
-        If this fails, check that a key that exists is no error, and that content is replaced, never appended.
+        If this fails, check that an existing key does not raise, and that content is replaced, never appended.
         """
         entry = make_entry(b"the same content")
         save(storage, entry)
@@ -220,7 +220,7 @@ class StorageContract(Contract):
         check_holds(storage, mine, "after other scopes saved the same content")
 
     def test_keeps_nothing_that_the_caller_can_change(self, storage: Storage) -> None:
-        """What was saved stays as it was, whatever the caller does with its own objects afterwards.
+        """Saved content stays as it was, whatever the caller does with its own objects afterwards.
 
         If this fails, copy the content with ``bytes(content)`` and the metadata with ``dict(metadata)``.
         """
@@ -326,7 +326,7 @@ def check_offloader(storage: Storage, *, is_async: bool) -> None:
 
 
 async def _longest_hold_up(storage: Storage, text: str) -> float:
-    """Offload and load a text; return the longest time, in seconds, that the event loop did nothing else meanwhile."""
+    """Offload and load a ``TextBlock``; return the longest time, in seconds, that this kept the event loop busy."""
     offloader = Offloader(storage)
     moments = [time.perf_counter()]
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from coatcheck.adapting.answers import Failure, aanswer, answer
 from coatcheck.adapting.arguments import refuse_name_clash
-from coatcheck.adapting.guards import Arrival, Batch, Delivery, Failure, aanswer, answer, asettle, settle
+from coatcheck.adapting.guards import Arrival, Batch, Delivery, asettle, settle
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.policy import Never
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from coatcheck.core.outcomes import Offloaded, Truncated
+    from coatcheck.core.references import Scope
     from coatcheck.offloader import Offloader
     from coatcheck.testing.harness import ModelCall, Returned, Run
 
@@ -61,12 +63,12 @@ class ToyResult(Delivery[Message]):
     call: ModelCall
     is_error: bool
     offloader: Offloader
-    scope: str | tuple[str, ...] | None
+    scope: Scope | None
     identity: str | None
     is_kept: bool
 
     def look(self) -> Sequence[Batch]:
-        """Return what the core must know of the result, and whose it is."""
+        """Return what the core must know of the result, and the scope it belongs to."""
         arrival = Arrival(
             content=self.raw,
             convert=tuple,
@@ -175,15 +177,15 @@ class ToyHarness:
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
         """Answer a use of the retrieval tool."""
-        return said(answer(partial(whose, case), call.arguments, convert_media=tuple))
+        return said(answer(partial(find, case), call.arguments, convert_media=tuple))
 
     async def aretrieve(self, call: ModelCall, case: Run) -> Message:
         """Do the same, without blocking the event loop."""
-        return said(await aanswer(partial(whose, case), call.arguments, convert_media=tuple))
+        return said(await aanswer(partial(find, case), call.arguments, convert_media=tuple))
 
 
-def whose(case: Run) -> tuple[Offloader, dict[str, Any]]:
-    """Return what reads for the model, and whose content it may read: the host's choice, never the model's."""
+def find(case: Run) -> tuple[Offloader, dict[str, Any]]:
+    """Return what reads for the model, and the scope it may read: the host's choice, never the model's."""
     return offloader_of(case), {"scope": case.scope, "identity": case.identity}
 
 
@@ -194,7 +196,7 @@ def said(answered: str | Message | Failure) -> Message:
 
 
 def offloader_of(case: Run) -> Offloader:
-    """Return the offloader of a run whose model reads back, so it has one."""
+    """Return the offloader of a run. The model of the run reads back, so there is one."""
     if case.offloader is None:
         raise LookupError(RETRIEVAL_TOOL)
     return case.offloader

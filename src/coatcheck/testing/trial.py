@@ -1,7 +1,7 @@
-"""Runs one scenario through an adapter and, beside it, through the core alone, and compares what the model gets.
+"""Runs one scenario through an adapter and through the core alone, and compares what the model gets.
 
 The core is the oracle: the same blocks, settings and scope give the same words in every framework. What the words must
-be stands in the scenario. Running and checking belong here, data in the scenarios, frameworks in the harnesses.
+be is in the scenario. Running and checking belong here, data in the scenarios, frameworks in the harnesses.
 """
 
 # ruff: noqa: S101 - assert is how pytest asks
@@ -72,7 +72,7 @@ class Trial:
         self._scenario = scenario
         self._is_async = is_async
         self._open_storage = open_storage
-        # The oracle's own storage: a storage contract of its own makes sure that storages are alike.
+        # The oracle's own storage: the storage contract makes sure that storages are alike.
         self._oracle_storage = InMemoryStorage()
         self._oracle = Offloader(self._faulty(self._oracle_storage), **self._knobs)
         self._is_second = False
@@ -353,18 +353,19 @@ class Trial:
         try:
             if self._scenario.fault == "every retrieve":
                 raise BrokenOnPurpose  # noqa: TRY301 - as the adapter's offloader does
-            return self._oracle.retrieve(reference, scope=self._reads_in, **read.arguments).text  # type: ignore[arg-type]
-        except Exception as error:  # noqa: BLE001 - whatever it is, the model is told in the core's words
+            scope = None if self._scenario.scope_from == "nowhere" else self._reads_in
+            return self._oracle.retrieve(reference, scope=scope, **read.arguments).text  # type: ignore[arg-type]
+        except Exception as error:  # noqa: BLE001 - the model is told of any, in the core's words
             return failure_for_model(error)
 
 
 def check_equal(found: str, expected: str, what: str) -> None:
-    """Fail, naming the first difference, if two texts differ."""
+    """Fail, naming the first difference, if two ``str`` differ."""
     require_same(found.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"), what)
 
 
 def check_contains(text: str, *, sees: Sequence[str], hides: Sequence[str], what: str) -> None:
-    """Fail if a text lacks something that it must contain, or contains what it must not."""
+    """Fail if a ``str`` lacks something that it must contain, or contains what it must not."""
     for wanted in sees:
         assert wanted in text, f"{what} lack {wanted!r}: {_shortened(text)}"
     for unwanted in hides:

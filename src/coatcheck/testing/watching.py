@@ -1,4 +1,4 @@
-"""What the contract sees beside the conversation: the user's own tool objects, and the warnings in the log.
+"""What the contract watches besides the conversation: the user's own tool objects, and the warnings in the log.
 
 Only looking belongs here; what must be seen is checked in ``trial``.
 """
@@ -35,7 +35,7 @@ class ToolWatch:
         return tool
 
     def changes(self) -> set[str]:
-        """Return the attributes that changed, as ``type.name``. What a class caches in its objects is no change."""
+        """Return the attributes that changed, as ``type.name``. What a class caches in its objects does not count."""
         return {
             f"{type(tool).__name__}.{name}" for tool, before in self._watched for name in _changed(tool, before=before)
         }

@@ -9,7 +9,7 @@ import pytest
 from haystack.dataclasses import ChatMessage
 from haystack.hooks.tool_result_offloading import FileSystemToolResultStore
 
-from coatcheck import InMemoryStorage
+from coatcheck import InMemoryStorage, keep_references
 from coatcheck_haystack import RetrievalTool, ToolResultOffloadHook, offloaded_references
 from tests.adapters.haystack.agents import LONG, Scripted, agent_of, call, results, say, text_of, tool, tool_messages
 
@@ -124,3 +124,11 @@ def test_a_summary_keeps_the_references_that_it_repeats(
     for reference in references_in(conversation):
         assert any(reference in text_in(asked) for asked in summarizer.seen), "it was there to be repeated"
         assert (reference in text_in(left)) is repeats
+
+
+def test_our_line_names_the_references_of_a_conversation(conversation: list[ChatMessage]) -> None:
+    line = keep_references(conversation)
+
+    assert re.findall(r"search\d-[0-9a-f]{16}-[0-9a-f]{4}", line) == references_in(conversation)
+    assert keep_references([ChatMessage.from_user(f"Summary. {line}")]) != "", "the next summary keeps it as well"
+    assert keep_references([ChatMessage.from_user("hello")]) == ""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 
-from coatcheck_langchain.messages import Calls, map_tool_messages
+from coatcheck_langchain.messages import Calls, find_messages, replace_messages
 from coatcheck_langchain.tool_node import find_calls
 from tests.adapters.langchain.samples import tool_call
 
@@ -41,23 +41,14 @@ def answer(call_id: str = "call-1", **fields: Any) -> ToolMessage:
     return ToolMessage(content="words", tool_call_id=call_id, **fields)
 
 
-def upper(native: object, message: ToolMessage) -> object:
-    return message.model_copy(update={"content": "WORDS"})
-
-
-def same(native: object, message: ToolMessage) -> object:
-    return native
+def upper(result: object, key: str = "messages") -> Any:
+    found = find_messages(result, key=key)
+    copies = {id(native): message.model_copy(update={"content": "WORDS"}) for native, message in found}
+    return replace_messages(result, copies, key=key)
 
 
 def found_in(result: object, key: str = "messages") -> list[ToolMessage]:
-    found: list[ToolMessage] = []
-
-    def visit(native: object, message: ToolMessage) -> object:
-        found.append(message)
-        return native
-
-    map_tool_messages(result, visit, key=key)
-    return found
+    return [message for _, message in find_messages(result, key=key)]
 
 
 FORMS: dict[str, Any] = {
@@ -88,7 +79,7 @@ NO_MESSAGES: dict[str, Any] = {
 def test_every_form_is_walked_and_rebuilt(result: Any) -> None:
     before = repr(result)
 
-    new = map_tool_messages(result, upper, key="messages")
+    new = upper(result)
 
     assert "WORDS" in repr(new)
     assert "words" not in repr(new)
@@ -97,7 +88,7 @@ def test_every_form_is_walked_and_rebuilt(result: Any) -> None:
 
 @pytest.mark.parametrize("result", {**FORMS, **NO_MESSAGES}.values(), ids={**FORMS, **NO_MESSAGES}.keys())
 def test_what_has_not_changed_is_the_very_same_object(result: Any) -> None:
-    assert map_tool_messages(result, same, key="messages") is result
+    assert replace_messages(result, {}, key="messages") is result
 
 
 @pytest.mark.parametrize("result", NO_MESSAGES.values(), ids=NO_MESSAGES.keys())
@@ -110,7 +101,7 @@ def test_a_command_keeps_everything_else() -> None:
         update={"messages": [answer()], "count": 3}, graph="__parent__", resume={"a": 1}, goto=["next", "other"]
     )
 
-    new = map_tool_messages(command, upper, key="messages")
+    new = upper(command)
 
     assert type(new) is Command
     assert (new.graph, new.resume, new.goto) == (command.graph, command.resume, command.goto)
@@ -120,7 +111,7 @@ def test_a_command_keeps_everything_else() -> None:
 def test_other_messages_keep_their_places() -> None:
     messages = [RemoveMessage(id="__remove_all__"), HumanMessage("hello"), answer(), AIMessage("bye")]
 
-    new = map_tool_messages({"messages": messages}, upper, key="messages")["messages"]
+    new = upper({"messages": messages})["messages"]
 
     assert [new[0], new[1], new[3]] == [messages[0], messages[1], messages[3]]
     assert all(new[place] is messages[place] for place in (0, 1, 3))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
+from coatcheck import keep_references
+from coatcheck_langchain import ClearToolUsesEdit as OurClearToolUsesEdit
 from coatcheck_langchain import OffloadMiddleware, offloaded_references
 from tests.adapters.langgraph.agents import (
     ScriptedModel,
@@ -24,7 +28,7 @@ from tests.adapters.langgraph.agents import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from langchain_core.messages import BaseMessage
+    from langchain_core.messages import AnyMessage, BaseMessage
 
 LINES = "".join(f"line {number} of 5000: the quick brown fox\n" for number in range(5_000))
 
@@ -59,6 +63,45 @@ def test_an_excluded_tool_keeps_its_placeholder() -> None:
 
     assert answers(seen)[0].content == answers(held)[0].content
     assert reference_in(seen) in answers(seen)[0].text
+
+
+def test_our_edit_clears_as_langchains_does_and_keeps_the_reference() -> None:
+    seen, held = seen_with(OurClearToolUsesEdit(trigger=1, keep=0, placeholder="[gone]"))
+
+    assert answers(seen)[0].text.startswith("[gone]\n")
+    assert reference_in(held) in answers(seen)[0].text
+    assert len(answers(seen)[0].text) < 200
+    assert answers(seen)[0].response_metadata["context_editing"]["cleared"]
+
+
+def test_our_edit_leaves_a_result_without_a_reference_to_langchain() -> None:
+    def look() -> str:
+        """Look."""
+        return "small"
+
+    edits = [OurClearToolUsesEdit(trigger=1, keep=0)]
+    middleware = [OffloadMiddleware(), ContextEditingMiddleware(edits=edits)]
+    agent, model = agent_of([look], call(("look", {})), say(), middleware=middleware)
+
+    agent.invoke(question())
+
+    assert answers(model.seen[-1])[0].content == "[cleared]"
+
+
+def test_a_model_reads_back_what_our_edit_cleared() -> None:
+    middleware = [
+        OffloadMiddleware(),
+        ContextEditingMiddleware(edits=[OurClearToolUsesEdit(trigger=1, keep=0, exclude_tools=("read",))]),
+    ]
+
+    def by_what_is_left(messages: list[BaseMessage]) -> AIMessage:
+        found = re.search(r"search-[0-9a-f]{16}-[0-9a-f]{4}", answers(messages)[0].text)
+        assert found is not None
+        return call(("retrieve_offloaded_content", {"reference": found[0], "pattern": "line 2500 "}), prefix="read")
+
+    agent, _ = agent_of([search], CALL, by_what_is_left, say(), middleware=middleware)
+
+    assert "line 2500 of 5000" in answers(agent.invoke(question())["messages"])[-1].text
 
 
 def summarized(summary: Callable[[list[BaseMessage]], AIMessage]) -> tuple[list[BaseMessage], ScriptedModel, str]:
@@ -101,6 +144,26 @@ def test_a_summary_that_does_not_repeat_the_reference_loses_it() -> None:
 
     assert reference not in "".join(message.text for message in messages)
     assert not answers(messages)
+
+
+@pytest.mark.skipif(
+    "summarizer" not in inspect.signature(SummarizationMiddleware).parameters, reason="newer than the oldest LangChain"
+)
+def test_a_summarizer_that_adds_our_line_loses_no_reference() -> None:
+    def summarize(messages: list[AnyMessage]) -> str:
+        return f"The user searched. {keep_references(messages)}"
+
+    offloading = OffloadMiddleware()
+    agent, _ = agent_of([search], CALL, say(), middleware=[offloading])
+    first = agent.invoke(question())["messages"]
+    summing = SummarizationMiddleware(
+        model_of(), summarizer=summarize, trigger=("messages", len(first) + 1), keep=("messages", 1)
+    )
+    again, _ = agent_of([search], read_what_the_summary_names, say(), middleware=[offloading, summing])
+    messages = again.invoke({"messages": [*first, HumanMessage("and then?")]})["messages"]
+
+    assert "line 2500 of 5000" in answers(messages)[0].text
+    assert keep_references(messages) == keep_references(first), "the next summary keeps it as well"
 
 
 def test_what_a_summary_keeps_whole_keeps_its_reference() -> None:

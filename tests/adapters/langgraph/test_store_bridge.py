@@ -30,7 +30,7 @@ from coatcheck import (
     TextBlock,
 )
 from coatcheck.storage import LangGraphStoreBridge
-from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
+from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
 from coatcheck.testing.samples import Entry, make_entry, numbered_lines
 from coatcheck.testing.storage import check_holds, save
 from coatcheck_langchain import OffloadMiddleware
@@ -55,13 +55,13 @@ NUMBERS = count()
 BIG = numbered_lines(2_000)
 
 
-class TestInMemoryStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class TestInMemoryStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
     @pytest.fixture
     def storage(self) -> LangGraphStoreBridge:
         return LangGraphStoreBridge(InMemoryStore())
 
 
-class TestSqliteStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class TestSqliteStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Iterator[LangGraphStoreBridge]:
         with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")) as store:
@@ -69,7 +69,7 @@ class TestSqliteStore(StorageContract, ReadsRangesContract, DeletesContract, Lis
             yield LangGraphStoreBridge(store)
 
 
-class TestPostgresStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class TestPostgresStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
     @pytest.fixture
     def storage(self, postgres: str) -> Iterator[LangGraphStoreBridge]:
         with PostgresStore.from_conn_string(postgres) as store:
@@ -282,6 +282,47 @@ def test_a_listing_misses_nothing_of_a_burst(burst: int) -> None:
     listed = [found.key for found in bridge.entries("")]
 
     assert sorted(listed) == sorted(each.key for each in saved)
+
+
+@pytest.mark.parametrize("burst", [1, 7, 30])
+def test_pages_of_a_store_in_order_of_time_read_no_more_than_they_show(
+    burst: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, read = TiedStore(), list[int]()
+    store.burst = burst
+    bridge = LangGraphStoreBridge(store)
+    saved = [make_entry(f"{number}".encode()) for number in range(90)]
+    for each in saved:
+        save(bridge, each)
+    search = TiedStore.search
+
+    def counting(store: TiedStore, within: tuple[str, ...], /, **options: Any) -> list[Any]:  # noqa: ANN401
+        read.append(options["limit"])
+        return search(store, within, **options)
+
+    monkeypatch.setattr(TiedStore, "search", counting)
+
+    first = bridge.page(f"{saved[0].key.partition('/')[0]}/", limit=10)
+
+    assert sum(read) <= 20 + 3 * burst
+    listed = [*first.entries]
+    while first.after is not None:
+        first = bridge.page(f"{saved[0].key.partition('/')[0]}/", limit=10, after=first.after)
+        listed += first.entries
+    assert [entry.modified for entry in listed] == sorted((entry.modified for entry in listed), reverse=True)
+    assert sorted(entry.key for entry in listed) == sorted(each.key for each in saved)
+
+
+def test_pages_of_a_store_without_order_are_in_order_too() -> None:
+    bridge = LangGraphStoreBridge(InMemoryStore())
+    saved = [make_entry(f"{number}".encode()) for number in range(45)]
+    for each in saved:
+        save(bridge, each)
+
+    page = bridge.page(f"{saved[0].key.partition('/')[0]}/", limit=3)
+
+    assert [entry.key for entry in page.entries] == [each.key for each in reversed(saved[-3:])]
+    assert page.after is not None
 
 
 class StoreWithoutOffset(InMemoryStore):

@@ -17,7 +17,7 @@ from langgraph.store.sqlite import SqliteStore
 from coatcheck import CorruptContent, Offloaded, Offloader, ReferenceExpired, StorageError, TextBlock
 from coatcheck.storage import LangGraphStoreBridge, langgraph_bridge
 from coatcheck.storage.langgraph_bridge import LARGEST_ENTRY, MAX_ENTRY_BYTES, PART_BYTES
-from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
+from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
 from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
 
@@ -48,14 +48,14 @@ def middling_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("middling_parts")
-class TestSplitInMemoryStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class TestSplitInMemoryStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
     @pytest.fixture
     def storage(self) -> LangGraphStoreBridge:
         return LangGraphStoreBridge(InMemoryStore())
 
 
 @pytest.mark.usefixtures("middling_parts")
-class TestSplitSqliteStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class TestSplitSqliteStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Iterator[LangGraphStoreBridge]:
         with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")) as store:
@@ -64,7 +64,7 @@ class TestSplitSqliteStore(StorageContract, ReadsRangesContract, DeletesContract
 
 
 @pytest.mark.usefixtures("middling_parts")
-class TestSplitPostgresStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class TestSplitPostgresStore(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
     @pytest.fixture
     def storage(self, postgres: str) -> Iterator[LangGraphStoreBridge]:
         with PostgresStore.from_conn_string(postgres) as store:

@@ -8,6 +8,7 @@ import pytest
 from strands.agent.conversation_manager import SlidingWindowConversationManager
 from strands.types.exceptions import ContextWindowOverflowException
 
+from coatcheck import keep_references
 from coatcheck_strands import ContextOffloader, offloaded_references
 from tests.adapters.strands.agents import BIG, MIDDLE, agent, call, reading, references, results, returning, text_of
 
@@ -57,3 +58,25 @@ def test_the_mark_of_an_image_survives_an_overflow() -> None:
     subject("go")
 
     assert "[image: png, 1200 bytes | ref: fetch-" in text_of(results(subject)[0])
+
+
+def test_our_line_names_the_references_of_a_conversation() -> None:
+    subject = agent(ContextOffloader(), turns=(call(), call()), tools=[returning(BIG)])
+
+    subject("go")
+
+    known = offloaded_references(subject.messages[2])
+    assert len(known) == 1
+    assert known[0] in keep_references(subject.messages)
+    assert keep_references(subject.messages[:1]) == ""
+
+
+def test_a_summary_to_which_our_line_is_added_loses_no_reference() -> None:
+    subject = agent(ContextOffloader(), turns=(call(),), tools=[returning(BIG)])
+    subject("go")
+    known = offloaded_references(subject.messages[2])
+
+    line = keep_references(subject.messages)
+    subject.messages[:] = [{"role": "user", "content": [{"text": "Summary."}, {"text": line}]}]
+
+    assert known[0] in keep_references(subject.messages), "the next summary keeps it as well"

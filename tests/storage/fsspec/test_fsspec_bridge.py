@@ -31,9 +31,9 @@ from coatcheck import (
     StorageError,
     TextBlock,
 )
-from coatcheck.storage import FsspecBridge
+from coatcheck.storage import FsspecBridge, fsspec_bridge
 from coatcheck.storage.fsspec_bridge import HEAD_BYTES
-from coatcheck.testing import DeletesContract, ListsContract, ReadsRangesContract, StorageContract
+from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
 from coatcheck.testing.samples import Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.storage import check_holds, save
 from coatcheck_langchain import OffloadMiddleware
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from coatcheck import Storage
+    from coatcheck import Listed, Storage
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
@@ -63,7 +63,7 @@ class Clock:
         return self.now
 
 
-class Contract(StorageContract, ReadsRangesContract, DeletesContract, ListsContract):
+class Contract(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
     """All that the bridge can do; subclasses say on what."""
 
     clock: Clock
@@ -427,9 +427,14 @@ def test_a_sweep_takes_the_old_and_spares_what_was_saved_again(tmp_path: Path) -
 
 
 class Counts(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Counts how often a folder is listed."""
+    """Counts how often a folder is listed, and how many heads are read."""
 
     listings = 0
+    heads = 0
+
+    def cat_ranges(self, paths: list[str], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - fsspec's own
+        Counts.heads += len(paths)
+        return super().cat_ranges(paths, *arguments, **options)
 
     def ls(self, path: str, detail: bool = True, **options: Any) -> Any:  # noqa: ANN401 - fsspec's own
         Counts.listings += 1
@@ -444,6 +449,26 @@ def test_a_sweep_lists_once_however_much_it_deletes() -> None:
 
     assert Offloader(storage).sweep(max_age_seconds=3_600) == 30
     assert Counts.listings - before == 2, "once for the scopes, once for the one that there is"
+
+
+def test_a_page_lists_once_and_reads_a_bounded_number_of_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fsspec_bridge, "HEADS_AT_ONCE", 10)
+    storage, saved = FsspecBridge(Counts(), f"/test-{next(NUMBERS)}", clock=Clock()), set()
+    for number in range(25):
+        entry = make_entry(f"{number}".encode())
+        save(storage, entry)
+        saved.add(entry.key)
+    scope = entry.key.partition("/")[0] + "/"
+    pages: list[tuple[Listed, ...]] = []
+    after: str | None = None
+    while after is not None or not pages:
+        listings, heads = Counts.listings, Counts.heads
+        page = storage.page(scope, limit=4, after=after)
+        assert (Counts.listings - listings, Counts.heads - heads <= 10) == (1, True)
+        pages, after = [*pages, page.entries], page.after
+
+    assert [len(page) for page in pages] == [4, 4, 2, 4, 4, 2, 4, 1]
+    assert {entry.key for page in pages for entry in page} == saved
 
 
 def test_a_whole_key_lists_its_entry_and_the_index_of_its_lines(storage: FsspecBridge, entry: Entry) -> None:
@@ -561,7 +586,7 @@ PROCESS = """
 import sys
 from s3fs import S3FileSystem
 from coatcheck import Offloader, TextBlock
-from coatcheck.storage import FsspecBridge
+from coatcheck.storage import FsspecBridge, fsspec_bridge
 from coatcheck.testing.samples import numbered_lines
 
 storage = FsspecBridge(S3FileSystem(key="any", secret="any", endpoint_url=sys.argv[1]), sys.argv[2])

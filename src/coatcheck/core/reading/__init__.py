@@ -4,22 +4,21 @@
     Part(start, length)  ─▶  the engine sends those bytes          ┐ until the generator
     IndexNeeded()        ─▶  the engine sends the index, or None   ┘ returns an Answer
 
-One module for each way to read: ``characters``, ``lines``, ``search`` (with ``pattern``, ``scan``, ``rows``), ``query``
-(with ``interpreter``, ``records``). Below them ``walk`` fetches bytes, ``index`` knows where lines and characters are,
-``writer`` makes answers fit, and ``wording`` has every word. Here only the choice between them is made.
+``slices`` reads by character and by line, ``search`` by pattern (with ``pattern`` and ``scan``), ``query`` by JMESPath
+(with ``interpreter`` and ``records``). Below them ``source`` fetches bytes, ``index`` knows where lines and characters
+are, and ``wording`` has every word. This module chooses between them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coatcheck.core.arguments import Request, parse_request
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
-from coatcheck.core.reading.request import Request, parse_request
 from coatcheck.core.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
-from coatcheck.core.reading.writer import Writer
 from coatcheck.core.settings import MAX_QUERY_BYTES, MINIMUM_BUDGET
 
 if TYPE_CHECKING:
@@ -70,22 +69,22 @@ def read(
         return _describe(source, request)
     if not source.size:
         return Answer(text=wording.EMPTY)
-    # Loaded with the first read: what begins by offloading need not wait for RE2, JMESPath and all of these.
+    # Loaded with the first read: an agent that begins by offloading need not wait for RE2, JMESPath and all of these.
     with loading:
-        from coatcheck.core.reading import characters, lines, query, search  # noqa: PLC0415
+        from coatcheck.core.reading import query, search, slices  # noqa: PLC0415
 
-    writer = Writer(counter=counter, budget=budget, tool_name=tool_name, reference=source.reference)
+    writer = slices.Writer(counter=counter, budget=budget, tool_name=tool_name, reference=source.reference)
     if request.query is not None:
         return (yield from query.read_query(source, request, writer, max_query_bytes))
     if request.pattern is not None:
         return (yield from search.read_matches(source, request, writer))
     if request.line_range is not None:
-        return (yield from lines.read_lines(source, request, writer))
-    return (yield from characters.read_characters(source, request, writer))
+        return (yield from slices.read_lines(source, request, writer))
+    return (yield from slices.read_characters(source, request, writer))
 
 
 def _describe(source: Source, request: Request) -> Answer:
-    """Answer for content without text."""
+    """Return the answer for content without text."""
     content_type = source.content_type[:_SHOWN_TYPE]
     if not request.selects_nothing:
         raise InvalidRequest(

@@ -1,7 +1,7 @@
 r"""The line index: at which bytes lines and characters start, from one pass of encoding; at most 4,096 checkpoints.
 
-Made while content is saved, so that twenty lines of a gigabyte cost one or two reads. Encoding, decoding and counting
-of stored text belong here, because they must agree to the byte. A line ends at ``\n`` and nowhere else.
+It is made while content is saved, so that twenty lines of a gigabyte cost one or two reads. Encoding, decoding and
+counting of stored text are here too, because they must agree to the byte. A line ends at ``\n`` and nowhere else.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ START = Place(0, 0, 0)
 class Checkpoints(NamedTuple):
     """Places between two characters, in rising order, the first of them the start.
 
-    In columns: so they are read and checked in a quarter of the time that as many ``Place`` take.
+    Columns are read and checked in a quarter of the time that as many ``Place`` take.
     """
 
     bytes: tuple[int, ...] = (START.byte,)
@@ -96,17 +96,14 @@ class LineIndex:
     checkpoints: Checkpoints = _ONLY_THE_START
 
     items: tuple[int, ...] = ()
-    """The bytes at which each of many joined texts begins; empty where the content was one."""
+    """Where each of many joined texts begins, in bytes; empty if the content was one text."""
 
     def item_at(self, byte: int) -> int | None:
         """Return the number, from 1, of the joined text that ``byte`` is in; None if the content was one text."""
         return bisect_right(self.items, byte) or None
 
     def nearest(self, *, line: int | None = None, character: int | None = None, byte: int | None = None) -> Place:
-        """Return the last checkpoint from which reading forward meets what is looked for.
-
-        That is the start of ``line`` (from 1), or a ``character``, or a ``byte``.
-        """
+        """Return the last checkpoint before the start of ``line`` (from 1), or before a ``character`` or a ``byte``."""
         marks = self.checkpoints
         if line is not None:
             # A checkpoint with line - 1 line ends before it may be after the start of the line.
@@ -152,7 +149,7 @@ class LineIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
-    """Text as it is stored, with what was learnt on the way."""
+    """Text as it is stored, its totals and its index."""
 
     data: bytes
     """UTF-8; lone surrogates through ``surrogatepass``."""
@@ -206,7 +203,7 @@ def encode_bytes(text: str) -> Generator[None, None, tuple[bytes, Sequence[int]]
 def index_text(text: str, data: bytes, starts: Sequence[int]) -> Generator[None, None, Encoded]:
     """Return what ``encode_bytes`` made of ``text``, with its totals and its index; yield after each piece.
 
-    Apart from encoding, because it can be done while the bytes are hashed and after they are written.
+    It is not part of encoding, because it can run while the bytes are hashed.
     """
     newlines, places, are_long = 0, [], False
     every = max(1, -(-len(starts) // MAX_CHECKPOINTS))

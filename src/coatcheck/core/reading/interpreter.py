@@ -37,7 +37,7 @@ _CHARACTERS_PER_UNIT = 64
 _CHARACTERS_ORDERED_PER_UNIT = 1_024
 _MOST_ORDERINGS = 20
 """How often sorting compares each text in a list as long as the budget allows. Two are compared to where they differ,
-which takes as long as a step only where they share a thousand characters."""
+which takes as long as a step only if they share a thousand characters."""
 
 _UNITS_OF_A_MISMATCH = 20
 """What a function costs that refuses what it got: an exception takes as long as so many steps, and on JSON Lines every

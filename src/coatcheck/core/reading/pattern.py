@@ -1,8 +1,8 @@
 r"""The search engine: RE2 in one small typed class, and how to treat patterns that it refuses.
 
 A pattern comes from a model, so it must run in linear time; RE2 does, at the price of look-around and
-back-references. Those are refused by name, because a literal search for them would mislead. Whatever else is no regular
-expression (``c++``, ``C:\Users``, ``items[``) is searched as the plain text that it is. The only module that imports
+back-references. Those are refused by name, because a literal search for them would mislead. Anything else that is not a
+regular expression (``c++``, ``C:\Users``, ``items[``) is searched as plain text. The only module that imports
 ``re2``, which has no type stubs.
 """
 
@@ -53,17 +53,18 @@ class Matcher:
 
         """
         self.literal = literal
-        self._engine = _compile(pattern if literal else _PREFIX + pattern, literal=literal is not None)
-
-    @property
-    def size(self) -> int:
+        options = re2.Options()
+        options.log_errors = False  # it would write to stderr
+        options.never_nl = True
+        options.literal = literal is not None
+        self._engine = _compile((pattern if literal else _PREFIX + pattern).encode("utf-8", "surrogatepass"), options)
+        self.size = int(self._engine.programsize)
         """Instructions in the compiled program: how much a byte can cost at worst."""
-        return int(self._engine.programsize)
 
     def find(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
         r"""Return the first match between ``start`` and ``stop``.
 
-        The bytes around are looked at: ``^``, ``$`` and ``\b`` take neither of the two for an end of anything.
+        RE2 sees the bytes around, so ``^``, ``$`` and ``\b`` take neither of the two for the end of a line or word.
         """
         found = self._engine.search(data, start, stop)
         return None if found is None else found.span()
@@ -103,17 +104,12 @@ def _without_surroundings(pattern: str) -> str:
     return trimmed[: after.start()] if after is not None and after.start() > 0 else trimmed
 
 
-def _compile(pattern: str, *, literal: bool) -> Any:  # noqa: ANN401 - re2 has no stubs
+def _compile(encoded: bytes, options: Any) -> Any:  # noqa: ANN401 - re2 has no stubs
     """Compile without re2's cache, which keeps the last 128 programs of up to 8 MB each alive for the whole process.
 
     ``Filter`` is the public way past it. It does not say what is wrong, so a refused pattern is compiled again by
     ``re2.compile``, which does, and which caches no failures.
     """
-    options = re2.Options()
-    options.log_errors = False  # it would write to stderr
-    options.never_nl = True
-    options.literal = literal
-    encoded = pattern.encode("utf-8", "surrogatepass")
     compiler = re2.Filter()
     try:
         return compiler.re(compiler.Add(encoded, options))

@@ -1,8 +1,8 @@
 """Queries: fields of JSON content, selected with JMESPath and shown by pages.
 
-On JSON Lines the query is applied to each line, and what it gives is listed with line numbers; where it gives nothing
-on any line, to the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of the two has
-the whole budget of a query. The items of joined texts are such records, too, also where each takes many lines.
+On JSON Lines the query runs on each line, and its results are listed with line numbers. If no line gives a result, it
+runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of the two has the whole
+budget of a query. The items of joined texts are such records too, even if each takes many lines.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.items import split_items
 from coatcheck.core.reading import wording
-from coatcheck.core.reading.characters import resolve_offset
 from coatcheck.core.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
 from coatcheck.core.reading.records import EMPTY, parse_json, parse_records, render, render_records
-from coatcheck.core.reading.source import Answer
-from coatcheck.core.reading.walk import LARGEST_PART, fetch, orient
+from coatcheck.core.reading.source import LARGEST_PART, Answer, fetch, orient, resolve_offset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coatcheck.core.reading.request import Request
+    from coatcheck.core.arguments import Request
+    from coatcheck.core.reading.slices import Writer
     from coatcheck.core.reading.source import Reading, Source
-    from coatcheck.core.reading.writer import Writer
 
 __all__ = ("read_query",)
 
@@ -92,7 +90,7 @@ def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) ->
         evaluator.start_afresh()
         whole = _whole(evaluator, values)
         if whole is None and exhausted is not None:
-            raise exhausted  # a line that was not looked at may have what the list has not
+            raise exhausted  # a line that was not searched may have what the list does not have
         return whole
     check_size([result for _, result in results])
     return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(values), what))
@@ -119,13 +117,12 @@ def _page(result: _Result, query: str, offset: int, writer: Writer) -> Answer:
     start = resolve_offset(offset, total, "result of the query")
     shown_query = writer.selector(query)
 
-    def compose(shown: str) -> str:
+    def compose(shown: str) -> Answer:
         stop = start + len(shown)
         part = None if not start and stop == total else (start, stop)
         header = wording.result_header(shown_query, result.kind, total, part)
-        footer = writer.more({"query": query, "offset": stop}) if stop < total else wording.END_OF_RESULT
-        return f"{header}\n{shown}\n{footer}"
+        rest: dict[str, object] | None = {"query": query, "offset": stop} if stop < total else None
+        footer = wording.END_OF_RESULT if rest is None else writer.more(rest)
+        return Answer(text=f"{header}\n{shown}\n{footer}", next_call=rest)
 
-    shown = writer.page(text[start:], compose)
-    stop = start + len(shown)
-    return Answer(text=compose(shown), next_call={"query": query, "offset": stop} if stop < total else None)
+    return writer.page(text[start:], compose)

@@ -4,24 +4,25 @@ r"""Finding matches in content that is fed in pieces: line by line, in long line
                     └─▶ a long line: one hit for each occurrence, in short looks that overlap
 
 The buffer always starts with a byte of context, so that ``^`` and ``\b`` see what is really before the piece. Costs
-are linear: a look is at most ``LOOK_MOST`` bytes, and a hit is found in the shortest look that shows it. No I/O, and
-no words: hits only.
+are linear: a look is at most ``LOOK_MOST`` bytes, and a hit is found in the shortest look that shows it. ``Excerpts``
+keeps the bytes around each hit, so that showing it costs no second read.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from coatcheck.core.reading.excerpts import MARGIN
-from coatcheck.core.reading.index import CHUNK_CHARACTERS, align, decode
+from coatcheck.core.reading.index import CHUNK_CHARACTERS, Place, align, decode
+from coatcheck.core.reading.source import fetch
 
 if TYPE_CHECKING:
-    from coatcheck.core.reading.excerpts import Excerpts
-    from coatcheck.core.reading.index import LineIndex, Place
+    from coatcheck.core.reading.index import LineIndex
     from coatcheck.core.reading.pattern import Matcher
+    from coatcheck.core.reading.source import Steps
 
-__all__ = ("MAX_HITS", "Hit", "Scanner")
+__all__ = ("MARGIN", "MAX_HITS", "Excerpts", "Hit", "Scanner")
 
 MAX_HITS = 10_000
 """Counting stops here: a model that gets this many narrows its pattern anyway."""
@@ -30,8 +31,7 @@ LONG_LINE = 1_000
 """Characters. In a longer line each occurrence is a match of its own, shown as a window."""
 
 WINDOW = 1_048_576
-"""Bytes searched in one piece, which a processor's cache holds. A line that is longer is searched before its end is at
-hand."""
+"""Bytes searched in one piece, which fits a processor's cache. A longer line is searched before its end is read."""
 
 LOOK_FIRST = 4_096
 """Bytes ahead that an occurrence in a long line is first looked for. Short, because a pattern such as ``a.*b|a`` reads
@@ -39,6 +39,12 @@ to the end of its look for each match: 10,000 of them cost 40 MB of reading, not
 
 LOOK_MOST = 131_072
 """Most bytes searched at once. Windows overlap by half, so a match of up to 64 KiB is found anywhere."""
+
+MARGIN = 4_096
+"""Bytes kept on both sides of a match: five lines of context in nearly every content."""
+
+MAX_KEPT = 8_388_608
+"""Bytes kept in all. Anything beyond is read again if it is shown."""
 
 _WIDEST = 4  # bytes of a character
 
@@ -54,14 +60,51 @@ class Hit:
     stop: int
 
     character: int
-    """Where a search goes on from to find it again: the line's first character, or the occurrence's."""
+    """Where a search must start to find it again: the line's first character, or the occurrence's."""
 
     long: bool
     """Whether it is an occurrence in a long line."""
 
 
+@dataclass(slots=True)
+class Excerpts:
+    """Pieces of the content, by their place in it."""
+
+    wanted_from: int
+    """Nothing that ends before this byte is kept: it will not be shown."""
+
+    _starts: list[int] = field(default_factory=list)
+    _pieces: list[bytes] = field(default_factory=list)
+    _kept: int = 0
+
+    def add(self, start: int, data: bytes) -> None:
+        """Keep a piece that starts at or after the start of the last one."""
+        if self._kept > MAX_KEPT or start + len(data) <= self.wanted_from:
+            return
+        if self._starts and start <= self._starts[-1] + len(self._pieces[-1]):
+            known = self._starts[-1] + len(self._pieces[-1]) - start
+            if known >= len(data):
+                return
+            start, data = start + known, data[known:]
+        self._starts.append(start)
+        self._pieces.append(data)
+        self._kept += len(data)
+
+    def get(self, start: int, stop: int) -> Steps[bytes]:
+        """Return the bytes from ``start`` to ``stop``: those that are kept, or read again."""
+        found = []
+        at = start
+        for number in range(max(0, bisect_right(self._starts, start) - 1), len(self._starts)):
+            first, piece = self._starts[number], self._pieces[number]
+            if at >= stop or first > at:
+                break
+            found.append(piece[at - first : stop - first])
+            at += len(found[-1])
+        return b"".join(found) if at >= stop else (yield from fetch(start, stop))
+
+
 class Scanner:
-    """Searches what it is fed, and keeps the hits."""
+    """Searches the pieces that it is fed, and keeps the hits."""
 
     def __init__(
         self,
@@ -79,26 +122,18 @@ class Scanner:
         Hits before byte ``since`` do not count. ``to_end`` says that the last piece ends where the content does.
         """
         self.hits: list[Hit] = []
-        self.next_character: int | None = None  # where to go on, once there are more hits than are kept
+        self.next_character: int | None = None  # set once there are more hits than are kept: then searching stops
         self._matcher = matcher
         self._index = index
         self._excerpts = excerpts
         self._since = since
         self._to_end = to_end
-        context = context if start.byte else b""
-        self._buffer = context
-        self._sight = context  # the buffer as the matcher sees it
-        self._base = start.byte - len(context)  # of the buffer, in the content
-        self._at = len(context)  # searched up to here
-        self._line = start.line + 1  # number of the line at _counted
-        self._counted = len(context)
-        self._known = (len(context), start.character)  # a place in the buffer whose character is known
-        self._inside = not context.endswith(b"\n") and start.byte > 0  # within a line that counts as long
-
-    @property
-    def full(self) -> bool:
-        """Whether counting has stopped."""
-        return self.next_character is not None
+        self._buffer = context if start.byte else b""
+        self._sight = self._buffer  # the buffer as the matcher sees it
+        self._base = start.byte - len(self._buffer)  # of the buffer, in the content
+        self._at = len(self._buffer)  # searched up to here
+        self._known = start  # a place of the content, from which lines and characters are counted on
+        self._inside = start.byte > 0 and not context.endswith(b"\n")  # within a line that counts as long
 
     def feed(self, data: bytes | memoryview, *, final: bool) -> None:
         """Search the next piece of the content, best one of at most ``WINDOW`` bytes."""
@@ -109,8 +144,8 @@ class Scanner:
         self._sight = self._buffer.replace(b"\r\n", b"\n\n") if has_crlf else self._buffer
         stop = len(self._buffer) if final else self._buffer.rfind(b"\n", self._at) + 1
         last = final and self._to_end
-        if last:
-            stop = self._end_of_last_line()
+        if last:  # the content ends before its last line end, so that "\z" matches there and no line follows
+            stop -= self._buffer.endswith(b"\n") + self._buffer.endswith(b"\r\n")
             self._sight = self._sight[:stop]
         if self._inside:
             self._leave_line(stop, final=final)
@@ -122,15 +157,8 @@ class Scanner:
         if not final:
             self._forget()
 
-    def _end_of_last_line(self) -> int:
-        r"""Return where the content's last line ends, so that ``\z`` matches there and no line follows it."""
-        size = len(self._buffer)
-        if not self._buffer.endswith(b"\n"):
-            return size
-        return size - (2 if self._buffer.endswith(b"\r\n") else 1)
-
     def _leave_line(self, stop: int, *, final: bool) -> None:
-        """Search the rest of a line that began in an earlier piece, as far as it is at hand."""
+        """Search the rest of a line that began in an earlier piece, as far as it is read."""
         end = self._sight.find(b"\n", self._at)
         unfinished = end < 0 and not final
         if end < 0:
@@ -142,11 +170,11 @@ class Scanner:
 
     def _search_lines(self, stop: int, *, last: bool) -> None:
         """Search whole lines up to ``stop``; the last line of the content may be empty and ends there."""
-        while not self.full and (self._at < stop or (last and self._at == stop)):
+        while self.next_character is None and (self._at < stop or (last and self._at == stop)):
             found = self._matcher.find(self._sight, self._at, stop)
             if found is None or (found[0] >= stop and not last):
                 break
-            if self._between_crlf(found[0]):
+            if found[0] > 0 and self._buffer[found[0] - 1 : found[0] + 1] == b"\r\n":  # looks like an empty line
                 self._at = found[0] + 1
                 continue
             self._line_found(*found, stop=stop)
@@ -156,8 +184,11 @@ class Scanner:
         line_start = self._sight.rfind(b"\n", self._at, start) + 1 or self._at
         line_end = self._sight.find(b"\n", start, stop)
         line_end = stop if line_end < 0 else line_end
-        end = min(end, line_end)
-        if self._is_long(line_start, line_end):
+        end, size = min(end, line_end), line_end - line_start
+        is_long = size > LONG_LINE * _WIDEST
+        if not is_long and size > LONG_LINE:
+            is_long = len(decode(self._buffer[line_start:line_end])) > LONG_LINE
+        if is_long:
             before = len(self.hits)
             self._search_occurrences(start, line_end, unfinished=False)
             if len(self.hits) == before:  # longer than any look
@@ -167,9 +198,9 @@ class Scanner:
         self._at = self._next_line(line_end)
 
     def _search_occurrences(self, at: int, end: int, *, unfinished: bool) -> int:
-        """Search a long line from ``at`` to ``end`` and return how far that got."""
+        """Search a long line from ``at`` to ``end``; return the first byte that is not searched."""
         look = LOOK_FIRST
-        while not self.full and (end - at > LOOK_MOST if unfinished else at <= end):
+        while self.next_character is None and (end - at > LOOK_MOST if unfinished else at <= end):
             edge = min(end, at + look)
             cut = unfinished or edge < end
             found = self._matcher.find(self._sight, at, edge)
@@ -192,10 +223,6 @@ class Scanner:
             return at, min(LOOK_MOST, 2 * look)
         return at + LOOK_MOST // 2, LOOK_MOST
 
-    def _between_crlf(self, at: int) -> bool:
-        r"""Return whether ``at`` is the ``\n`` of a ``\r\n``, which looks like an empty line to the matcher."""
-        return 0 < at < len(self._buffer) and self._buffer[at - 1 : at + 1] == b"\r\n"
-
     def _next_line(self, end: int) -> int:
         """Return where the line after the one that ends at ``end`` begins."""
         at = self._buffer.find(b"\n", end)
@@ -204,54 +231,35 @@ class Scanner:
     def _next_character(self, at: int) -> int:
         return next((n for n in range(at + 1, at + _WIDEST) if align(self._buffer, n) == n), at + _WIDEST)
 
-    def _is_long(self, start: int, end: int) -> bool:
-        if end - start <= LONG_LINE:
-            return False
-        return end - start > LONG_LINE * _WIDEST or len(decode(self._buffer[start:end])) > LONG_LINE
-
     def _record(self, start: int, end: int, place: int, *, long: bool = True) -> None:
         """Keep a hit that is found again from ``place`` on, and the bytes around it."""
         if self._base + start < self._since:
             return
-        self._count_lines(place)
         # A line starts after a line end, even with a broken byte; an occurrence may not.
-        character = self._character(align(self._buffer, place) if long else place)
+        found = self._locate(align(self._buffer, place) if long else place)
         if len(self.hits) == MAX_HITS:
-            self.next_character = character
+            self.next_character = found.character
             return
-        hit = Hit(line=self._line, start=self._base + start, stop=self._base + end, character=character, long=long)
-        self.hits.append(hit)
         begin = max(0, min(start, place) - MARGIN)
         self._excerpts.add(self._base + begin, self._buffer[begin : min(end, start + MARGIN) + MARGIN])
+        start, stop = self._base + start, self._base + end
+        self.hits.append(Hit(line=found.line + 1, start=start, stop=stop, character=found.character, long=long))
 
-    def _count_lines(self, at: int) -> None:
-        """Let ``_line`` be the number of the line at ``at``, unless it is known further on already."""
-        if at - self._counted > CHUNK_CHARACTERS:  # the index knows a nearer place
-            nearest = self._index.nearest(byte=self._base + at)
-            if nearest.byte - self._base > self._counted:
-                self._counted, self._line = nearest.byte - self._base, nearest.line + 1
-        self._line += self._buffer.count(b"\n", self._counted, at)
-        self._counted = max(self._counted, at)
-
-    def _character(self, at: int) -> int:
-        """Return the number of characters before ``at``. Asked in rising order."""
-        known, character = self._known
-        if at - known > CHUNK_CHARACTERS:
-            nearest = self._index.nearest(byte=self._base + at)
-            if nearest.byte - self._base > known:
-                known, character = nearest.byte - self._base, nearest.character
-        if at > known:
-            known, character = at, character + len(decode(self._buffer[known:at]))
-        self._known = known, character
-        return character
+    def _locate(self, at: int) -> Place:
+        """Return the place of byte ``at`` of the buffer. Callers ask in rising order."""
+        byte, known = self._base + at, self._known
+        if byte - known.byte > CHUNK_CHARACTERS:
+            known = max(known, self._index.nearest(byte=byte))  # by their bytes
+        if byte > known.byte:
+            between = self._buffer[known.byte - self._base : at]
+            known = Place(byte, known.line + between.count(b"\n"), known.character + len(decode(between)))
+        self._known = known
+        return known
 
     def _forget(self) -> None:
-        """Let go of what is searched, but for a margin of context."""
+        """Drop what is searched, except a margin of context."""
         cut = align(self._buffer, max(0, min(self._at, len(self._buffer)) - MARGIN))
-        self._character(cut)
-        self._count_lines(cut)
-        self._counted = max(0, self._counted - cut)
-        self._known = self._known[0] - cut, self._known[1]
+        self._locate(cut)
         self._buffer = self._buffer[cut:]
         self._base += cut
         self._at -= cut

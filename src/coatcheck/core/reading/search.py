@@ -1,7 +1,8 @@
-"""Search: which part of the content is scanned, which of its matches are shown, and how the answer reads.
+"""Search: which part of the content is scanned, which of its matches are shown, and the rows that show them.
 
-All matches are counted, from the start of the content or of the line range on; an offset only moves where showing
-starts. Finding is done in ``scan``, rows are made in ``rows``.
+All matches count, from the start of the content or of the line range; an offset only moves the first one shown. Rows
+come in the order of the content: matching lines, their context, windows into long lines. Context that overlaps is shown
+once. ``scan`` finds the matches.
 """
 
 from __future__ import annotations
@@ -11,59 +12,58 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
+from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import scan, wording
-from coatcheck.core.reading.characters import resolve_offset
-from coatcheck.core.reading.excerpts import Excerpts
-from coatcheck.core.reading.index import START, Place, decode, first_start
-from coatcheck.core.reading.lines import clip_range
+from coatcheck.core.reading.index import START, Place, align, byte_of_character, complete, decode, first_start
 from coatcheck.core.reading.pattern import Matcher, compile_pattern
-from coatcheck.core.reading.rows import Row, RowMaker
-from coatcheck.core.reading.source import Answer
-from coatcheck.core.reading.walk import LARGEST_PART, Walk, fetch, orient
+from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
+from coatcheck.core.reading.source import LARGEST_PART, Answer, Walk, clip_range, fetch, orient, resolve_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from coatcheck.core.arguments import Request
     from coatcheck.core.reading.index import LineIndex
-    from coatcheck.core.reading.request import Request
+    from coatcheck.core.reading.scan import Hit
+    from coatcheck.core.reading.slices import Writer
     from coatcheck.core.reading.source import Reading, Source, Steps
-    from coatcheck.core.reading.writer import Writer
 
 __all__ = ("read_matches",)
 
 MAX_WORK = 10_000_000_000
 """RE2 instructions times bytes for one piece of the content, which is searched without a look at the clock. On hostile
-content RE2 does 300 million in a second; on any other it does not get near that."""
+content RE2 does 300 million in a second; other content costs far fewer."""
 
 LINE_START_REACH = 65_536
-"""Bytes. How far before an offset the start of its line is looked for; a longer line is searched from the offset on."""
+"""Bytes. How far before an offset to look for the start of its line; a longer line is searched from the offset on."""
 
+AROUND = 100
+"""Characters on both sides of an occurrence in a long line."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Field:
-    """What is searched."""
+OCCURRENCE = 200
+"""Characters of the occurrence itself."""
 
-    start: Place
-    stop: int
-    lines: tuple[int, int]
-    size: int  # of the whole content
+REACH = 65_536
+"""Bytes read before or after a match for its context. A longer line is shown in part."""
+
+_WIDEST = 4  # bytes of a character
+_GROWTH = 4
+_CUT = "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What the scan gave."""
+    """The matches that a scan found in a part of the content, and the part."""
 
+    start: int  # byte of the part's first and last end
+    stop: int
+    lines: tuple[int, int] | None  # of the part, if a range of lines was asked for
     count: int
     capped: bool
-    hits: list[scan.Hit]  # to be shown, from the offset on
+    hits: list[Hit]  # to be shown, from the offset on
     next_character: int | None  # of the first hit that is not kept any more
-    before: int | None  # matches before those; None after so many that they are not numbered
+    origin: Place  # of the offset
+    before: int | None  # matches before the offset; None after so many that they are not numbered
     excerpts: Excerpts
-
-    @property
-    def label(self) -> str:
-        return f"{self.count:,}+" if self.capped else f"{self.count:,}"
 
 
 def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
@@ -71,82 +71,72 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
     pattern = request.pattern or ""
     matcher = compile_pattern(pattern)
     index = yield from orient(source)
-    field = yield from _field(source, request, index)
-    if matcher.size * min(scan.WINDOW, field.stop - field.start.byte) > MAX_WORK:
-        raise InvalidRequest(wording.too_complex(field.stop - field.start.byte))
-    origin = yield from _origin(source, request, index)
-    found = yield from _find(matcher, field, origin, index)
-    shown_range = field.lines if request.line_range else None
+    start, stop, lines = START, source.size, None
+    if request.line_range is not None:
+        lines = clip_range(request.line_range, index)
+        start = yield from _line_place(source, index, lines[0])
+        stop = (yield from _line_place(source, index, lines[1] + 1)).byte if lines[1] < index.lines else stop
+    if matcher.size * min(scan.WINDOW, stop - start.byte) > MAX_WORK:
+        raise InvalidRequest(wording.too_complex(stop - start.byte))
+    origin = START
+    if request.offset:
+        character = resolve_offset(request.offset, index.characters)
+        place = index.nearest(character=character)
+        walk = Walk(place, source.size - place.byte)
+        yield from walk.to_character(character)
+        origin = walk.place
+    found = yield from _find(matcher, index, start, stop, origin, lines=lines)
     if not found.count:
-        searched = field.lines[1] - field.lines[0] + 1
-        text = wording.no_matches(writer.selector(pattern), shown_range, searched, literal=matcher.literal)
+        searched = lines[1] - lines[0] + 1 if lines else index.lines
+        text = wording.no_matches(writer.selector(pattern), lines, searched, literal=matcher.literal)
         return Answer(text=text, matches=0)
-    make_rows = partial(RowMaker, found.excerpts, index, field.start.byte, field.stop)
-    report = _Report(request, writer, matcher, found, shown_range, origin, request.context_lines)
-    return (yield from report.answer(make_rows))
-
-
-def _field(source: Source, request: Request, index: LineIndex) -> Steps[_Field]:
-    """Return the bytes that the line range covers, or all of them."""
-    if request.line_range is None:
-        return _Field(start=START, stop=source.size, lines=(1, index.lines), size=source.size)
-    first, last = clip_range(request.line_range, index)
-    start, stop = START, source.size
-    if first > 1:
-        start = yield from _line_place(source, index, first)
-    if last < index.lines:
-        stop = (yield from _line_place(source, index, last + 1)).byte
-    return _Field(start=start, stop=stop, lines=(first, last), size=source.size)
+    return (yield from _Report(request, writer, matcher, found, _RowMaker(found, index)).answer())
 
 
 def _line_place(source: Source, index: LineIndex, line: int) -> Steps[Place]:
-    walk = Walk(index.nearest(line=line), source.size)
+    place = index.nearest(line=line)
+    walk = Walk(place, source.size - place.byte)
     yield from walk.to_line(line)
     return walk.place
 
 
-def _origin(source: Source, request: Request, index: LineIndex) -> Steps[Place]:
-    """Return the place of the offset."""
-    if not request.offset:
-        return START
-    character = resolve_offset(request.offset, index.characters)
-    walk = Walk(index.nearest(character=character), source.size)
-    yield from walk.to_character(character)
-    return walk.place
-
-
-def _find(matcher: Matcher, field: _Field, origin: Place, index: LineIndex) -> Steps[_Found]:
-    excerpts = Excerpts(origin.byte)
-    to_end = field.stop == field.size
-    scanner = scan.Scanner(matcher, field.start, index=index, excerpts=excerpts, to_end=to_end)
-    yield from _feed(scanner, field.start.byte, field.stop)
-    count, capped = len(scanner.hits), scanner.full
+def _find(
+    matcher: Matcher, index: LineIndex, start: Place, stop: int, origin: Place, *, lines: tuple[int, int] | None
+) -> Steps[_Found]:
+    excerpts, to_end = Excerpts(origin.byte), stop == index.size
+    scanner = scan.Scanner(matcher, start, index=index, excerpts=excerpts, to_end=to_end)
+    yield from _feed(scanner, start.byte, stop)
+    count, capped = len(scanner.hits), scanner.next_character is not None
     before: int | None = sum(hit.start < origin.byte for hit in scanner.hits)
     if capped and before == count:
-        start, context = yield from _line_start(origin, field.start.byte)
+        line, context = yield from _line_start(origin, start.byte)
         scanner = scan.Scanner(
-            matcher, start, index=index, excerpts=excerpts, context=context, since=origin.byte, to_end=to_end
+            matcher, line, index=index, excerpts=excerpts, context=context, since=origin.byte, to_end=to_end
         )
-        yield from _feed(scanner, start.byte, field.stop)
+        yield from _feed(scanner, line.byte, stop)
         before = None
     return _Found(
+        start=start.byte,
+        stop=stop,
+        lines=lines,
         count=count,
         capped=capped,
         hits=[hit for hit in scanner.hits if hit.start >= origin.byte],
         next_character=scanner.next_character,
+        origin=origin,
         before=before,
         excerpts=excerpts,
     )
 
 
 def _feed(scanner: scan.Scanner, at: int, stop: int) -> Steps[None]:
-    while at < stop and not scanner.full:
+    while at < stop and scanner.next_character is None:
         data = memoryview((yield from fetch(at, min(stop, at + LARGEST_PART))))
         for start in range(0, len(data), scan.WINDOW):
             piece = data[start : start + scan.WINDOW]
             at += len(piece)
             scanner.feed(piece, final=at == stop)
-            if scanner.full:
+            if scanner.next_character is not None:
                 return
 
 
@@ -165,91 +155,253 @@ def _line_start(origin: Place, floor: int) -> Steps[tuple[Place, bytes]]:
     return place, data[:start] or b"\n"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """One row of search results. ``line`` 0 is the mark between two groups."""
+
+    owner: int
+    """The number of the match, among those to be shown, that the row belongs to."""
+
+    line: int = 0
+    text: str = wording.BETWEEN_GROUPS
+
+    hits: int = 0
+    """How many matches it shows; none if it is context."""
+
+    marked: bool = False
+    """Whether the line matches."""
+
+    start: int | None = None
+    """For a window: its first character in the content."""
+
+    before: str = ""
+    after: str = ""
+
+    item: int | None = None
+    """The number of the joined text that holds the match, if the content is many joined texts."""
+
+    def render(self, width: int) -> str:
+        """Return the row with its number right-aligned to ``width``."""
+        if not self.line:
+            return self.text
+        text = f"{self.before}{self.text}{self.after}"
+        if self.start is None:
+            return wording.numbered(self.line, text, width=width, marked=self.marked, item=self.item)
+        stop = self.start + len(self.text)
+        return wording.numbered_window(self.line, text, width=width, start=self.start, stop=stop, item=self.item)
+
+
+@dataclass(frozen=True, slots=True)
+class _RowMaker:
+    """Makes rows of the matches found; ``index`` knows the items that they are in."""
+
+    found: _Found
+    index: LineIndex
+
+    def rows(self, context: int, writer: Writer) -> Steps[list[_Row]]:
+        """Return the rows of as many matches as can fit, and at least those of the first one."""
+        hits, rows = self.found.hits, list[_Row]()
+        number = last = spent = 0
+        while number < len(hits) and spent <= writer.budget:
+            hit, made = hits[number], list[_Row]()
+            if hit.line != last:
+                made = yield from self._before(hit, number, last, context)
+            row, behind = yield from self._shown(hit, number)
+            covered = 1
+            while number + covered < len(hits):  # a window may show the next matches, too
+                following = hits[number + covered]
+                if following.line != hit.line or following.stop > behind:
+                    break
+                covered += 1
+            made.append(replace(row, hits=covered, item=self.index.item_at(hit.start)))
+            number, last = number + covered, hit.line
+            next_line = hits[number].line if number < len(hits) else None
+            if next_line != hit.line:
+                count = context if next_line is None else min(context, next_line - hit.line - 1)
+                _, lines = yield from self._ahead(hit.stop, count)
+                made += [_Row(owner=number - 1, line=hit.line + 1 + n, text=text) for n, text in enumerate(lines)]
+                last = made[-1].line
+            spent += sum(writer.counter.count(row.text) + 1 for row in made)
+            rows += made
+        return rows
+
+    def occurrence(self, hit: Hit) -> Steps[_Row]:
+        """Return the beginning of a match as a window, without what is before it."""
+        row, _ = yield from self._window(hit, 0)
+        skipped = hit.character
+        if not hit.long:
+            prefix, _ = yield from self._behind(hit.start, 0)
+            skipped += len(decode(prefix))
+        item = self.index.item_at(hit.start)
+        return replace(row, text=row.text[skipped - (row.start or 0) :], start=skipped, before=_CUT, item=item)
+
+    def _before(self, hit: Hit, number: int, last: int, context: int) -> Steps[list[_Row]]:
+        """Return the context before a match, down to line ``last``, which is shown already."""
+        _, lines = yield from self._behind(hit.start, min(context, hit.line - last - 1))
+        first = hit.line - len(lines)
+        rows = [_Row(owner=number, line=first + n, text=text) for n, text in enumerate(lines)]
+        if last and first > last + 1:
+            rows.insert(0, _Row(owner=number))
+        return rows
+
+    def _shown(self, hit: Hit, number: int) -> Steps[tuple[_Row, int]]:
+        """Return the row of a match, and the byte up to which it shows the line."""
+        if hit.long:
+            return (yield from self._window(hit, number))
+        prefix, _ = yield from self._behind(hit.start, 0)
+        suffix, _ = yield from self._ahead(hit.stop, 0)
+        match = yield from self.found.excerpts.get(hit.start, hit.stop)
+        text = to_valid_unicode(decode(prefix + match + suffix))
+        return _Row(owner=number, line=hit.line, text=text, hits=1, marked=True), hit.stop
+
+    def _window(self, hit: Hit, number: int) -> Steps[tuple[_Row, int]]:
+        """Return a window around a match, and the byte after it."""
+        prefix, _ = yield from self._behind(hit.start, 0)
+        suffix, _ = yield from self._ahead(hit.stop, 0)
+        most = OCCURRENCE * _WIDEST
+        match = yield from self.found.excerpts.get(hit.start, min(hit.stop, hit.start + most))
+        left, middle = decode(prefix), decode(match)
+        if len(middle) > OCCURRENCE or hit.stop - hit.start > most:
+            middle, right, behind = middle[:OCCURRENCE], "", hit.start
+            after = _CUT
+        else:
+            right = decode(suffix[: align(suffix, AROUND * _WIDEST)])[:AROUND]
+            behind = hit.stop + byte_of_character(suffix, len(right))
+            after = _CUT if behind < hit.stop + len(suffix) else ""
+        before = _CUT if len(left) > AROUND else ""
+        left = left[-AROUND:]
+        prefix_characters = len(left) if hit.long else len(decode(prefix))
+        start = hit.character - len(left) if hit.long else hit.character + prefix_characters - len(left)
+        row = _Row(
+            owner=number,
+            line=hit.line,
+            text=to_valid_unicode(left + middle + right),
+            hits=1,
+            marked=True,
+            start=start,
+            before=before,
+            after=after,
+        )
+        return row, behind
+
+    def _behind(self, at: int, count: int) -> Steps[tuple[bytes, list[str]]]:
+        """Return what is before ``at`` in its line, and the ``count`` lines before that one."""
+        reach, most = MARGIN, REACH if count else MARGIN
+        while True:
+            low = max(self.found.start, at - reach)
+            data = (yield from self.found.excerpts.get(low, at)) if low < at else b""
+            if low == self.found.start or data.count(b"\n") > count or reach >= most:
+                break
+            reach *= _GROWTH
+        data = data[first_start(data) :] if low > self.found.start else data
+        pieces = data.split(b"\n")
+        earlier = pieces[:-1][-count:] if count else []
+        lines = [_shortened(piece.removesuffix(b"\r")) for piece in earlier]
+        if len(earlier) == len(pieces) - 1 and earlier and low > self.found.start:
+            lines[0] = _CUT + to_valid_unicode(decode(earlier[0]).removesuffix("\r"))[-OCCURRENCE:]
+        return pieces[-1], lines
+
+    def _ahead(self, at: int, count: int) -> Steps[tuple[bytes, list[str]]]:
+        """Return the rest of the line after ``at``, and the ``count`` lines after that line."""
+        reach, most = MARGIN, REACH if count else MARGIN
+        while True:
+            high = min(self.found.stop, at + reach)
+            data = (yield from self.found.excerpts.get(at, high)) if at < high else b""
+            if high == self.found.stop or data.count(b"\n") > count or reach >= most:
+                break
+            reach *= _GROWTH
+        cut = high < self.found.stop
+        data = data[: complete(data)] if cut else data
+        pieces = data.split(b"\n")
+        own = pieces[0].removesuffix(b"\r") if len(pieces) > 1 else pieces[0]
+        *later, last = pieces[1:] or [b""]
+        lines = [_shortened(piece.removesuffix(b"\r")) for piece in later[:count]]
+        if last and len(lines) < count:  # no line end after it
+            text = _shortened(last)
+            lines.append(text + _CUT if cut and not text.endswith(_CUT) else text)
+        return own, lines
+
+
+def _shortened(line: bytes) -> str:
+    text = to_valid_unicode(decode(line))
+    return text if len(text) <= LONG_LINE else text[:OCCURRENCE] + _CUT
+
+
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """Puts the answer together."""
+    """Writes the answer."""
 
     request: Request
     writer: Writer
     matcher: Matcher
     found: _Found
-    lines: tuple[int, int] | None
-    origin: Place
-    context: int
-    """How many lines around a match are shown: fewer than were asked for where those do not fit."""
+    maker: _RowMaker
 
-    def answer(self, make_rows: Callable[[int], RowMaker]) -> Reading:
-        """Show the matches with their context, or with half as much where not even the first fits."""
-        hits = self.found.hits
-        if not hits:
-            text = f"{self._head(0, 0)}\n{wording.none_behind(self.origin.character)}"
+    def answer(self) -> Reading:
+        """Show the matches with their context, or with less of it if not even the first match fits."""
+        if not self.found.hits:
+            text = f"{self._head(0)}\n{wording.none_behind(self.found.origin.character)}"
             return Answer(text=text, matches=self.found.count)
-        budget, maker = self.writer.budget, make_rows(self.context)
-        rows = yield from maker.rows(hits, lambda row: self.writer.counter.count(row.text) + 1, budget)
-        width = len(str(rows[-1].line))
-        texts = [row.render(width) for row in rows]
-        count = self.writer.whole_rows(texts, lambda count: self._compose(rows, count))
-        shown = _hits_shown(rows, _closed(rows, count))
-        if shown:
-            return Answer(text=self._compose(rows, count), next_call=self._rest(shown), matches=self.found.count)
-        if self.context:
-            return (yield from replace(self, context=self.context // 2).answer(make_rows))
-        return (yield from self._first_only(maker))
+        context = self.request.context_lines
+        while True:
+            rows = yield from self.maker.rows(context, self.writer)
+            width = len(str(rows[-1].line))
+            least = 1 + next(number for number, row in enumerate(rows) if row.hits)
+            texts = [row.render(width) for row in rows]
+            answer = self.writer.whole_rows(texts, partial(self._compose, rows, context), least=least)
+            if answer is not None:
+                return answer
+            if not context:
+                return (yield from self._first_only())
+            context //= 2
 
-    def _first_only(self, maker: RowMaker) -> Reading:
-        """Answer with the beginning of the first match, where its line does not fit."""
-        row = yield from maker.occurrence(self.found.hits[0])
+    def _first_only(self) -> Reading:
+        """Answer with the beginning of the first match, because its line does not fit."""
+        row = yield from self.maker.occurrence(self.found.hits[0])
 
-        def compose(shown: str) -> str:
-            return self._frame([row.cut(shown).render(len(str(row.line)))], 1)
+        def compose(shown: str) -> Answer:
+            cut = row if shown == row.text else replace(row, text=shown, after=_CUT)
+            return self._frame([cut.render(len(str(row.line)))], 1, context=0)
 
-        shown = self.writer.page(row.text, compose)
-        return Answer(text=compose(shown), next_call=self._rest(1), matches=self.found.count)
+        return self.writer.page(row.text, compose)
 
-    def _compose(self, rows: list[Row], count: int) -> str:
-        closed = _closed(rows, count)
-        width = len(str(max((row.line for row in rows[:closed]), default=0)))
-        return self._frame([row.render(width) for row in rows[:closed]], _hits_shown(rows, closed))
+    def _compose(self, rows: list[_Row], context: int, count: int) -> Answer:
+        """Return the answer with the first ``count`` rows, without the context of a match that is not shown."""
+        shown = sum(row.hits for row in rows[:count])
+        while count and rows[count - 1].owner >= shown:
+            count -= 1
+        width = len(str(max((row.line for row in rows[:count]), default=0)))
+        return self._frame([row.render(width) for row in rows[:count]], shown, context=context)
 
-    def _frame(self, body: list[str], shown: int) -> str:
-        fewer = [wording.less_context(self.context)] if self.context < self.request.context_lines else []
-        lines = [self._head(shown, len(self.found.hits)), *fewer, "", *body]
+    def _frame(self, body: list[str], shown: int, *, context: int) -> Answer:
+        """Return the answer that shows so many matches in ``body``, with so much context at most."""
+        fewer = [wording.less_context(context)] if context < self.request.context_lines else []
+        lines = [self._head(shown), *fewer, "", *body]
         rest = self._rest(shown)
         if rest is not None:
             lines += [wording.SEARCH_TRUNCATED, self.writer.more(rest)]
-        return "\n".join(lines)
+        return Answer(text="\n".join(lines), next_call=rest, matches=self.found.count)
 
-    def _head(self, shown: int, available: int) -> str:
+    def _head(self, shown: int) -> str:
         found, pattern = self.found, self.writer.selector(self.request.pattern or "")
+        count = f"{found.count:,}+" if found.capped else f"{found.count:,}"
         if found.before is None:
-            head = wording.matches_from(found.label, pattern, self.lines, self.origin.character)
+            head = wording.matches_from(count, pattern, found.lines, found.origin.character)
         else:
-            some = found.before or shown < available or found.next_character is not None
+            some = found.before or shown < len(found.hits) or found.next_character is not None
             part = (found.before + 1, found.before + shown) if shown and some else None
-            head = wording.matches_header(found.label, pattern, self.lines, part)
+            head = wording.matches_header(count, pattern, found.lines, part)
         return f"{head}\n{wording.searched_literally(self.matcher.literal)}" if self.matcher.literal else head
 
     def _rest(self, shown: int) -> dict[str, object] | None:
         """Return the arguments of the call that shows the matches after the first ``shown`` ones."""
-        hits, request = self.found.hits, self.request
+        hits, request, lines = self.found.hits, self.request, self.found.lines
         character = hits[shown].character if shown < len(hits) else self.found.next_character
         if character is None:
             return None
         arguments: dict[str, object] = {"pattern": request.pattern}
         if request.context_lines != DEFAULT_CONTEXT_LINES:
             arguments["context_lines"] = request.context_lines
-        if self.lines is not None:
-            arguments["line_range"] = f"{self.lines[0]}-{self.lines[1]}"
+        if lines is not None:
+            arguments["line_range"] = f"{lines[0]}-{lines[1]}"
         return {**arguments, "offset": character}
-
-
-def _closed(rows: list[Row], count: int) -> int:
-    """Return how many of the first ``count`` rows to keep, so that no context is left of a match that is not shown."""
-    shown = _hits_shown(rows, count)
-    while count and rows[count - 1].owner >= shown:
-        count -= 1
-    return count
-
-
-def _hits_shown(rows: list[Row], count: int) -> int:
-    return sum(row.hits for row in rows[:count])

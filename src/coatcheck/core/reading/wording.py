@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from coatcheck.core.outcomes import ListedContent
+
 __all__ = (
     "BETWEEN_GROUPS",
     "EMPTY",
     "END_OF_CONTENT",
     "END_OF_RESULT",
+    "LISTED",
     "LITERALS",
+    "MORE_STORED",
+    "NOTHING_STORED",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
     "SHOWN_SELECTOR",
@@ -27,6 +32,7 @@ __all__ = (
     "invalid_query",
     "lines_header",
     "list_kind",
+    "listed",
     "long_line_header",
     "matches_from",
     "matches_header",
@@ -71,6 +77,20 @@ def one_line(text: str) -> str:
     return line if len(line) <= SHOWN_SELECTOR else line[: SHOWN_SELECTOR - 1] + "…"
 
 
+# -- the list of what a scope holds
+
+
+LISTED = "No reference given. Stored in this conversation, newest first:"
+NOTHING_STORED = "No reference given, and nothing is stored in this conversation."
+MORE_STORED = "[older results are not listed]"
+
+
+def listed(content: ListedContent) -> str:
+    """Return the line of one stored content."""
+    known = (content.tool_name, content.content_type, f"{content.size:,} bytes", content.arguments)
+    return f"{content.reference} ({', '.join(' '.join(each.split()) for each in known if each)})"
+
+
 # -- the next call
 
 
@@ -82,7 +102,7 @@ def more(tool_name: str, reference: str, arguments: Mapping[str, object]) -> str
 
 
 def more_in_short(name: str, value: object) -> str:
-    """Say which call reads on where the whole of it is too long to repeat."""
+    """Say which call reads on, if the whole call is too long to repeat."""
     return f"[More: the same call with {name}={json.dumps(value)}]"
 
 
@@ -136,7 +156,7 @@ def start_beyond(start: int, lines: int) -> str:
 
 
 def numbered(line: int, text: str, *, width: int, marked: bool = False, item: int | None = None) -> str:
-    """Return one line of content with its number; a match is marked, with its item where the content is many."""
+    """Return one line of content with its number; a match is marked, with its item if the content is many."""
     return f"{'> ' if marked else '  '}{line:>{width}}{'' if item is None else f' [item {item}]'}| {text}"
 
 
@@ -150,7 +170,7 @@ def numbered_window(line: int, text: str, *, width: int, start: int, stop: int, 
 
 
 def matches_header(count: str, pattern: str, lines: tuple[int, int] | None, shown: tuple[int, int] | None) -> str:
-    """Head search results; ``shown`` is given where not all of them are."""
+    """Head search results; ``shown`` is given if not all of them are shown."""
     where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
     which = f"; {shown[0]:,}-{shown[1]:,} shown" if shown else ""
     return f"[{_matches(count)} for /{pattern}/{where}{which}]"
@@ -163,7 +183,7 @@ def matches_from(count: str, pattern: str, lines: tuple[int, int] | None, charac
 
 
 def less_context(lines: int) -> str:
-    """Say that not all lines around a match fit that were asked for."""
+    """Say that fewer lines around a match fit than the model asked for."""
     return f"[context_lines: at most {lines} fit]"
 
 
@@ -196,7 +216,7 @@ LITERALS = "In JMESPath text stands in single quotes ('paid') and numbers in bac
 
 
 def too_complex(size: int) -> str:
-    """Refuse a pattern whose repeats make it too large for this much content."""
+    """Refuse a pattern with repeats that make it too large for this much content."""
     return (
         f"pattern is too complex for content of {size:,} bytes: "
         "use * or + instead of counted repeats such as {0,200}, or search a line_range"
@@ -211,7 +231,7 @@ def _matches(count: str) -> str:
 
 
 def result_header(query: str, kind: str, total: int, shown: tuple[int, int] | None) -> str:
-    """Head the result of a query; ``shown`` is given where only some of its characters are."""
+    """Head the result of a query; ``shown`` is given if only some of its characters are shown."""
     which = f"; {shown[0]:,}-{shown[1] - 1:,} shown" if shown else ""
     return f"[Result of query '{query}': {kind}, {total:,} characters{which}]"
 
@@ -227,7 +247,7 @@ def records_kind(results: int, records: int, what: str) -> str:
 
 
 def list_kind(items: int) -> str:
-    """Describe a list; an empty one with the mistakes that most often make it so."""
+    """Describe a list; for an empty one, name the most frequent mistakes."""
     if not items:
         return f"list of 0 items; nothing matched: check the field names. {LITERALS}"
     return f"list of {items:,} item{'' if items == 1 else 's'}"
@@ -266,7 +286,7 @@ def too_deep() -> str:
 def invalid_query(reason: str) -> str:
     """Refuse a query with the engine's message.
 
-    Without its last line, a caret: it needs a line of its own below the expression, and what it points at is named.
+    Its last line, a caret below the expression, is left out: the message names what the caret points at.
     """
     named = " ".join(line for line in reason.splitlines() if line.strip() != "^")
     return f"invalid query: {named}. {LITERALS}, and a path does not begin with $"

@@ -1,6 +1,6 @@
 """The vocabularies that token counters need, loaded once for each process and never through the network.
 
-``o200k_base.tiktoken.gz`` beside this file holds the ranks that OpenAI publishes for tiktoken, byte for byte (MIT, see
+``o200k_base.tiktoken.gz`` next to this file holds the ranks that OpenAI publishes for tiktoken, byte for byte (MIT, see
 ``LICENSE-o200k_base``); its checksum is the one that tiktoken itself demands. Other encodings come from tiktoken's
 cache on disk. Only loading belongs here, and what only loading needs is imported when it is done.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ BUNDLED = "o200k_base"
 """The encoding that ships with this package: that of GPT-4o and later models."""
 
 BUNDLED_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-"""Of the unpacked ranks; the same value stands in ``tiktoken_ext.openai_public``."""
+"""Of the unpacked ranks; ``tiktoken_ext.openai_public`` has the same value."""
 
 # The split pattern and special tokens of o200k_base, facts of the encoding as tiktoken_ext.openai_public defines it.
 # tests/core/test_vocabulary.py compares them with the installed tiktoken.
@@ -97,6 +98,7 @@ def check_available(name: object) -> str:
     return name
 
 
+@cache
 def load_vocabulary(name: str) -> Vocabulary:
     """Return the vocabulary of encoding ``name``, loading it at the first call: 0.3 s for o200k_base.
 
@@ -104,10 +106,8 @@ def load_vocabulary(name: str) -> Vocabulary:
         InvalidRequest: its ranks are not on this machine.
 
     """
-    found = _loaded.get(name)
-    if found is not None:
-        return found
-    with _lock, loading:  # all of it: a child then has the vocabulary, too, and tiktoken has a lock of its own
+    # Threads that need it first at the same time meet here: the cache calls this for each, and one of them loads it.
+    with _lock.held, loading:  # all of it: a child then has the vocabulary, too, and tiktoken has a lock of its own
         if name not in _loaded:
             import tiktoken  # noqa: PLC0415 - 150 ms, and results that stay small never need it
 

@@ -1,0 +1,68 @@
+"""What kind of content a result is: the benchmark's own opinion, whatever the previews think."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+__all__ = ("kind_of",)
+
+_NUMBERED = re.compile(r"\s*\d+[:|\t] ?")
+_LISTED = re.compile(r"(?:[-dlbcps][rwxsStT-]{9}.*|\.{0,2}/\S*|\S+:)")
+_ENVELOPE = re.compile(r"\w+=.{0,40}\bcontent=\[")
+"""How an MCP result looks where a host printed the object instead of its text."""
+
+_YAML = re.compile(r"\s*(?:- )?[\w-]+:(?: .*)?|\s*- .*")
+_HTML = re.compile(r"\s*<(?:!doctype|html|head|body|div|\?xml)", re.IGNORECASE)
+_MARKDOWN = re.compile(r"^#{1,6} |\]\([^)\s]+\)|^```|^\*\*|\|\s*-{3}", re.MULTILINE)
+_MEMBER = re.compile(r"[\\'\"]+[\w@$ -]+[\\'\"]+\s*:")
+"""The name of a member in JSON, however often its quotes are escaped."""
+
+_MOST_BETWEEN_MEMBERS = 150
+"""Characters, on average, in a text that counts as JSON within something else."""
+
+_LEAST_MARKS = 3
+
+
+def kind_of(text: str) -> str:
+    """Return the name of the kind."""
+    if text.lstrip()[:1] in {"[", "{", "("} and (parsed := _parsed_as(text)):
+        return parsed
+    if _HTML.match(text):
+        return "HTML"
+    lines = [line for line in text.splitlines() if line.strip()]
+    for kind, least, pattern in _BY_LINES:
+        if sum(pattern(line) is not None for line in lines) > len(lines) * least:
+            return kind
+    if _ENVELOPE.match(text) or len(_MEMBER.findall(text)) * _MOST_BETWEEN_MEMBERS > len(text):
+        return "wrapped"
+    if len(_MARKDOWN.findall(text)) >= _LEAST_MARKS:
+        return "Markdown"
+    return "other text"
+
+
+def _parsed_as(text: str) -> str:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return "JSON"
+    try:
+        ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return ""
+    return "Python rows"
+
+
+def _listed(line: str) -> re.Match[str] | None:
+    return _LISTED.fullmatch(line.strip())
+
+
+_BY_LINES = (
+    ("numbered source", 1 / 2, _NUMBERED.match),
+    ("listing", 1 / 2, _listed),
+    ("YAML", 1 / 3, _YAML.fullmatch),
+)
+"""Kinds, and the share of the lines that must look like it. Long strings take several lines of YAML."""

@@ -1,0 +1,81 @@
+"""The guard on the way back: a call of the retrieval tool always gets an answer, whatever fails.
+
+No control flow of the framework may run inside: its exceptions must pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from coatcheck.adapting.guards import call_off_loop
+from coatcheck.core.blocks import MediaBlock
+from coatcheck.retrieval import failure_for_model, retrieval_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from coatcheck.core.blocks import Block
+    from coatcheck.core.outcomes import Retrieved
+    from coatcheck.offloader import Offloader
+
+__all__ = ("Failure", "aanswer", "answer")
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a read-back has no answer."""
+
+    text: str
+    """What the model reads; the framework's result should be marked as an error where it can be."""
+
+    error: Exception
+    """What was raised."""
+
+
+def answer(
+    find: Callable[[], tuple[Offloader, Mapping[str, Any]]],
+    sent: object,
+    *,
+    convert_media: Callable[[Sequence[Block]], Answer],
+    **options: Any,  # noqa: ANN401 - those of retrieve
+) -> Answer | str | Failure:
+    """Answer a call of the retrieval tool. Never raises: the model is told what was wrong.
+
+    Args:
+        find: returns the offloader, and ``scope`` and ``identity`` for it, which decide what may be read. It may
+            raise.
+        sent: the arguments as the model sent them; a framework must not validate them, because the core words what is
+            wrong so that a model can act on it.
+        convert_media: makes the framework's content of an answer with a medium in it. Any other answer is a ``str``.
+        **options: ``native_media`` and ``retrieval_tool`` of ``Offloader.retrieve``.
+
+    """
+    try:
+        offloader, owner = find()
+        return _convert(offloader.retrieve(**retrieval_arguments(sent), **owner, **options), convert_media)
+    except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
+        return Failure(text=failure_for_model(error), error=error)
+
+
+async def aanswer(
+    find: Callable[[], tuple[Offloader, Mapping[str, Any]]],
+    sent: object,
+    *,
+    convert_media: Callable[[Sequence[Block]], Answer],
+    **options: Any,  # noqa: ANN401 - those of retrieve
+) -> Answer | str | Failure:
+    """Do what ``answer`` does, without blocking the event loop; with ``native_media`` it converts on a thread."""
+    try:
+        offloader, owner = find()
+        found = await offloader.aretrieve(**retrieval_arguments(sent), **owner, **options)
+        return await call_off_loop(bool(options.get("native_media")), _convert, found, convert_media)
+    except Exception as error:  # noqa: BLE001 - as in answer
+        return Failure(text=failure_for_model(error), error=error)
+
+
+def _convert(found: Retrieved, convert_media: Callable[[Sequence[Block]], Answer]) -> Answer | str:
+    has_media = any(isinstance(block, MediaBlock) for block in found.blocks)
+    return convert_media(found.blocks) if has_media else found.text

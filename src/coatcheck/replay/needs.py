@@ -1,0 +1,116 @@
+"""What an agent later used of its tool results: the spans of each result that a later turn repeats.
+
+A span is an identifier, a number, a name or a quoted string. A result supplied it if the result contains it and nothing
+before the result does, and an agent needed it if a later turn wrote it, in its words or in the arguments of a call.
+Numbers of one or two digits do not count, because they agree by chance; neither do words that any sentence may begin
+with.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coatcheck.core.blocks import JsonBlock, TextBlock, json_text
+from coatcheck.replay.conversation import Result, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from coatcheck.core.blocks import Block
+    from coatcheck.replay.conversation import Call, Part
+
+__all__ = ("COMMON", "Need", "find_needs", "holds", "text_of")
+
+_LEAST_CHARACTERS = 3
+_MOST_CHARACTERS = 80
+
+_NUMBER = r"\d[\d,]*(?:\.\d+)?"
+_IDENTIFIER = r"[A-Za-z_./~][\w./~@:+-]*[\d_./@:-][\w./~@:+-]*\w"
+_NAME = r"[A-Z]\w*[^\W\d_]"
+_QUOTED = r"\"(\w[^\"\n]{1,78}\w)\"|'(\w[^'\n]{1,78}\w)'|`(\w[^`\n]{1,78}\w)`"
+"""Begins and ends with a letter or digit: what is between two quoted strings does not."""
+
+_SPAN = re.compile(rf"{_QUOTED}|({_IDENTIFIER})|({_NAME})|({_NUMBER})")
+
+COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        about after again also been before both could does each first from have here into just last like make more
+        most much need only other over please show some sure than thank thanks that their them then there these they
+        this those want well were what when where which will with would your
+        """,
+    )
+)
+"""Words that any sentence may contain, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A span that the agent took from a result."""
+
+    span: str
+    turn: int
+    """Position, among the parts of the conversation, of the first turn that wrote it."""
+
+
+def find_needs(parts: Sequence[Part]) -> dict[int, tuple[Need, ...]]:
+    """Return what was needed of each result, by its position. A result that nothing was needed of is absent."""
+    texts = [text_of(part) for part in parts]
+    written: dict[str, list[int]] = {}
+    for position, part in enumerate(parts):
+        if isinstance(part, Turn):
+            for span in dict.fromkeys(_spans(texts[position])):
+                written.setdefault(span, []).append(position)
+    found: dict[int, list[Need]] = {}
+    for span, turns in written.items():
+        first = next((position for position in range(turns[-1]) if holds(texts[position], span)), None)
+        if first is not None and isinstance(parts[first], Result):
+            turn = next(turn for turn in turns if turn > first)
+            found.setdefault(first, []).append(Need(span, turn))
+    return {position: tuple(needs) for position, needs in found.items()}
+
+
+def holds(text: str, span: str) -> bool:
+    """Return whether ``text`` contains ``span`` as a whole word."""
+    # Most texts do not, and a plain search says so many times faster.
+    return span in text and re.search(rf"(?<!\w){re.escape(span)}(?!\w)", text) is not None
+
+
+def text_of(part: Part) -> str:
+    """Return the text of a part: of its blocks, and the values of the arguments of its calls."""
+    if isinstance(part, Result):
+        return "\n".join(map(_text_of_block, part.result.blocks))
+    if isinstance(part, Turn):
+        return "\n".join((*map(_text_of_block, part.said), *(value for call in part.calls for value in _values(call))))
+    return "\n".join(map(_text_of_block, part.blocks))
+
+
+def _text_of_block(block: Block) -> str:
+    match block:
+        case TextBlock():
+            return block.text
+        case JsonBlock():
+            return json_text(block.value)
+        case _:
+            return ""
+
+
+def _values(call: Call) -> list[str]:
+    try:
+        arguments = json.loads(call.arguments)
+        return [str(value) for value in arguments.values()] if isinstance(arguments, dict) else [str(arguments)]
+    except (ValueError, RecursionError):
+        return [call.arguments]
+
+
+def _spans(text: str) -> Iterator[str]:
+    for found in _SPAN.finditer(text):
+        span = next(group for group in found.groups() if group).rstrip(".:,-")
+        if _LEAST_CHARACTERS <= len(span) <= _MOST_CHARACTERS and span.lower() not in COMMON:
+            yield span
+            if "," in span and span.replace(",", "").isdigit():
+                yield span.replace(",", "")

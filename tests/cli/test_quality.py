@@ -1,0 +1,185 @@
+"""``python -m benchmarks.quality``: what is withheld, what is compared, and that it ends with 1 where a kind loses."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.quality import __main__ as quality
+from benchmarks.quality import methods
+from benchmarks.quality.intervals import interval
+from benchmarks.quality.kinds import kind_of
+from benchmarks.quality.methods import COUNTER, PLAIN, all_ways
+from benchmarks.quality.transcripts import is_withheld, read_results
+from coatcheck import Always, Offloader, TextBlock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchmarks.quality.methods import Way
+    from benchmarks.quality.transcripts import Result
+
+RESULTS = 32
+"""Of one kind, one for each conversation: enough for its interval to decide."""
+
+
+def chosen_ways() -> dict[str, Way]:
+    return {name: way for name, way in all_ways().items() if name in {methods.OURS, *PLAIN}}
+
+
+@pytest.fixture(autouse=True)
+def _few_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what is compared beside the plain ways: other packages, and what takes long."""
+    monkeypatch.setattr(quality, "all_ways", chosen_ways)
+    monkeypatch.setattr(quality, "BUDGETS", (100, 250))
+
+
+def conversation(number: int, *, needed: str) -> dict[str, Any]:
+    records = [{"id": f"R-{number}-{row}", "name": f"record number {row}"} for row in range(40)]
+    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    return {
+        "id": f"conversation-{number}",
+        "messages": [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": json.dumps(records)},
+            {"role": "assistant", "content": needed.format(number=number)},
+        ],
+    }
+
+
+def written(folder: Path, name: str, *, needed: str = "It is R-{number}-1.", count: int = RESULTS) -> Path:
+    lines = [json.dumps(conversation(number, needed=needed)) for number in range(count)]
+    (folder / "transcripts").mkdir(exist_ok=True)
+    (folder / f"transcripts/{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+def losing(result: Result, budget: int) -> str:
+    return ""
+
+
+def test_it_ends_with_0_where_no_kind_loses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert quality.main([str(written(tmp_path, "a_set"))]) == 0
+    assert "No kind loses" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("count", "code"), [(RESULTS, 1), (29, 0)])
+def test_it_ends_with_1_where_a_kind_with_results_enough_loses(
+    count: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ways: dict[str, Way] = {**chosen_ways(), methods.OURS: losing}
+    monkeypatch.setattr(quality, "all_ways", lambda: ways)
+
+    assert quality.main([str(written(tmp_path, "a_set", count=count))]) == code
+    said = "all: JSON at 100 tokens loses to head: -100.0 [-100.0, -100.0], 32 results"
+    assert (said in capsys.readouterr().out) == bool(code)
+
+
+def test_the_withheld_half_comes_first_and_is_that_of_the_named_sets_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(written(tmp_path, "late"), "early")
+
+    quality.main([str(folder), "--withhold", "late"])
+
+    half, everything = capsys.readouterr().out.split("### ")[1:]
+    withheld = sum(is_withheld("late", f"conversation-{number}", ["late"]) for number in range(RESULTS))
+    assert 0 < withheld < RESULTS
+    assert half.startswith("The withheld half")
+    assert f"| way | 100 ({withheld}) | 250 ({withheld}) |" in half
+    assert f"| way | 100 ({2 * RESULTS}) | 250 ({2 * RESULTS}) |" in everything
+    assert "| late |" in half
+    assert "| early |" not in half
+
+
+def test_a_conversation_is_withheld_by_the_hash_of_its_name() -> None:
+    names = [name for name in ("one", "two", "three", "four") if is_withheld("late", name, ["late"])]
+
+    assert names == ["one", "three", "four"]
+    assert not is_withheld("early", "one", ["late"])
+
+
+def test_what_ours_missed_is_never_listed_of_the_withheld_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ways: dict[str, Way] = {**chosen_ways(), methods.OURS: losing}
+    monkeypatch.setattr(quality, "all_ways", lambda: ways)
+
+    quality.main([str(written(tmp_path, "late")), "--missed", "100", "JSON", "--withhold", "late"])
+
+    listed = capsys.readouterr().out
+    for number in range(RESULTS):
+        withheld = is_withheld("late", f"conversation-{number}", ["late"])
+        assert (f"=== late/conversation-{number}: ours 0%, head 100%: ['R-{number}-1']" in listed) == (not withheld)
+
+
+def test_a_whole_placeholder_keeps_to_the_budget(tmp_path: Path) -> None:
+    (result,) = read_results(written(tmp_path, "a_set", count=1))
+
+    for budget in (100, 250):
+        made = methods.ours(result, max(0, budget - methods.header_tokens(result)))
+        assert COUNTER.count(made) + methods.header_tokens(result) <= budget
+    offloader = Offloader(preview_tokens=250 - methods.header_tokens(result), policies={"*": Always()})
+    (block,) = offloader.offload([TextBlock(result.text)], tool_name="tool", scope="a").blocks
+    assert isinstance(block, TextBlock)
+    assert COUNTER.count(block.text) <= 250
+    assert block.text.endswith(made)
+
+
+def test_figures_go_between_the_marks_of_the_page_and_nowhere_else(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- figures: written by the benchmark -->\nold\n<!-- end of figures -->\nafter\n")
+
+    quality.write(r"new \1 figures", page)
+    quality.write(r"new \1 figures", page)
+
+    assert page.read_text().split("\n\n") == [
+        "before\n<!-- figures: written by the benchmark -->",
+        r"new \1 figures",
+        "<!-- end of figures -->\nafter\n",
+    ]
+
+
+def test_a_folder_without_conversations_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "output.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
+
+    with pytest.raises(SystemExit) as ended:
+        quality.main([str(tmp_path)])
+
+    assert ended.value.code == 2
+    assert "holds no conversation" in capsys.readouterr().err
+
+
+def test_an_interval_draws_conversations_and_not_results() -> None:
+    values = [1.0, 1.0, 1.0, 0.0]
+
+    alone = interval(values, ["a", "b", "c", "d"])
+    together = interval(values, ["a", "a", "a", "b"])
+
+    assert alone.mean == together.mean == pytest.approx(0.75)
+    assert together.low == 0.0
+    assert together.high == 1.0
+    assert alone.low > 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"a": 1}', "JSON"),
+        ("[('a', 1), (None, 2)]", "Python rows"),
+        ("<!DOCTYPE html><p>x", "HTML"),
+        ("1| import a\n2| import b\n3| c", "numbered source"),
+        ("./a\n./b/c\nd:\n", "listing"),
+        ("ok: true\ntools:\n- name: a\n  about: it\n", "YAML"),
+        ("meta=None content=[TextContent(type='text', text='hello')]", "wrapped"),
+        ('Found {"id": 1, "name": "x", "cut": "of', "wrapped"),
+        ("# A\n\nSee [this](http://x) and [that](http://y).", "Markdown"),
+        ("Just some words.", "other text"),
+        ("", "other text"),
+    ],
+)
+def test_kinds_are_told_by_the_content(text: str, kind: str) -> None:
+    assert kind_of(text) == kind

@@ -1,0 +1,153 @@
+"""A host's token counter that raises, wherever it is called: the agent goes on, and the host is told."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from coatcheck import (
+    ByteCounter,
+    InMemoryStorage,
+    JsonBlock,
+    Kept,
+    MediaBlock,
+    Offloaded,
+    Offloader,
+    TextBlock,
+    ToolResult,
+    Truncated,
+)
+from tests.core.storages import FailingStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coatcheck import Block, Event, Outcome
+
+Answer = TypeVar("Answer")
+
+MOST_CALLS = 2_000
+"""More than any of these results takes."""
+
+
+class Raising(ByteCounter):
+    """Counts bytes; raises at one of its calls, counted from 1, whichever method it is of."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.calls = 0
+
+    def count(self, text: str) -> int:
+        return self._called(lambda: super(Raising, self).count(text))
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        return self._called(lambda: super(Raising, self).exceeds(text, limit))
+
+    def head(self, text: str, limit: int) -> str:
+        return self._called(lambda: super(Raising, self).head(text, limit))
+
+    def tail(self, text: str, limit: int) -> str:
+        return self._called(lambda: super(Raising, self).tail(text, limit))
+
+    def _called(self, answer: Callable[[], Answer]) -> Answer:
+        self.calls += 1
+        if self.calls == self.at:
+            message = "the words of a host's exception may quote the content"
+            raise RuntimeError(message)
+        return answer()
+
+
+RESULTS: dict[str, list[Block]] = {
+    "text": [TextBlock("".join(f"row {number} of a report\n" for number in range(200)))],
+    "JSON": [JsonBlock([{"name": f"n{number}", "size": number} for number in range(60)])],
+    "media": [MediaBlock(b"x" * 500, "image/png"), MediaBlock(b"y" * 500, "image/png"), TextBlock("a caption")],
+    "several": [TextBlock("a line\n" * 400), TextBlock("another\n" * 400)],
+    "many": [TextBlock(f"item {number}\n" * 30) for number in range(12)],
+}
+
+every_result = pytest.mark.parametrize("blocks", RESULTS.values(), ids=RESULTS)
+both_shells = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+
+
+def _offload(offloader: Offloader, blocks: list[Block], *, is_async: bool) -> Outcome:
+    if is_async:
+        return asyncio.run(offloader.aoffload(blocks, tool_name="t", scope="s"))
+    return offloader.offload(blocks, tool_name="t", scope="s")
+
+
+def _step(offloader: Offloader, blocks: list[Block], *, is_async: bool) -> Outcome:
+    result = ToolResult(blocks=tuple(blocks), tool_name="t")
+    if is_async:
+        return asyncio.run(offloader.aoffload_step([result], scope="s"))[0]
+    return offloader.offload_step([result], scope="s")[0]
+
+
+@both_shells
+@every_result
+@pytest.mark.parametrize("offload", [_offload, _step])
+def test_a_counter_that_raises_at_any_call_costs_no_result_and_is_reported(
+    offload: Callable[..., Outcome], blocks: list[Block], *, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    for at in range(1, MOST_CALLS):
+        caplog.clear()
+        counter, storage = Raising(at), InMemoryStorage()
+        offloader = Offloader(storage, token_counter=counter, max_result_tokens=200, max_step_tokens=300)
+
+        outcome = offload(offloader, blocks, is_async=is_async)
+
+        assert isinstance(outcome, Offloaded), f"call {at}"
+        for reference in outcome.references:
+            assert offloader.load(str(reference), scope="s").data, f"call {at}"
+        if counter.calls < at:
+            assert at > 5, "the counter was hardly called"
+            assert not caplog.records
+            return
+        told = [record.message for record in caplog.records]
+        assert any("RuntimeError" in message for message in told), f"call {at}"
+        assert not any("quote the content" in message for message in told), f"call {at}"
+    pytest.fail("the counter was called more often than expected")
+
+
+@both_shells
+@pytest.mark.parametrize("max_inline_tokens", [600, 1_000_000])
+def test_a_counter_that_raises_while_the_storage_fails_keeps_or_cuts_the_result(
+    max_inline_tokens: int, *, is_async: bool
+) -> None:
+    for at in range(1, MOST_CALLS):
+        counter = Raising(at)
+        offloader = Offloader(
+            FailingStorage(after=0),
+            token_counter=counter,
+            max_result_tokens=200,
+            max_inline_tokens=max_inline_tokens,
+        )
+
+        outcome = _offload(offloader, RESULTS["text"], is_async=is_async)
+
+        assert isinstance(outcome, Truncated if max_inline_tokens == 600 else Kept), f"call {at}"
+        if counter.calls < at:
+            return
+    pytest.fail("the counter was called more often than expected")
+
+
+def test_the_host_is_told_which_counter_failed() -> None:
+    events: list[Event] = []
+    offloader = Offloader(token_counter=Raising(1), max_result_tokens=200, on_event=events.append)
+
+    offloader.offload(RESULTS["text"], tool_name="t", scope="s")
+
+    failed, offloaded = events
+    assert replace(failed, milliseconds=0.0, queued_milliseconds=0.0) == replace(
+        failed,
+        kind="failed",
+        scope="s",
+        tool_name="t",
+        reason="a result was not counted with Raising: RuntimeError; its bytes decide",
+        error_type="RuntimeError",
+        milliseconds=0.0,
+        queued_milliseconds=0.0,
+    )
+    assert offloaded.kind == "offloaded"

@@ -1,0 +1,84 @@
+"""What counts as needed of a tool result: spans that it was the first to hold, and that a later turn repeats."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from coatcheck.core.blocks import JsonBlock, OpaqueBlock, TextBlock, ToolResult
+from coatcheck.replay.conversation import Call, Part, Result, Turn, Words
+from coatcheck.replay.needs import Need, find_needs, holds
+
+
+def returned(text: str) -> Result:
+    return Result(ToolResult(blocks=(TextBlock(text),), tool_name="t"))
+
+
+def said(text: str) -> Turn:
+    return Turn((TextBlock(text),))
+
+
+def called(arguments: Any) -> Turn:  # noqa: ANN401 - any JSON value
+    return Turn((), (Call("t", json.dumps(arguments)),))
+
+
+def test_what_a_later_turn_repeats_of_a_result_is_needed_by_the_first_turn_that_does() -> None:
+    parts: list[Part] = [
+        Words((TextBlock("find it"),)),
+        said("on it"),
+        returned("order A-1001 of 777"),
+        said("A-1001."),
+        said("A-1001"),
+    ]
+
+    assert find_needs(parts) == {2: (Need("A-1001", 3),)}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [Words((TextBlock("A-1001?"),)), returned("A-1001"), said("A-1001")],
+        [said("A-1001?"), returned("A-1001"), said("A-1001")],
+        [called({"id": "A-1001"}), returned("A-1001"), said("A-1001")],
+        [returned("A-10012"), said("A-1001")],
+        [said("A-1001"), returned("A-1001")],
+        [returned("42 and so there"), said("42 and so There")],
+        [returned("A-1001"), Words((TextBlock("A-1001"),)), said("fine")],
+    ],
+    ids=["the user's", "the model's own", "in an own call", "part of a word", "said before", "too common", "not said"],
+)
+def test_what_did_not_come_from_the_result_or_was_not_used_is_not_needed(parts: list[Part]) -> None:
+    assert find_needs(parts) == {}
+
+
+def test_of_two_results_with_the_same_span_the_first_one_supplied_it() -> None:
+    parts: list[Part] = [returned("A-1001"), returned("A-1001 B-2002"), called({"ids": ["A-1001", "B-2002"]})]
+
+    assert find_needs(parts) == {0: (Need("A-1001", 2),), 1: (Need("B-2002", 2),)}
+
+
+def test_arguments_are_read_as_values_whatever_their_escapes() -> None:
+    parts: list[Part] = [
+        returned("계좌 서울-1234 in /tmp/a.txt"),
+        Turn((), (Call("t", '{"a": "\\uc11c\\uc6b8 /tmp/a.txt"}'),)),
+    ]
+
+    assert find_needs(parts) == {0: (Need("/tmp/a.txt", 1),)}  # noqa: S108 - a name in a text
+
+
+def test_a_number_is_found_with_and_without_its_separators() -> None:
+    assert find_needs([returned("sum: 12345"), said("It is 12,345.")]) == {0: (Need("12345", 1),)}
+
+
+def test_blocks_of_all_kinds_are_looked_at_and_odd_ones_do_no_harm() -> None:
+    odd = ToolResult(blocks=(OpaqueBlock(object()), JsonBlock({"id": "A-1001"})), tool_name="t")
+    parts: list[Part] = [Result(odd), Turn((), (Call("t", "A-1001 no JSON"), Call("t", "[" * 100_000)))]
+
+    assert find_needs(parts) == {0: (Need("A-1001", 1),)}
+
+
+def test_a_span_is_held_as_a_whole_word_only() -> None:
+    assert holds("(A-1001)", "A-1001")
+    assert not holds("A-10011 xA-1001", "A-1001")
