@@ -24,7 +24,7 @@ from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.events import Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, arun, run
 from coatcheck.engine.request import OffloadRequest
-from coatcheck.scopes import choose_scope, is_scope_given, require_own_scope, require_scope_parts
+from coatcheck.scopes import DEFAULT_SCOPE, choose_scope, require_own_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -403,11 +403,12 @@ class Offloader:
             StorageError: the storage failed.
 
         """
+        chosen = choose_scope(scope, identity, required=self._scope_required)
         return run(
             self._engine.retrieve(
                 reference,
-                choose_scope(scope, identity, required=self._scope_required),
-                is_own=is_scope_given(scope, identity),
+                chosen,
+                is_own=chosen != DEFAULT_SCOPE,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -433,11 +434,12 @@ class Offloader:
         retrieval_tool: str = RETRIEVAL_TOOL,
     ) -> Retrieved:
         """Do what ``retrieve`` does, without blocking the event loop."""
+        chosen = choose_scope(scope, identity, required=self._scope_required)
         return await arun(
             self._engine.retrieve(
                 reference,
-                choose_scope(scope, identity, required=self._scope_required),
-                is_own=is_scope_given(scope, identity),
+                chosen,
+                is_own=chosen != DEFAULT_SCOPE,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -468,7 +470,8 @@ class Offloader:
             identity: as for ``offload``.
             tool_name: return only results of this tool; the page then holds fewer contents than were looked at.
             limit: entries to look at, 1 to 1,000. Line indexes of large texts count as well.
-            after: ``Listing.after`` of the page before.
+            after: ``Listing.after`` of the page before. What is saved or read between two pages moves to the front, and
+                may be on neither.
 
         Raises:
             InvalidRequest: no scope was given: the shared scope ``"default"`` is listed only by that name. Or the

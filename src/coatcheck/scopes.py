@@ -25,7 +25,6 @@ __all__ = (
     "DEFAULT_SCOPE",
     "MAX_SCOPE_LENGTH",
     "choose_scope",
-    "is_scope_given",
     "require_own_scope",
     "require_scope",
     "require_scope_parts",
@@ -82,11 +81,6 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
     return DEFAULT_SCOPE
 
 
-def is_scope_given(argument: Scope | None, identity: Scope | None) -> bool:
-    """Return whether somebody gave a scope for a call, so that ``choose_scope`` does not return the default."""
-    return any(candidate is not None for candidate in (argument, identity, _ambient.get()))
-
-
 def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
     """Return the scope that somebody gave for a call that must not see what conversations without one share.
 
@@ -94,7 +88,7 @@ def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
         InvalidRequest: nobody gave one, or it is unusable.
 
     """
-    if not is_scope_given(argument, identity):
+    if all(candidate is None for candidate in (argument, identity, _ambient.get())):
         msg = f"no scope: what conversations share in {DEFAULT_SCOPE!r} is listed only by that name. {_GIVE_ONE}"
         raise InvalidRequest(msg)
     return choose_scope(argument, identity, required=True)

@@ -227,7 +227,7 @@ class Request:
 
 def asks_for_list(reference: object) -> bool:
     """Return whether a model's call names no content: then it gets the list of what the scope holds."""
-    return reference is None or (isinstance(reference, str) and reference.strip() in {"", LISTING})
+    return reference is None or (isinstance(reference, str) and reference.strip(" \t\r\n\"'`") in {"", LISTING})
 
 
 def parse_request(**selectors: object) -> Request:
