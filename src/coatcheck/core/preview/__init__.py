@@ -8,6 +8,7 @@ Pure; a preview is valid Unicode and says nothing that the content does not.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,17 @@ from coatcheck.core.preview.source import Previewed, ends_within
 from coatcheck.core.preview.work import Metered, TooMuchWork
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import ModuleType
 
     from coatcheck.core.preview.kinds import Show
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("Previewed", "preview")
+__all__ = ("LARGE_CHARACTERS", "Previewed", "preview", "search_for_trouble")
+
+
+LARGE_CHARACTERS = 262_144
+"""A longer text is searched in pieces before it is previewed, ``search_for_trouble``; a shorter one meanwhile."""
 
 
 @cache
@@ -31,6 +37,16 @@ def _kinds() -> ModuleType:
     with loading:
         from coatcheck.core.preview import kinds  # noqa: PLC0415
     return kinds
+
+
+def search_for_trouble(content: Previewed) -> Generator[None, None, Previewed]:
+    """Return ``content``, and of a log the lines of trouble in it with it; yield after each piece of the search."""
+    kinds = _kinds()
+    if kinds.kinds_of(content)[0] is not kinds.preview_log:
+        return content
+    trouble = kinds.Trouble()
+    yield from trouble.search(content.text)
+    return replace(content, trouble=trouble)
 
 
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:

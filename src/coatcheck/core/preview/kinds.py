@@ -14,7 +14,7 @@ from coatcheck.core.preview.envelope import unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_lines import preview_json_lines
-from coatcheck.core.preview.log import preview_log
+from coatcheck.core.preview.log import Trouble, preview_log
 from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Show: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
 
-__all__ = ("LITTLE_WORK", "kinds_of")
+__all__ = ("LITTLE_WORK", "Trouble", "kinds_of", "preview_log")
 
 _HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
 _LOG_TYPES = frozenset({"text/log", "text/x-log"})

@@ -11,6 +11,7 @@ from coatcheck.core.tokens import ends_of, fits_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from coatcheck.core.preview.log import Trouble
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
@@ -19,7 +20,6 @@ __all__ = (
     "gap_of_lines",
     "join_lines",
     "lines_of",
-    "parts_of",
     "pick",
     "plain",
     "sample_of",
@@ -60,6 +60,9 @@ class Previewed:
     exceeds: int = 0
     """Tokens that the text is known to exceed; nothing is known by default."""
 
+    trouble: Trouble | None = None
+    """The lines that tell of trouble, if the text was searched for them before."""
+
     failures: dict[str, Exception] = field(default_factory=dict, compare=False, repr=False)
     """The kinds whose previews of this text raised, with their errors. ``preview`` adds to it, and tries none twice."""
 
@@ -67,15 +70,6 @@ class Previewed:
     def declared(self) -> str:
         """The declared type without parameters, in small letters."""
         return self.content_type.partition(";")[0].strip().lower()
-
-
-def parts_of(content: Previewed) -> list[tuple[int, str]]:
-    """Return the text that ``lines_of`` looks at, in one or two parts, each with the number of its first line."""
-    text = content.text
-    if len(text) <= _LOOKED_AT_WHOLE:
-        return [(1, text)]
-    tail = text[-_WINDOW:]
-    return [(1, text[:_WINDOW]), (content.lines - tail.removesuffix("\n").count("\n"), tail)]
 
 
 def lines_of(content: Previewed) -> dict[int, str]:

@@ -53,7 +53,11 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
         if over <= 0:
             return shown
         room -= over  # tokens of the joined parts can be more than the sum of their own
-        cut = _cut(content, room, min(taken, for_names), counter, numbered=numbered)
+        kept = counter.head(cut.names, max(0, counter.count(cut.names) - over - 1)).rpartition(" ")[0]
+        if kept and not numbered:
+            cut = cut._replace(names=kept)
+        else:
+            cut = _cut(content, room, min(taken, for_names), counter, numbered=numbered)
     return counter.head(text, budget)
 
 
