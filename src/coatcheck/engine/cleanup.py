@@ -90,7 +90,7 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
     answer = yield storage.call("entries", prefix)
     if isinstance(answer, CoatcheckError):
         raise answer
-    with ForeignCall(f"{storage.storage!r} could not list its entries"):  # an iterable may ask its backend only now
+    with ForeignCall(storage.storage, "list its entries"):  # an iterable may ask its backend only now
         listed = list(cast("Iterable[Listed]", answer))
     return _require_listed(storage, listed)
 

@@ -54,7 +54,7 @@ __all__ = (
     "LONGEST_TOOL_NAME",
     "Contents",
     "Found",
-    "content_type_of",
+    "content_type_in",
     "require_digest",
     "require_stored",
     "tool_name_in",
@@ -108,7 +108,7 @@ class Found:
         """What ``reading`` needs to know about it."""
         return Source(
             reference=self.reference,
-            content_type=content_type_of(self.stored),
+            content_type=content_type_in(self.stored.content_type, self.stored.metadata),
             size=self.stored.size,
             characters=_whole_number(self.stored.metadata.get("characters")),
             lines=_whole_number(self.stored.metadata.get("lines")),
@@ -276,7 +276,8 @@ class Contents:
         if isinstance(answer, CoatcheckError):
             raise answer
         index = LineIndex.from_bytes(answer.content, size=stored.size) if isinstance(answer, Stored) else None
-        if index is None or _type_with_items(content_type_of(stored), index.items) != stored.content_type:
+        content_type = content_type_in(stored.content_type, stored.metadata)
+        if index is None or _type_with_items(content_type, index.items) != stored.content_type:
             return None
         return split_items(stored.content, index.items)
 
@@ -378,13 +379,8 @@ def require_digest(key: Key, digest: str, metadata: Mapping[str, str]) -> None:
         raise CorruptContent(msg)
 
 
-def content_type_of(stored: Stored) -> str:
-    """Return the MIME type of an entry, without what tells texts of other items apart."""
-    return without_items(stored.content_type, stored.metadata)
-
-
-def without_items(content_type: str, metadata: Mapping[str, str]) -> str:
-    """Return a stored type without what tells texts of other items apart."""
+def content_type_in(content_type: str, metadata: Mapping[str, str]) -> str:
+    """Return the MIME type of an entry: the one it is stored with, without what tells texts of other items apart."""
     return content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in metadata else content_type
 
 

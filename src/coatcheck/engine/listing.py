@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coatcheck.core.arguments import LISTING
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_value
 from coatcheck.core.outcomes import ListedContent, Listing
 from coatcheck.core.reading.wording import LISTED, LISTED_IN_PART, MORE_STORED, NOT_DESCRIBED, listed
@@ -17,9 +18,9 @@ from coatcheck.engine.contents import (
     LONGEST_TOOL_NAME,
     Found,
     arguments_in,
+    content_type_in,
     require_stored,
     tool_name_in,
-    without_items,
 )
 from coatcheck.storage.protocol import Stored
 
@@ -31,10 +32,7 @@ if TYPE_CHECKING:
     from coatcheck.engine.execution import Effects
     from coatcheck.storage.protocol import Listed
 
-__all__ = ("LISTING", "LONGEST_PAGE", "asks_for_list", "list_contents", "listing")
-
-LISTING = "*"
-"""The reference of the list itself. A call without one asks for it too."""
+__all__ = ("LONGEST_PAGE", "list_contents", "listing")
 
 LONGEST_PAGE = 1_000
 """Contents of one page, as many as S3 lists in one request."""
@@ -43,11 +41,6 @@ LONGEST_PAGE = 1_000
 DESCRIBED_FOR_MODEL = 20
 """Contents that a model's list asks a storage about one by one, if it must: more would keep the model waiting. Of the
 others the list has reference and size."""
-
-
-def asks_for_list(reference: object) -> bool:
-    """Return whether a model's call names no content: then it gets the list of what the scope holds."""
-    return reference is None or (isinstance(reference, str) and reference.strip(" \t\r\n\"'`") in {"", LISTING})
 
 
 def listing(storage: StorageAccess, scope: Scope) -> Effects[tuple[str, Found] | None]:
@@ -143,5 +136,5 @@ def _content(entry: Listed, scope: Scope, *, metadata: Mapping[str, str], conten
         modified=entry.modified,
         tool_name=tool_name,
         arguments=arguments_in(metadata),
-        content_type=None if content_type is None else without_items(content_type, metadata),
+        content_type=None if content_type is None else content_type_in(content_type, metadata),
     )

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from coatcheck.core.arguments import LAST_LINE
+from coatcheck.core.arguments import LAST_LINE, LISTING, asks_for_list
 from coatcheck.core.blocks import MediaBlock, TextBlock
 from coatcheck.core.errors import (
     CoatcheckError,
@@ -20,6 +20,7 @@ from coatcheck.core.errors import (
     ReferenceNotFound,
     StorageError,
 )
+from coatcheck.core.facts import Reference
 from coatcheck.core.notice import (
     LIST_READ_INSTEAD,
     NOT_LISTED_BY_STORAGE,
@@ -32,9 +33,9 @@ from coatcheck.core.reading import Answer, IndexNeeded, Part, Request, is_text, 
 from coatcheck.core.reading.wording import NOTHING_STORED
 from coatcheck.core.references import canonical_reference
 from coatcheck.core.settings import MINIMUM_BUDGET
-from coatcheck.engine.contents import Contents, content_type_of
+from coatcheck.engine.contents import Contents, content_type_in
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES
-from coatcheck.engine.listing import LISTING, asks_for_list, listing
+from coatcheck.engine.listing import listing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +68,7 @@ class Retrieving:
 
     def retrieve(
         self,
-        reference: str | None,
+        reference: str | Reference | None,
         scope: Scope,
         *,
         is_own: bool,
@@ -77,8 +78,10 @@ class Retrieving:
     ) -> Effects[Retrieved]:
         """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``.
 
-        ``is_own`` says that somebody gave the scope: the shared default one is not listed.
+        ``is_own`` says that the scope is not the shared default one, which is not listed.
         """
+        if isinstance(reference, Reference):
+            reference = reference.id
         reference = LISTING if reference is None or asks_for_list(reference) else reference
         about: dict[str, Any] = {
             "scope": scope,
@@ -206,11 +209,15 @@ class Retrieving:
             return cast("Answer", stop.value)
         raise InvalidRequest(too_slow(READING_SECONDS))
 
-    def load(self, reference: str, scope: Scope) -> Effects[Content]:
+    def load(self, reference: str | Reference, scope: Scope) -> Effects[Content]:
         """Return a stored content, whole and verified, for the host."""
+        if isinstance(reference, Reference):
+            reference = reference.id
         stored = yield from self._contents.load(reference, scope)
         items = yield from self._contents.items(stored, reference, scope)
-        return Content(data=stored.content, content_type=content_type_of(stored), items=items)
+        return Content(
+            data=stored.content, content_type=content_type_in(stored.content_type, stored.metadata), items=items
+        )
 
     def expand(self, text: str, scope: Scope) -> Effects[str]:
         """Replace every reference of ``scope`` in ``text`` by the text that it refers to."""

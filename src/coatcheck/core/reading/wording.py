@@ -38,7 +38,6 @@ __all__ = (
     "list_kind",
     "listed",
     "long_line_header",
-    "matches_from",
     "matches_header",
     "more",
     "more_in_short",
@@ -177,17 +176,22 @@ def numbered_window(line: int, text: str, *, width: int, start: int, stop: int, 
 # -- matches
 
 
-def matches_header(count: str, pattern: str, lines: tuple[int, int] | None, shown: tuple[int, int] | None) -> str:
-    """Head search results; ``shown`` is given if not all of them are shown."""
-    where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
-    which = f"; {shown[0]:,}-{shown[1]:,} shown" if shown else ""
-    return f"[{_matches(count)} for /{pattern}/{where}{which}]"
+def matches_header(count: str, pattern: str, lines: tuple[int, int] | None, shown: tuple[int, int] | int | None) -> str:
+    """Head search results.
 
-
-def matches_from(count: str, pattern: str, lines: tuple[int, int] | None, character: int) -> str:
-    """Head search results that start after the last match that is counted."""
+    ``shown`` is given if not all of them are shown: the numbers of the first and the last one or, after the last match
+    that is counted, the character that the search started from.
+    """
+    matches = f"{count} match" if count == "1" else f"{count} matches"
     where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
-    return f"[{_matches(count)} for /{pattern}/{where}; shown from character {character:,} on]"
+    match shown:
+        case (first, last):
+            which = f"; {first:,}-{last:,} shown"
+        case int(character):
+            which = f"; shown from character {character:,} on"
+        case _:
+            which = ""
+    return f"[{matches} for /{pattern}/{where}{which}]"
 
 
 def less_context(lines: int) -> str:
@@ -229,10 +233,6 @@ def too_complex(size: int) -> str:
         f"pattern is too complex for content of {size:,} bytes: "
         "use * or + instead of counted repeats such as {0,200}, or search a line_range"
     )
-
-
-def _matches(count: str) -> str:
-    return f"{count} match" if count == "1" else f"{count} matches"
 
 
 # -- queries
