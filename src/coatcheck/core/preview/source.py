@@ -11,11 +11,12 @@ from coatcheck.core.tokens import ends_of, fits_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from coatcheck.core.preview.log import Trouble
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
+    "LEVELS",
     "Previewed",
+    "Trouble",
     "ends_within",
     "gap_of_lines",
     "join_lines",
@@ -42,6 +43,22 @@ LONGEST_LINE = 600
 """Characters of a line that is shown whole where whole lines are picked."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+
+
+LEVELS = ("FATAL", "ERROR", "WARN")
+"""Of trouble, the worst first."""
+
+
+@dataclass(slots=True)
+class Trouble:
+    """The lines of a text that tell of trouble, as far as it has been searched."""
+
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LEVELS, 0))
+    lines: dict[str, dict[int, str]] = field(default_factory=lambda: {level: {} for level in LEVELS})
+    """By level, its first and last lines by number."""
+
+    searched: int = 0
+    """Lines that were searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

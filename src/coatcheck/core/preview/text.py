@@ -76,7 +76,8 @@ def _cut(content: Previewed, room: int, for_names: int, counter: TokenCounter, *
     head = _end_at_a_line(counter.head(text, for_head))
     tail = _start_at_a_line(counter.tail(text, room - for_names - for_head))
     start, end = len(head), max(len(text) - len(tail), len(head))
-    names = names_in(text, counter, start=start, end=end, shown=f"{head}\n{tail}", budget=for_names, numbered=numbered)
+    left = for_names - counter.count(_held(""))
+    names = names_in(text, counter, start=start, end=end, shown=f"{head}\n{tail}", budget=left, numbered=numbered)
     return _Cut(start, end, names)
 
 
