@@ -33,7 +33,7 @@ LARGE_CHARACTERS = 262_144
 
 @cache
 def _kinds() -> ModuleType:
-    # Loaded with the first result that leaves: an agent whose results all stay never needs them.
+    # Loaded with the first result that leaves: an agent that keeps all its results never needs them.
     with loading:
         from coatcheck.core.preview import kinds  # noqa: PLC0415
     return kinds

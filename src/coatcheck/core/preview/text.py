@@ -1,6 +1,6 @@
 """Plain text: its head and its tail, in whole lines where lines are short, with the gap named between them.
 
-The tail is there because errors and totals stand at the end. In text whose lines are longer than the budget, the cut
+The tail is there because errors and totals come at the end. In text with lines longer than the budget, the cut
 is inside a line, never inside a character, and the gap is named in characters, which ``offset`` reads on from.
 """
 
@@ -91,7 +91,7 @@ def _held(names: str) -> str:
 
 
 def _gap(start: int, end: int, content: Previewed, *, names: str = "") -> str:
-    """Return the line that stands for what is not shown: the characters from ``start`` up to ``end``."""
+    """Return the line in place of what is not shown: the characters from ``start`` up to ``end``."""
     text = content.text
     held = _held(names) if names else ""
     whole_lines = (start == 0 or text[start - 1] == "\n") and (end == len(text) or text[end - 1] == "\n")
