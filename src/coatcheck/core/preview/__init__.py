@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.forks import loading
-from coatcheck.core.preview.source import Previewed, ends_within
+from coatcheck.core.preview.source import Previewed, Trouble, ends_within
 from coatcheck.core.preview.work import Metered, TooMuchWork
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ LARGE_CHARACTERS = 262_144
 
 @cache
 def _kinds() -> ModuleType:
-    # Loaded with the first result that leaves: an agent whose results all stay never needs them.
+    # Loaded with the first result that leaves: an agent that keeps all its results never needs them.
     with loading:
         from coatcheck.core.preview import kinds  # noqa: PLC0415
     return kinds
@@ -44,8 +44,8 @@ def search_for_trouble(content: Previewed) -> Generator[None, None, Previewed]:
     kinds = _kinds()
     if kinds.kinds_of(content)[0] is not kinds.preview_log:
         return content
-    trouble = kinds.Trouble()
-    yield from trouble.search(content.text)
+    trouble = Trouble()
+    yield from kinds.find_trouble(trouble, content.text)
     return replace(content, trouble=trouble)
 
 

@@ -70,7 +70,8 @@ def _inside(text: str) -> tuple[int, int] | None:
         at = found.end() + 1 if found else opening.end()
         if at - opening.end() >= _LEAST_SHARE * len(text):
             end = at - 1
-            return (opening.end(), end) if text.count("\\", opening.end(), end) >= _LEAST_ESCAPES else None
+            is_text = text.count("\\", opening.end(), end) >= _LEAST_ESCAPES or text[opening.end()] in "[{<"
+            return (opening.end(), end) if is_text else None
     return None
 
 

@@ -6,13 +6,12 @@ Colours are left out, and what a progress bar overwrote. Line numbers are those 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 import re2
 
-from coatcheck.core.preview.source import LONGEST_LINE, join_lines, lines_of, pick, plain
+from coatcheck.core.preview.source import LONGEST_LINE, Trouble, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("Trouble", "preview_log")
+__all__ = ("find_trouble", "preview_log")
 
 _FATAL = r"\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|^(?:fatal|panic):|: fatal error:|[Ss]egmentation fault|Killed$"
 _ERROR = (
@@ -65,51 +64,41 @@ _LAST_LINES = 2
 _TAIL_EVERY = 4
 
 
-@dataclass(slots=True)
-class Trouble:
-    """The lines of a text that tell of trouble."""
+def find_trouble(trouble: Trouble, text: str) -> Iterator[None]:
+    """Add the trouble in ``text`` to ``trouble``; yield after each piece."""
+    at, end = 0, min(len(text), MOST_SEARCHED)
+    while at < end:
+        stop = min(at + _PIECE, end)
+        if stop < len(text):
+            stop = text.rfind("\n", at, stop) + 1 or stop  # or within a line of more than a piece
+        data = text[at:stop].encode("utf-8", "surrogatepass")
+        # Of a level that is counted up to its limit, only the last lines are of interest, so only the last piece.
+        full = [level for level, count in trouble.counts.items() if count >= MOST_COUNTED] if stop < end else []
+        most = [*_LEVELS].index(full[0]) if full else len(_LEVELS)
+        number, before = trouble.searched + 1, 0
+        for found in _SEARCHED_FOR[most].finditer(data) if most else ():
+            number += data.count(b"\n", before, found.start())
+            before = found.start()
+            _note(trouble, number, data, before)
+        trouble.searched += data.count(b"\n") + (stop == len(text) and not text.endswith("\n"))
+        at = stop
+        yield
 
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_LEVELS, 0))
-    lines: dict[str, dict[int, str]] = field(default_factory=lambda: {level: {} for level in _LEVELS})
-    """By level, its first and last lines by number."""
 
-    searched: int = 0
-    """Lines that were searched."""
-
-    def search(self, text: str) -> Iterator[None]:
-        """Find the trouble in ``text``; yield after each piece."""
-        at, end = 0, min(len(text), MOST_SEARCHED)
-        while at < end:
-            stop = min(at + _PIECE, end)
-            if stop < len(text):
-                stop = text.rfind("\n", at, stop) + 1 or stop  # or within a line of more than a piece
-            data = text[at:stop].encode("utf-8", "surrogatepass")
-            # Of a level that is counted up to its limit, only the last lines are of interest, so only the last piece.
-            full = [level for level, count in self.counts.items() if count >= MOST_COUNTED] if stop < end else []
-            most = [*_LEVELS].index(full[0]) if full else len(_LEVELS)
-            number, before = self.searched + 1, 0
-            for found in _SEARCHED_FOR[most].finditer(data) if most else ():
-                number += data.count(b"\n", before, found.start())
-                before = found.start()
-                self._note(number, data, before)
-            self.searched += data.count(b"\n") + (stop == len(text) and not text.endswith("\n"))
-            at = stop
-            yield
-
-    def _note(self, number: int, data: bytes, start: int) -> None:
-        """Take note of the line of this number, which tells of trouble from ``start`` on."""
-        beginning = data.rfind(b"\n", 0, start) + 1
-        end = data.find(b"\n", start)
-        line = data[beginning : end if end >= 0 else len(data)][: LONGEST_LINE * 4]
-        level = _WORDS.get(data[start : start + 4]) or next(
-            (one for one, signs in _IS_LEVEL.items() if signs.match(data, start)), "ERROR"
-        )
-        lines = self.lines[level]
-        if number not in lines:  # bytes that are no UTF-8 end a match amid a line
-            self.counts[level] = min(self.counts[level] + 1, MOST_COUNTED)
-            lines[number] = plain(line.decode("utf-8", "replace"))
-            if len(lines) > _KEPT:
-                lines.pop(next(islice(lines, _KEPT // 2, None)))
+def _note(trouble: Trouble, number: int, data: bytes, start: int) -> None:
+    """Take note of the line of this number, which tells of trouble from ``start`` on."""
+    beginning = data.rfind(b"\n", 0, start) + 1
+    end = data.find(b"\n", start)
+    line = data[beginning : end if end >= 0 else len(data)][: LONGEST_LINE * 4]
+    level = _WORDS.get(data[start : start + 4]) or next(
+        (one for one, signs in _IS_LEVEL.items() if signs.match(data, start)), "ERROR"
+    )
+    lines = trouble.lines[level]
+    if number not in lines:  # bytes that are no UTF-8 end a match amid a line
+        trouble.counts[level] = min(trouble.counts[level] + 1, MOST_COUNTED)
+        lines[number] = plain(line.decode("utf-8", "replace"))
+        if len(lines) > _KEPT:
+            lines.pop(next(islice(lines, _KEPT // 2, None)))
 
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -122,7 +111,7 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     if first is None:
         return None
     trouble = content.trouble or Trouble()
-    for _ in trouble.search(content.text) if content.trouble is None else ():
+    for _ in find_trouble(trouble, content.text) if content.trouble is None else ():
         pass
     counts = (
         f"{count:,}{'+' if count >= MOST_COUNTED else ''} {level}" for level, count in trouble.counts.items() if count

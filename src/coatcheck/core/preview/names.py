@@ -53,7 +53,7 @@ def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str
 def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: str, budget: int, numbered: bool) -> str:
     """Return names of ``text`` from ``start`` to ``end`` that ``shown`` does not hold, in order, as ``budget`` allows.
 
-    Where the lines are ``numbered``, the number that stands before a line stands before the names in it. Where lines
+    Where the lines are ``numbered``, the number of a line comes before the names in it. Where lines
     are hardly more than names, such as paths, nothing: more lines say the same.
     """
     if budget <= 0:
@@ -85,4 +85,6 @@ def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: s
     kept = counter.head(names, budget)
     kept = kept if kept == names else kept.rpartition(" ")[0]
     before, _, last_shown = kept.rpartition(" ")
-    return before if numbered and last_shown.isdecimal() else kept  # a number of a line whose names no longer fit
+    return (
+        before if numbered and last_shown.isdecimal() else kept
+    )  # the number of a line without its names, which no longer fit

@@ -53,11 +53,11 @@ _LONGEST_NAME = 40
 _NAMED, _STUB, _SHOWN = 1, 1, 2
 """Levels: a row that only its name tells of, a container that only its size tells of, and the first cut of either."""
 
-_FEW_TOKENS = 120
+_FEW_TOKENS = 80
 """A smaller budget shows the value from its beginning: a line for every part would leave no room for what they hold."""
 
-_LEAST_FOR_NAMES = 200
-_SHARE_BEFORE_NAMES = 0.92
+_LEAST_FOR_NAMES = 90
+_SHARE_BEFORE_NAMES = 0.75
 """Of the budget: what names get at least. They get what the outline leaves, too."""
 
 _CHARACTERS_OF_A_TOKEN = 5

@@ -11,11 +11,12 @@ from coatcheck.core.tokens import ends_of, fits_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from coatcheck.core.preview.log import Trouble
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
+    "LEVELS",
     "Previewed",
+    "Trouble",
     "ends_within",
     "gap_of_lines",
     "join_lines",
@@ -44,6 +45,22 @@ LONGEST_LINE = 600
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 
+LEVELS = ("FATAL", "ERROR", "WARN")
+"""Of trouble, the worst first."""
+
+
+@dataclass(slots=True)
+class Trouble:
+    """The lines of a text that tell of trouble, as far as it has been searched."""
+
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LEVELS, 0))
+    lines: dict[str, dict[int, str]] = field(default_factory=lambda: {level: {} for level in LEVELS})
+    """By level, its first and last lines by number."""
+
+    searched: int = 0
+    """Lines that were searched."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previewed:
     """One text to be previewed."""
@@ -64,7 +81,7 @@ class Previewed:
     """The lines that tell of trouble, if the text was searched for them before."""
 
     failures: dict[str, Exception] = field(default_factory=dict, compare=False, repr=False)
-    """The kinds whose previews of this text raised, with their errors. ``preview`` adds to it, and tries none twice."""
+    """The kinds of preview that raised on this text, with their errors. ``preview`` adds to it, and tries none twice."""
 
     @property
     def declared(self) -> str:

@@ -194,7 +194,7 @@ class Rows:
 
     @property
     def are_cells(self) -> bool:
-        """Whether the records are lists of scalars, whose cells have no names."""
+        """Whether the records are lists of scalars, with cells that have no names."""
         return _cell(0) in self.columns or _cell(0) in self.same
 
     def widest(self, position: int) -> int:
@@ -354,7 +354,7 @@ def _same(cells: dict[int, list[Record]], columns: dict[str, int], rows: int) ->
 
 
 def _key(cells: dict[int, list[Record]], columns: dict[str, int], keys: Sequence[str] | None) -> str | None:
-    """Return the column that holds in every row the key under which the record stands."""
+    """Return the column that holds in every row the key of the record."""
     if keys is None:
         return None
     for column in columns:
