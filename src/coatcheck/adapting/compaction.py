@@ -12,7 +12,7 @@ from coatcheck.core.references import find_references
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("MOST_KEPT", "keep_references")
+__all__ = ("MOST_KEPT", "find_references_in", "keep_references")
 
 MOST_KEPT = 20
 """References in the line, about 20 tokens each. The retrieval tool lists older ones, so the line need not grow."""
@@ -32,7 +32,7 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
 
     """
     found: dict[str, None] = {}
-    for reference in _references(list(messages)):
+    for reference in find_references_in(messages):
         found.pop(reference, None)  # a later mention makes it newer
         found[reference] = None
     known = list(found)
@@ -47,8 +47,9 @@ _CONVERTERS = ("model_dump", "to_dict")
 """What turns a message of LangChain and of Haystack into JSON values. Those of Strands are such values."""
 
 
-def _references(value: object) -> Iterator[str]:
-    waiting = [value]
+def find_references_in(messages: Iterable[object]) -> Iterator[str]:
+    """Yield every reference in messages, in their texts and in the marks next to these, as ``keep_references`` does."""
+    waiting: list[object] = [list(messages)]
     while waiting:
         match waiting.pop():
             case str(text):
