@@ -209,6 +209,32 @@ def test_what_is_there_is_compared_then_sent_again(storage: S3Storage, entry: En
     assert requests_of(storage, lambda: save(storage, entry)) == ["PutObject", "HeadObject", "PutObject"]
 
 
+def test_a_list_for_a_model_takes_one_listing_and_at_most_twenty_looks(storage: S3Storage) -> None:
+    offloader = Offloader(storage, policies={"*": Always()})
+    stored = [
+        str(offloader.offload([TextBlock(f"text {number}")], tool_name="get_issue", scope="s").references[0])
+        for number in range(25)
+    ]
+    answers: list[str] = []
+
+    made = requests_of(storage, lambda: answers.append(offloader.retrieve(scope="s").text))
+
+    assert (len(made), made.count("ListObjectsV2")) == (21, 1)
+    assert answers[0].count("(get_issue, text/plain, ") == 20
+    assert all(reference.partition("-")[2] in answers[0] for reference in stored)
+
+
+def test_a_page_for_the_host_takes_one_listing_and_a_look_at_each_content(storage: S3Storage) -> None:
+    offloader = Offloader(storage, policies={"*": Always()})
+    for number in range(7):
+        offloader.offload([TextBlock(f"text {number}")], tool_name="get_issue", scope="s")
+
+    made = requests_of(storage, lambda: offloader.list(scope="s", limit=5))
+
+    assert len(made) == 6
+    assert made.count("ListObjectsV2") == 1
+
+
 def test_saving_again_heals_and_refreshes(server: Server, storage: S3Storage, prefix: str, entry: Entry) -> None:
     key, metadata = f"{prefix}/v1/{entry.key}", dict(entry.metadata)
     server.client().put_object(Bucket=BUCKET, Key=key, Body=b"cut off", ContentType="text/plain", Metadata=metadata)
