@@ -18,7 +18,7 @@ from coatcheck.core.references import find_references
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("keep_references",)
+__all__ = ("find_references_in", "keep_references")
 
 MOST_KEPT = 20
 """References in the line. The retrieval tool lists older ones, so the line need not grow."""
@@ -48,8 +48,14 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
         msg = f"messages must be a list of messages, not {type(messages).__name__}"
         raise InvalidRequest(msg)
     # The first mention counts: the answer that lists what is stored names all of it again, newest first.
-    known = list(dict.fromkeys(reference for message in messages for reference in _references(message)))
+    known = list(dict.fromkeys(find_references_in(messages)))
     return kept_references(known[-MOST_KEPT:], more=len(known) > MOST_KEPT, retrieval_tool=retrieval_tool)
+
+
+def find_references_in(messages: Iterable[object]) -> Iterator[str]:
+    """Yield the references in messages, those of each in their order. ``keep_references`` says what a message may be."""
+    for message in messages:
+        yield from _references(message)
 
 
 class _Part(NamedTuple):
