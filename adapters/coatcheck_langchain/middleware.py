@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
-from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_name, make_offloader
+from coatcheck.adapting import (
+    OfferTool,
+    ScopeOption,
+    StorageOrOffloader,
+    check_name,
+    is_offered_late,
+    make_offloader,
+)
 from coatcheck_langchain.hook import NO_STEPS, CallWrapper, Hook
+from coatcheck_langchain.offering import offering_late
 from coatcheck_langchain.retrieval import find_tool, retrieval_tool
 
 if TYPE_CHECKING:
@@ -40,6 +48,7 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
         *,
         scope: ScopeOption = None,
         include_retrieval_tool: bool = True,
+        offer_tool: OfferTool = "always",
         name: str | None = None,
         exempt: Collection[str] = (),
         native_media: bool = False,
@@ -53,6 +62,8 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
             scope: who may read back: a scope, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
                 ``thread_id``, else ``"default"``.
             include_retrieval_tool: give the agent the tool to read back with.
+            offer_tool: ``"when needed"`` leaves the retrieval tool out of the model's requests until something was
+                offloaded in the conversation, for models without a prompt cache; from then on it is always there.
             name: tells two instances in one agent apart; they should share one ``Offloader``, and one of them should
                 not include the retrieval tool.
             exempt: names of tools; their results stay, up to ``max_inline_tokens``. ``"coatcheck": "keep"`` does the
@@ -77,6 +88,8 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
             Hook(offloader=self.offloader, scope=scope, exempt=exempt, keep_artifact=keep_artifact),
             find_tool(self.offloader, RETRIEVAL_TOOL if include_retrieval_tool else None, own=True),
         )
+        if is_offered_late(offer_tool):
+            self.__class__ = offering_late(type(self))
 
     @property
     def name(self) -> str:

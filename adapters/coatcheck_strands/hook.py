@@ -18,11 +18,12 @@ from strands.tools import PythonAgentTool
 from strands.types.tools import AgentTool, ToolResult
 
 from coatcheck import RETRIEVAL_TOOL, Never, Offloaded, Offloader, asks_to_keep
-from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, ScopeOption, WarnOnce, asettle
+from coatcheck.adapting import Arrival, Batch, Delivery, OfferTool, RetrievalName, ScopeOption, WarnOnce, asettle
 from coatcheck_strands.compat.calling import end_calls
 from coatcheck_strands.compat.storage_hooks import StorageHooks
 from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewrite, texts_of
 from coatcheck_strands.copies import Copies, put_back_copies
+from coatcheck_strands.offering import Offering
 from coatcheck_strands.offloaders import Offloaders
 from coatcheck_strands.options import check_cycles, complete_options, identity_of
 from coatcheck_strands.retrieval import RetrievalTool
@@ -69,6 +70,7 @@ class ContextOffloader(StorageHooks):
         preview_tokens: int = _DEFAULTS["preview_tokens"],
         *,
         include_retrieval_tool: bool = True,
+        offer_tool: OfferTool = "always",
         should_offload: ShouldOffload | None = None,
         evict_after_cycles: int | None = 20,
         scope: ScopeOption = None,
@@ -85,6 +87,9 @@ class ContextOffloader(StorageHooks):
             preview_tokens: tokens that stay in view.
             include_retrieval_tool: give the agent the tool to read back with. Without it, placeholders name the file
                 where the storage keeps files, and a tool of your own may ``await storage.retrieve(reference)``.
+            offer_tool: ``"when needed"`` leaves the retrieval tool out of the model's requests until something was
+                offloaded in the conversation, for models without a prompt cache; from then on it is always there. It
+                needs ``strands-agents>=1.62``.
             should_offload: has the last word on a result above the threshold.
             evict_after_cycles: in a storage of ``strands.storage``, what the agent has not used for so many of its
                 cycles is deleted; None for never. ``InMemoryStorage`` has a number of its own; other storages evict
@@ -124,6 +129,7 @@ class ContextOffloader(StorageHooks):
         self.retrieve_offloaded_content = RetrievalTool(
             self.offloaders, scope=self.scope, native_media=native_media, whole=is_whole
         )
+        self.offering = Offering(offer_tool, self.retrieve_offloaded_content)
 
     @property
     def tools(self) -> list[Any]:
@@ -137,6 +143,7 @@ class ContextOffloader(StorageHooks):
     def init_agent(self, agent: Agent) -> None:
         """Find the agent's storage, and warn where a tool of its own has the retrieval tool's name."""
         self.offloaders.of(agent)
+        self.offering.begin(agent)
         # Before a session manager, a context manager or anybody else sees the message.
         agent.add_hook(self._offload_recorded, MessageAddedEvent, order=HookOrder.SDK_FIRST)
         if self._include_retrieval_tool and RETRIEVAL_TOOL in agent.tool_registry.registry:
@@ -265,6 +272,7 @@ class Content(Delivery[ToolResult]):
         ((_, outcome),) = changed
         if isinstance(outcome, Offloaded):
             self.plugin.note_scope(self.event)
+            self.plugin.offering.note(self.event.agent)
         return rewrite(self.raw, outcome)
 
 

@@ -13,6 +13,7 @@ from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.adapting.compaction import keep_references
+    from coatcheck.core.arguments import asks_for_list
     from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
     from coatcheck.core.errors import (
         CoatcheckError,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
     from coatcheck.engine.events import Event, Stats, log_failure
-    from coatcheck.engine.listing import asks_for_list
     from coatcheck.offloader import Offloader, OffloaderOptions
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
     from coatcheck.scopes import choose_scope, scope
@@ -137,6 +137,7 @@ __all__ = (
 
 _MODULES = {
     "adapting.compaction": ("keep_references",),
+    "core.arguments": ("asks_for_list",),
     "core.blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
     "core.errors": (
         "CoatcheckError",
@@ -148,7 +149,6 @@ _MODULES = {
     ),
     "core.facts": ("Reference",),
     "engine.events": ("Event", "Stats", "log_failure"),
-    "engine.listing": ("asks_for_list",),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader", "OffloaderOptions"),
     "core.outcomes": ("Content", "Kept", "ListedContent", "Listing", "Offloaded", "Outcome", "Retrieved", "Truncated"),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.blocks import ToolResult, require_result
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.facts import Reference
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
@@ -25,7 +24,7 @@ from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.events import Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, arun, run
 from coatcheck.engine.request import OffloadRequest
-from coatcheck.scopes import choose_scope, given_scope, require_own_scope, require_scope_parts
+from coatcheck.scopes import DEFAULT_SCOPE, choose_scope, require_own_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck.core.blocks import Block
+    from coatcheck.core.facts import Reference
     from coatcheck.core.outcomes import Content, Listing, Offloaded, Outcome, Retrieved, Truncated
     from coatcheck.core.policy import MaybeAwaitable, Policy
     from coatcheck.core.references import Scope
@@ -403,11 +403,12 @@ class Offloader:
             StorageError: the storage failed.
 
         """
+        chosen = choose_scope(scope, identity, required=self._scope_required)
         return run(
             self._engine.retrieve(
-                None if reference is None else _id(reference),
-                choose_scope(scope, identity, required=self._scope_required),
-                is_own=given_scope(scope, identity) is not None,
+                reference,
+                chosen,
+                is_own=chosen != DEFAULT_SCOPE,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -433,11 +434,12 @@ class Offloader:
         retrieval_tool: str = RETRIEVAL_TOOL,
     ) -> Retrieved:
         """Do what ``retrieve`` does, without blocking the event loop."""
+        chosen = choose_scope(scope, identity, required=self._scope_required)
         return await arun(
             self._engine.retrieve(
-                None if reference is None else _id(reference),
-                choose_scope(scope, identity, required=self._scope_required),
-                is_own=given_scope(scope, identity) is not None,
+                reference,
+                chosen,
+                is_own=chosen != DEFAULT_SCOPE,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -468,7 +470,8 @@ class Offloader:
             identity: as for ``offload``.
             tool_name: return only results of this tool; the page then holds fewer contents than were looked at.
             limit: entries to look at, 1 to 1,000. Line indexes of large texts count as well.
-            after: ``Listing.after`` of the page before.
+            after: ``Listing.after`` of the page before. What is saved or read between two pages moves to the front, and
+                may be on neither.
 
         Raises:
             InvalidRequest: no scope was given: the shared scope ``"default"`` is listed only by that name. Or the
@@ -503,15 +506,13 @@ class Offloader:
             StorageError: the storage failed.
 
         """
-        return run(self._engine.load(_id(reference), choose_scope(scope, identity, required=self._scope_required)))
+        return run(self._engine.load(reference, choose_scope(scope, identity, required=self._scope_required)))
 
     async def aload(
         self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None
     ) -> Content:
         """Do what ``load`` does, without blocking the event loop."""
-        return await arun(
-            self._engine.load(_id(reference), choose_scope(scope, identity, required=self._scope_required))
-        )
+        return await arun(self._engine.load(reference, choose_scope(scope, identity, required=self._scope_required)))
 
     def expand(self, text: str, *, scope: Scope | None = None, identity: Scope | None = None) -> str:
         """Return ``text`` with every reference of the scope replaced by the stored text, such as for a final answer.
@@ -725,10 +726,6 @@ def _settings_of(options: OffloaderOptions) -> Settings:
         raise InvalidRequest(msg)
     fields: dict[str, Any] = {name: value for name, value in options.items() if name not in {"settings", "on_event"}}
     return replace(Settings() if given is None else given, **fields)
-
-
-def _id(reference: str | Reference) -> str:
-    return reference.id if isinstance(reference, Reference) else reference
 
 
 def _require_text(text: object) -> None:

@@ -25,7 +25,6 @@ __all__ = (
     "DEFAULT_SCOPE",
     "MAX_SCOPE_LENGTH",
     "choose_scope",
-    "given_scope",
     "require_own_scope",
     "require_scope",
     "require_scope_parts",
@@ -72,27 +71,14 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
         InvalidRequest: the chosen scope is unusable, or none was given and ``required`` is true.
 
     """
-    given = given_scope(argument, identity)
-    if given is not None:
-        return given
+    for candidate in (argument, _ambient.get(), identity):
+        if candidate is not None:
+            return require_scope(candidate)
     if required:
         msg = f"no scope: require_scope=True refuses the shared default. {_GIVE_ONE}"
         raise InvalidRequest(msg)
     _warn_once()
     return DEFAULT_SCOPE
-
-
-def given_scope(argument: Scope | None, identity: Scope | None) -> Scope | None:
-    """Return the scope that somebody gave for a call: as ``choose_scope`` does, but None in place of the default.
-
-    Raises:
-        InvalidRequest: the chosen scope is unusable.
-
-    """
-    for candidate in (argument, _ambient.get(), identity):
-        if candidate is not None:
-            return require_scope(candidate)
-    return None
 
 
 def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
@@ -102,11 +88,10 @@ def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
         InvalidRequest: nobody gave one, or it is unusable.
 
     """
-    given = given_scope(argument, identity)
-    if given is None:
+    if all(candidate is None for candidate in (argument, identity, _ambient.get())):
         msg = f"no scope: what conversations share in {DEFAULT_SCOPE!r} is listed only by that name. {_GIVE_ONE}"
         raise InvalidRequest(msg)
-    return given
+    return choose_scope(argument, identity, required=True)
 
 
 def require_scope(name: object) -> Scope:

@@ -56,19 +56,19 @@ def _reference(number: int, size: int) -> Reference:
 
 
 def _build(
-    items: Sequence[Item], *, threshold: int | None = None, preview_tokens: int = 0, index: Reference | None = None
+    items: Sequence[Item], *, limit: int | None = None, preview_tokens: int = 0, index: Reference | None = None
 ) -> Placeholder | None:
-    decision = Offload(threshold=threshold, preview_tokens=preview_tokens, exact_up_to=10_000)
+    decision = Offload(limit=limit, preview_tokens=preview_tokens, exact_up_to=10_000)
     return build_placeholder(items, decision, counter=COUNTER, tokens=TOKENS, retrieval_tool="retrieve", index=index)
 
 
 def _built(
-    items: Sequence[Item], *, threshold: int | None = None, preview_tokens: int = 0, index: Reference | None = None
+    items: Sequence[Item], *, limit: int | None = None, preview_tokens: int = 0, index: Reference | None = None
 ) -> Placeholder:
-    made = _build(items, threshold=threshold, preview_tokens=preview_tokens, index=index)
+    made = _build(items, limit=limit, preview_tokens=preview_tokens, index=index)
     assert made is not None
     assert made.tokens == _cost(made.blocks)
-    assert threshold is None or made.tokens <= threshold
+    assert limit is None or made.tokens <= limit
     return made
 
 
@@ -90,7 +90,7 @@ def _named(made: Placeholder) -> list[int]:
 
 
 def test_previews_become_smaller_until_the_placeholder_fits_its_limit() -> None:
-    made = _built([_text()], threshold=1_000, preview_tokens=990)
+    made = _built([_text()], limit=1_000, preview_tokens=990)
 
     assert made.tokens > 950, "the room is not used"
     assert "0 0\n0 1\n" in _notice(made)
@@ -100,18 +100,18 @@ def test_previews_become_smaller_until_the_placeholder_fits_its_limit() -> None:
 def test_previews_of_several_texts_become_smaller_as_often_as_it_takes() -> None:
     # What shrinks by too little in the first round fits in a later one: each heading and each gap costs its own.
     items = [_text(number, lines=900 * number) for number in range(1, MOST_LISTED + 1)]
-    made = _built(items, threshold=1_500, preview_tokens=1_490)
+    made = _built(items, limit=1_500, preview_tokens=1_490)
 
     assert _notice(made).count("[Preview of") == MOST_LISTED
     assert made.tokens > 1_350
 
 
-@given(threshold=st.integers(512, 3_000), preview_tokens=st.integers(0, 3_000), texts=st.integers(1, MOST_LISTED))
-def test_a_placeholder_is_never_above_its_limit(threshold: int, preview_tokens: int, texts: int) -> None:
+@given(limit=st.integers(512, 3_000), preview_tokens=st.integers(0, 3_000), texts=st.integers(1, MOST_LISTED))
+def test_a_placeholder_is_never_above_its_limit(limit: int, preview_tokens: int, texts: int) -> None:
     items = [_text(number, lines=500) for number in range(texts)]
-    made = _build(items, threshold=threshold, preview_tokens=preview_tokens)
+    made = _build(items, limit=limit, preview_tokens=preview_tokens)
 
-    assert made is None or made.tokens == _cost(made.blocks) <= threshold
+    assert made is None or made.tokens == _cost(made.blocks) <= limit
 
 
 def test_a_limit_that_the_notice_just_meets_leaves_no_preview_and_one_below_it_no_placeholder() -> None:
@@ -119,21 +119,21 @@ def test_a_limit_that_the_notice_just_meets_leaves_no_preview_and_one_below_it_n
     bare = _built(items).tokens
 
     assert bare > 512, "smaller limits are not held"
-    assert "0 0\n" not in _notice(_built(items, threshold=bare, preview_tokens=500))
-    assert _build(items, threshold=bare - 1, preview_tokens=500) is None
+    assert "0 0\n" not in _notice(_built(items, limit=bare, preview_tokens=500))
+    assert _build(items, limit=bare - 1, preview_tokens=500) is None
 
 
-def test_a_small_threshold_is_taken_at_its_word() -> None:
-    made = _build([_text()], threshold=511, preview_tokens=600)
+def test_without_a_limit_previews_take_all_that_they_may() -> None:
+    made = _build([_text()], limit=None, preview_tokens=600)
 
     assert made is not None
-    assert made.tokens > 511
+    assert made.tokens > 600
 
 
 def test_marks_of_media_are_left_out_before_references_are() -> None:
     items = [*(_wide(number) for number in range(MOST_LISTED)), Item(block=UNKNOWN)]
     whole = _built(items)
-    tight = _built(items, threshold=whole.tokens - 1)
+    tight = _built(items, limit=whole.tokens - 1)
 
     assert len(whole.blocks) == 1 + MOST_LISTED + 1
     assert tight.blocks[1:] == (UNKNOWN,), "a block that nobody knows always passes"
@@ -158,7 +158,7 @@ def test_of_many_references_the_first_the_last_and_the_index_are_listed(stored: 
 
 
 def test_where_nothing_else_fits_the_index_alone_is_listed() -> None:
-    made = _built([_wide(number) for number in range(20)], index=INDEX, threshold=512)
+    made = _built([_wide(number) for number in range(20)], index=INDEX, limit=512)
 
     assert _named(made) == []
     assert INDEX.id in _notice(made)

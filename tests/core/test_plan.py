@@ -92,7 +92,7 @@ def test_what_would_be_kept_leaves_above_max_inline_tokens(rule: Rule, is_error:
 
     assert kept == Keep(reason=reason)  # type: ignore[arg-type]
     assert isinstance(left, Offload)
-    assert left.threshold == 50_000
+    assert left.limit == 50_000
 
 
 def test_no_threshold_of_a_policy_goes_beyond_max_inline_tokens() -> None:

@@ -312,7 +312,7 @@ def test_a_small_member_beside_a_large_one_is_shown_whole() -> None:
     rows = re.search(r"\nrows: \[(.*), … ([\d,]+) more items\]", shown)
     assert rows is not None
     assert rows[1].split(", ") == [str(number) for number in range(5_000 - int(rows[2].replace(",", "")))]
-    assert shown.endswith("\nowner: {name: Ada, id: 7}")
+    assert "\nowner: {name: Ada, id: 7}\n[… more, in it: " in shown
 
 
 def test_a_long_text_in_an_object_is_shown_from_its_head_with_its_length() -> None:

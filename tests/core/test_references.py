@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +102,18 @@ def test_every_reference_in_a_text_is_found() -> None:
     text = f"{made[0]}, see {made[1]}; [{made[2]}]\n  {made[3]} (text/plain, 3 bytes)\n| ref: {made[4]}]"
 
     assert [match.group() for match in find_references(text)] == made
+
+
+def test_references_are_looked_for_in_a_fraction_of_the_time_where_there_are_none() -> None:
+    def took(text: str) -> float:
+        started = time.process_time()
+        assert len(list(find_references(text))) == text.count(made)
+        return time.process_time() - started
+
+    made = make_reference("tool", "s", digest=content_digest("text/plain", b"1"))
+    rows = "".join(f'{{"id": {number}, "name": "row-{number}"}}\n' for number in range(50_000))
+
+    assert min(took(rows) for _ in range(3)) * 5 < took(f"{rows} {made}")
 
 
 def test_content_type_is_part_of_the_digest() -> None:

@@ -51,16 +51,19 @@ if TYPE_CHECKING:
         call_off_loop,
         settle,
     )
+    from coatcheck.adapting.offering import OFFERED, OfferTool, is_needed, is_offered_late
     from coatcheck.adapting.package import front_door
 
 __all__ = (
     "FAILED",
     "MARK",
+    "OFFERED",
     "Arrival",
     "Batch",
     "Copy",
     "Delivery",
     "Failure",
+    "OfferTool",
     "OtherOptions",
     "RetrievalName",
     "ScopeOption",
@@ -79,6 +82,8 @@ __all__ = (
     "enter_scope",
     "find_copy",
     "front_door",
+    "is_needed",
+    "is_offered_late",
     "keep_references",
     "make_offloader",
     "mark_reference",
@@ -134,6 +139,7 @@ __getattr__ = lazily(
             "call_off_loop",
             "settle",
         ),
+        "offering": ("OFFERED", "OfferTool", "is_needed", "is_offered_late"),
         "package": ("front_door",),
     },
 )

@@ -22,11 +22,13 @@ __all__ = (
     "ARGUMENTS",
     "DEFAULT_CONTEXT_LINES",
     "LAST_LINE",
+    "LISTING",
     "MAX_CONTEXT_LINES",
     "RANGE_FORMS",
     "SELECTORS",
     "Argument",
     "Request",
+    "asks_for_list",
     "parse_request",
 )
 
@@ -41,6 +43,9 @@ MAX_SELECTOR_CHARACTERS = 1_000
 
 LAST_LINE = 10**LONGEST_NUMBER
 """The end of a line range that has none. Larger than any number that is accepted."""
+
+LISTING = "*"
+"""The reference of the list of what is stored. A call without a reference asks for it too."""
 
 RANGE_FORMS = '"10-20", "10-" or "10"'
 """The line ranges that an error message suggests: those of the schema, not all that are accepted."""
@@ -226,6 +231,11 @@ class Request:
     def given(self) -> dict[str, object]:
         """Return the selectors that differ from their defaults."""
         return {name: value for name, each in SELECTORS.items() if (value := getattr(self, name)) != each.default}
+
+
+def asks_for_list(reference: object) -> bool:
+    """Return whether a model's call names no content: then it gets the list of what the scope holds."""
+    return reference is None or (isinstance(reference, str) and reference.strip(" \t\r\n\"'`") in {"", LISTING})
 
 
 def parse_request(**selectors: object) -> Request:

@@ -108,8 +108,11 @@ class ForeignCall(AbstractContextManager["ForeignCall"]):
     Errors of ours pass unchanged, and so does anything that is not an ``Exception``, such as ``KeyboardInterrupt``.
     """
 
-    failed: str
-    """How the message begins, such as ``"S3Storage('b') could not load 'k'"``."""
+    who: object
+    """What makes the call, such as a storage: the message begins with its ``repr``."""
+
+    doing: str
+    """What it could not do then, such as ``"load 'k'"``."""
 
     _: KW_ONLY
 
@@ -121,5 +124,5 @@ class ForeignCall(AbstractContextManager["ForeignCall"]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if isinstance(error, Exception) and not isinstance(error, CoatcheckError):
-            msg = f"{self.failed}: {self.describe(error)}"
+            msg = f"{self.who!r} could not {self.doing}: {self.describe(error)}"
             raise self.failure(msg) from error

@@ -82,8 +82,9 @@ class Keep:
 class Offload:
     """The result is stored, and a placeholder replaces it in the conversation."""
 
-    threshold: int | None
-    """The threshold that fired, in tokens; None where the policy is ``Always``."""
+    limit: int | None
+    """Tokens that the whole placeholder may cost: the threshold that fired. None for ``Always``, and where a threshold
+    is so small that it is taken at its word."""
 
     preview_tokens: int
     """Tokens of preview that the placeholder may hold."""
@@ -91,11 +92,6 @@ class Offload:
     exact_up_to: int
     """How many tokens of the result are counted for the notice; beyond that they are extrapolated. Counted later, while
     the content is hashed."""
-
-    @property
-    def limit(self) -> int | None:
-        """Tokens that the whole placeholder may cost, or None where a small threshold is taken at its word."""
-        return self.threshold if self.threshold is not None and self.threshold >= SHRINK_FROM_TOKENS else None
 
 
 Decision: TypeAlias = Keep | Offload
@@ -282,4 +278,5 @@ def offload(threshold: int | None, *, settings: Settings) -> Offload:
         settings.preview_limit if threshold is None else min(settings.preview_limit, int(threshold * PREVIEW_SHARE))
     )
     exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else settings.preview_limit)
-    return Offload(threshold=threshold, preview_tokens=preview, exact_up_to=exact_up_to)
+    limit = threshold if threshold is not None and threshold >= SHRINK_FROM_TOKENS else None
+    return Offload(limit=limit, preview_tokens=preview, exact_up_to=exact_up_to)

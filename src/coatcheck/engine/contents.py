@@ -51,9 +51,10 @@ if TYPE_CHECKING:
     from coatcheck.engine.execution import Effects
 
 __all__ = (
+    "LONGEST_TOOL_NAME",
     "Contents",
     "Found",
-    "content_type_of",
+    "content_type_in",
     "require_digest",
     "require_stored",
     "tool_name_in",
@@ -79,7 +80,7 @@ _ITEMS = "items"
 _TOOL = "tool"
 """In the metadata: the name of the tool, its first characters, in percent-encoding."""
 
-_LONGEST_TOOL_NAME = 64
+LONGEST_TOOL_NAME = 64
 """Characters: as many as model providers allow."""
 
 _ARGUMENTS = "arguments"
@@ -107,7 +108,7 @@ class Found:
         """What ``reading`` needs to know about it."""
         return Source(
             reference=self.reference,
-            content_type=content_type_of(self.stored),
+            content_type=content_type_in(self.stored.content_type, self.stored.metadata),
             size=self.stored.size,
             characters=_whole_number(self.stored.metadata.get("characters")),
             lines=_whole_number(self.stored.metadata.get("lines")),
@@ -187,7 +188,7 @@ class Contents:
             metadata |= {"index": "lines"} | ({_ITEMS: str(items)} if index.items else {})
         metadata["sha256"] = digest
         if tool_name:
-            metadata[_TOOL] = _quoted(tool_name[:_LONGEST_TOOL_NAME], longest=768)
+            metadata[_TOOL] = _quoted(tool_name[:LONGEST_TOOL_NAME], longest=768)
         if arguments is not None and (shown := _quoted(_as_json(arguments), longest=_LONGEST_ARGUMENTS)):
             metadata[_ARGUMENTS] = shown
         answer = yield self._storage.call("save", str(key), data, content_type=content_type, metadata=metadata)
@@ -275,7 +276,8 @@ class Contents:
         if isinstance(answer, CoatcheckError):
             raise answer
         index = LineIndex.from_bytes(answer.content, size=stored.size) if isinstance(answer, Stored) else None
-        if index is None or _type_with_items(content_type_of(stored), index.items) != stored.content_type:
+        content_type = content_type_in(stored.content_type, stored.metadata)
+        if index is None or _type_with_items(content_type, index.items) != stored.content_type:
             return None
         return split_items(stored.content, index.items)
 
@@ -377,13 +379,8 @@ def require_digest(key: Key, digest: str, metadata: Mapping[str, str]) -> None:
         raise CorruptContent(msg)
 
 
-def content_type_of(stored: Stored) -> str:
-    """Return the MIME type of an entry, without what tells texts of other items apart."""
-    return without_items(stored.content_type, stored.metadata)
-
-
-def without_items(content_type: str, metadata: Mapping[str, str]) -> str:
-    """Return a stored type without what tells texts of other items apart."""
+def content_type_in(content_type: str, metadata: Mapping[str, str]) -> str:
+    """Return the MIME type of an entry: the one it is stored with, without what tells texts of other items apart."""
     return content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in metadata else content_type
 
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from coatcheck.core.arguments import LAST_LINE
+from coatcheck.core.arguments import LAST_LINE, LISTING, asks_for_list
 from coatcheck.core.blocks import MediaBlock, TextBlock
 from coatcheck.core.errors import (
     CoatcheckError,
@@ -20,15 +20,22 @@ from coatcheck.core.errors import (
     ReferenceNotFound,
     StorageError,
 )
-from coatcheck.core.notice import NOT_LISTED_BY_STORAGE, NOT_LISTED_WITHOUT_SCOPE, missing_reference, too_slow
+from coatcheck.core.facts import Reference
+from coatcheck.core.notice import (
+    LIST_READ_INSTEAD,
+    NOT_LISTED_BY_STORAGE,
+    NOT_LISTED_WITHOUT_SCOPE,
+    missing_reference,
+    too_slow,
+)
 from coatcheck.core.outcomes import Content, Retrieved
 from coatcheck.core.reading import Answer, IndexNeeded, Part, Request, is_text, parse_request, read
-from coatcheck.core.reading.wording import LISTED, NOTHING_STORED
+from coatcheck.core.reading.wording import NOTHING_STORED
 from coatcheck.core.references import canonical_reference
 from coatcheck.core.settings import MINIMUM_BUDGET
-from coatcheck.engine.contents import Contents, content_type_of
+from coatcheck.engine.contents import Contents, content_type_in
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES
-from coatcheck.engine.listing import LISTING, asks_for_list, listing
+from coatcheck.engine.listing import listing
 
 if TYPE_CHECKING:
     from coatcheck.core.references import Scope
@@ -59,7 +66,7 @@ class Retrieving:
 
     def retrieve(
         self,
-        reference: str | None,
+        reference: str | Reference | None,
         scope: Scope,
         *,
         is_own: bool,
@@ -69,8 +76,10 @@ class Retrieving:
     ) -> Effects[Retrieved]:
         """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``.
 
-        ``is_own`` says that somebody gave the scope: the shared default one is not listed.
+        ``is_own`` says that the scope is not the shared default one, which is not listed.
         """
+        if isinstance(reference, Reference):
+            reference = reference.id
         reference = LISTING if reference is None or asks_for_list(reference) else reference
         about: About = {
             "scope": scope,
@@ -148,14 +157,19 @@ class Retrieving:
         found = yield from listing(self._storage, scope)
         if found is None:
             return Retrieved(text=NOTHING_STORED, blocks=(TextBlock(NOTHING_STORED),))
+        heading, content = found
         request = replace(request, line_range=(1, LAST_LINE)) if request.selects_nothing else request
         # A model that asked by mistake learns what this is, unless the budget is so small that it takes all.
-        heading, budget = f"{LISTED}\n", self._settings.retrieval_limit
-        if budget - self._counter.count(heading) < MINIMUM_BUDGET:
-            heading = ""
-        budget -= self._counter.count(heading)
-        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool, budget=budget)
-        text = heading + answer.text
+        budget = self._settings.retrieval_limit - self._counter.count(f"{heading}\n")
+        if budget < MINIMUM_BUDGET:
+            heading, budget = "", self._settings.retrieval_limit
+        try:
+            answer = yield from self._read(
+                content, scope, request=request, retrieval_tool=retrieval_tool, budget=budget
+            )
+        except InvalidRequest as error:
+            raise InvalidRequest(missing_reference(f"{LIST_READ_INSTEAD}{error}")) from error
+        text = f"{heading}\n{answer.text}".lstrip()
         return Retrieved(text=text, blocks=(TextBlock(text),), next_call=answer.next_call, matches=answer.matches)
 
     def _read(
@@ -194,11 +208,15 @@ class Retrieving:
             return cast("Answer", stop.value)
         raise InvalidRequest(too_slow(READING_SECONDS))
 
-    def load(self, reference: str, scope: Scope) -> Effects[Content]:
+    def load(self, reference: str | Reference, scope: Scope) -> Effects[Content]:
         """Return a stored content, whole and verified, for the host."""
+        if isinstance(reference, Reference):
+            reference = reference.id
         stored = yield from self._contents.load(reference, scope)
         items = yield from self._contents.items(stored, reference, scope)
-        return Content(data=stored.content, content_type=content_type_of(stored), items=items)
+        return Content(
+            data=stored.content, content_type=content_type_in(stored.content_type, stored.metadata), items=items
+        )
 
     def expand(self, text: str, scope: Scope) -> Effects[str]:
         """Replace every reference of ``scope`` in ``text`` by the text that it refers to."""

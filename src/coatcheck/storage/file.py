@@ -14,8 +14,9 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest
 from coatcheck.core.forks import loading
@@ -26,7 +27,7 @@ from coatcheck.storage.memory import refuse_other_content
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = ("FileStorage",)
 
@@ -130,7 +131,7 @@ class FileStorage:
 
         """
         entry = Key.parse(key)
-        with ForeignCall(f"{self!r} could not save {len(content):,} bytes"):
+        with ForeignCall(self, f"save {len(content):,} bytes"):
             try:
                 self._save(entry, content, content_type, metadata)
             except FileNotFoundError:  # the folder was never made, or a sweep has just removed it because it was empty
@@ -161,7 +162,7 @@ class FileStorage:
         """
         entry = Key.parse(key)
         with (
-            ForeignCall(f"{self!r} could not delete {key!r}"),
+            ForeignCall(self, f"delete {key!r}"),
             suppress(FileNotFoundError),
             open_folder(self._root, _VERSION, entry.scope) as folder,
             folder.locked(),
@@ -177,7 +178,7 @@ class FileStorage:
         """
         scope, slash, _ = prefix.partition("/")
         found: list[Listed] = []
-        with ForeignCall(f"{self!r} could not list its entries"):
+        with ForeignCall(self, "list its entries"):
             for folder in self._scopes(scope, whole=bool(slash)):
                 found += (listed for listed in _listing(folder) if listed.key.startswith(prefix))
         return found
@@ -197,12 +198,11 @@ class FileStorage:
     def _described(self, entry: Listed) -> Listed:
         """Return an entry with its metadata, if its description is there and intact."""
         key = Key.parse(entry.key)
-        with ForeignCall(f"{self!r} could not list its entries"):
-            try:
-                with open_folder(self._root, _VERSION, key.scope) as folder:
-                    description = _describe(folder, key.name)
-            except (FileNotFoundError, CorruptContent):
-                return entry
+        try:
+            with open_folder(self._root, _VERSION, key.scope) as folder:
+                description = _describe(folder, key.name)
+        except (OSError, CorruptContent):  # one damaged description must not hide the others
+            return entry
         if description is None:
             return entry
         return replace(entry, metadata=description["metadata"], content_type=description["content_type"])
@@ -218,7 +218,7 @@ class FileStorage:
         for key in map(Key.parse, keys):
             unwanted.setdefault(key.scope, []).append(key.name)
         removed = 0
-        with ForeignCall(f"{self!r} could not sweep"):
+        with ForeignCall(self, "sweep"):
             for folder in self._scopes("", whole=False):
                 for stem in unwanted.get(folder.path.name, ()):
                     with folder.locked():
@@ -241,9 +241,7 @@ class FileStorage:
             FileNotFoundError: the folder of its scope is not there.
 
         """
-        with loading:
-            import orjson  # noqa: PLC0415 - see json_text in blocks
-
+        dumps, _ = _load_json()
         description = _Description(content_type=content_type, size=len(content), metadata=dict(metadata))
         with open_folder(self._root, _VERSION, key.scope) as folder:
             if not self._fsync:  # else it is written again: an earlier writer may not have waited for the disk
@@ -255,7 +253,7 @@ class FileStorage:
                         return
             with (
                 folder.written(content, fsync=self._fsync) as temporary,
-                folder.written(orjson.dumps(description), fsync=self._fsync) as described,
+                folder.written(dumps(description), fsync=self._fsync) as described,
                 folder.locked(),
             ):
                 _content_name(folder, key.name, metadata)  # another writer may have been quicker, with other content
@@ -270,7 +268,7 @@ class FileStorage:
     def _read(self, key: str, *, start: int, length: int | None) -> Stored | None:
         entry = Key.parse(key)
         with (
-            ForeignCall(f"{self!r} could not load {key!r}"),
+            ForeignCall(self, f"load {key!r}"),
             suppress(FileNotFoundError),
             open_folder(self._root, _VERSION, entry.scope) as folder,
         ):
@@ -303,6 +301,15 @@ class FileStorage:
                     yield folder
 
 
+@cache
+def _load_json() -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
+    """Return what writes and what reads JSON, loaded with the first entry; see ``json_text`` in ``blocks``."""
+    with loading:
+        import orjson  # noqa: PLC0415
+
+    return orjson.dumps, orjson.loads
+
+
 def _describe(folder: Folder, stem: str) -> _Description | None:
     """Return what an entry file says, or None if there is none.
 
@@ -310,15 +317,13 @@ def _describe(folder: Folder, stem: str) -> _Description | None:
         CorruptContent: it does not hold what ``save`` writes.
 
     """
-    with loading:
-        import orjson  # noqa: PLC0415 - see json_text in blocks
-
+    _, loads = _load_json()
     name = stem + _ENTRY_SUFFIX
     raw = folder.read(name)
     if raw is None:
         return None
     try:
-        found = orjson.loads(raw)
+        found = loads(raw)
         return _Description(
             content_type=str(found["content_type"]), size=int(found["size"]), metadata=dict(found["metadata"])
         )

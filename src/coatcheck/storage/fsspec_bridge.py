@@ -111,7 +111,7 @@ class FsspecBridge:
 
         """
         path = self._path(key)
-        with self._calling(f"save {len(content):,} bytes"):
+        with ForeignCall(self, f"save {len(content):,} bytes"):
             with suppress(CorruptContent):  # what is saved now replaces what is damaged
                 existing = self._head(path)
                 if existing is not None:
@@ -130,14 +130,14 @@ class FsspecBridge:
 
         """
         path = self._path(key)
-        with self._calling(f"load {key!r}"):
+        with ForeignCall(self, f"load {key!r}"):
             frame = self._read(path, 0, None)
         return None if frame is None else unframed(frame, path)[0]
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises."""
         path = self._path(key)
-        with self._calling(f"load a part of {key!r}"):
+        with ForeignCall(self, f"load a part of {key!r}"):
             found = self._head(path)
             if found is None:
                 return None
@@ -159,7 +159,7 @@ class FsspecBridge:
 
         """
         path = self._path(key)
-        with self._calling(f"delete {key!r}"), suppress(FileNotFoundError):
+        with ForeignCall(self, f"delete {key!r}"), suppress(FileNotFoundError):
             self._filesystem.rm_file(path)
 
     def entries(self, prefix: str) -> list[Listed]:
@@ -171,7 +171,7 @@ class FsspecBridge:
             StorageError: the filesystem failed.
 
         """
-        with self._calling("list its entries"):
+        with ForeignCall(self, "list its entries"):
             return list(self._described(self._sizes(prefix)))
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
@@ -186,7 +186,7 @@ class FsspecBridge:
 
         """
         start, _, rest = (after or "").partition(" ")
-        with self._calling("list its entries"):
+        with ForeignCall(self, "list its entries"):
             sizes = self._sizes(prefix)
             keys = sorted(key for key in sizes if key > start)
             heads = keys[:HEADS_AT_ONCE]
@@ -203,9 +203,6 @@ class FsspecBridge:
 
     def _path(self, key: str) -> str:
         return f"{self._folder}/{Key.parse(key)}"
-
-    def _calling(self, doing: str) -> ForeignCall:
-        return ForeignCall(f"{self!r} could not {doing}")
 
     def _head(self, path: str) -> tuple[Head, int] | None:
         """Return what a file says of its content, and the bytes of that, or None if there is no file."""

@@ -147,7 +147,7 @@ class LangGraphStoreBridge:
         """
         parsed = Key.parse(key)
         value = {"content_type": content_type, "metadata": dict(metadata), "size": len(content)}
-        with self._calling(f"save {len(content):,} bytes"):
+        with ForeignCall(self, f"save {len(content):,} bytes"):
             with suppress(CorruptContent):  # what is saved now replaces what is damaged
                 existing = self._head(parsed)
                 if existing is not None:
@@ -183,7 +183,7 @@ class LangGraphStoreBridge:
         """
         parsed = Key.parse(key)
         content = _content_of(parsed)
-        with self._calling(f"delete {key!r}"):
+        with ForeignCall(self, f"delete {key!r}"):
             # The parts go first: after a crash in between, the listing still leads to the rest of them.
             if content == parsed or self._store.get(*self._place(content)) is None:
                 self._delete_parts(content)
@@ -196,7 +196,7 @@ class LangGraphStoreBridge:
             StorageError: the store failed.
 
         """
-        with self._calling("list its entries"):
+        with ForeignCall(self, "list its entries"):
             return list(self._listed(prefix))
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
@@ -214,7 +214,7 @@ class LangGraphStoreBridge:
         found: list[Listed] = []
         begin = float("inf") if after is None else float(after.partition(" ")[0])
         wanted = limit + 1  # with the first entry of the next page
-        with self._calling("list its entries"):
+        with ForeignCall(self, "list its entries"):
             for entry in self._listed(prefix):
                 if found and entry.modified > found[-1].modified:
                     return newest_first([*self._listed(prefix)], limit=limit, after=after)
@@ -261,7 +261,7 @@ class LangGraphStoreBridge:
 
     def _load(self, key: str, *, start: int, length: int | None) -> Stored | None:
         parsed = Key.parse(key)
-        with self._calling(f"load {key!r}"):
+        with ForeignCall(self, f"load {key!r}"):
             head = self._head(parsed)
             if head is None:
                 return None
@@ -390,9 +390,6 @@ class LangGraphStoreBridge:
             return self._store.search(within, limit=limit, offset=offset)
         except NotImplementedError:  # MongoDB's store knows no offset
             return self._store.search(within, limit=offset + limit)[offset:]
-
-    def _calling(self, doing: str) -> ForeignCall:
-        return ForeignCall(f"{self!r} could not {doing}")
 
     def _place(self, key: Key) -> _Place:
         return (*self._namespace, *scope_tags(key.scope)), key.name

@@ -261,7 +261,7 @@ class S3Storage:
         return {"Bucket": self._bucket, "Key": f"{self._folder}{Key.parse(key)}"}
 
     def _calling(self, doing: str) -> ForeignCall:
-        return ForeignCall(f"{self!r} could not {doing}", describe=_describe)
+        return ForeignCall(self, doing, describe=_describe)
 
     def _create(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> bool:
         """Save a new entry in one request; return False if there is one, or if the server cannot say so."""

@@ -9,7 +9,7 @@ import pytest
 
 import coatcheck_langchain
 
-NEEDS_LANGGRAPH = ("OffloadMiddleware", "offload_tool_calls")
+NEEDS_LANGGRAPH = ("ClearToolUsesEdit", "OffloadMiddleware", "offload_tool_calls")
 NEEDS_CORE_ONLY = (
     "arestore_artifact",
     "offload_tool",

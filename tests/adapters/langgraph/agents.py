@@ -33,6 +33,7 @@ class ScriptedModel(BaseChatModel):
     script: list[Any]
     seen: list[list[BaseMessage]]
     tools: list[str]
+    offered: list[list[str]]
 
     def _generate(
         self,
@@ -43,6 +44,7 @@ class ScriptedModel(BaseChatModel):
     ) -> ChatResult:
         turn = self.script[min(len(self.seen), len(self.script) - 1)]
         self.seen.append(list(messages))
+        self.offered.append(list(self.tools))
         message = turn(messages) if callable(turn) else turn
         return ChatResult(generations=[ChatGeneration(message=message)])
 
@@ -88,7 +90,7 @@ def read(**selectors: Any) -> Callable[[list[BaseMessage]], AIMessage]:
 
 
 def model_of(*script: Turn) -> ScriptedModel:
-    return ScriptedModel(script=list(script), seen=[], tools=[])
+    return ScriptedModel(script=list(script), seen=[], tools=[], offered=[])
 
 
 def agent_of(

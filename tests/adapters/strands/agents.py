@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from strands.types.content import Messages
-    from strands.types.tools import AgentTool, ToolResult
+    from strands.types.tools import AgentTool, ToolResult, ToolSpec
 
 RETRIEVE = "retrieve_offloaded_content"
 BIG = numbered_lines(2_000)
@@ -33,6 +33,7 @@ class ScriptedModel(Model):
     def __init__(self, *turns: Turn | Callable[[Messages], Turn]) -> None:
         self.turns = [*turns, "done"]
         self.seen: list[list[Any]] = []
+        self.offered: list[list[str]] = []
         self.counted: list[Any] = []
         self.tokens: int | Exception | None = None
 
@@ -52,7 +53,10 @@ class ScriptedModel(Model):
             raise self.tokens
         return await super().count_tokens(messages) if self.tokens is None else self.tokens
 
-    async def stream(self, messages: Messages, *_: object, **__: object) -> AsyncIterator[Any]:
+    async def stream(
+        self, messages: Messages, tool_specs: list[ToolSpec] | None = None, *_: object, **__: object
+    ) -> AsyncIterator[Any]:
+        self.offered.append([spec["name"] for spec in tool_specs or ()])
         self.seen.append(json.loads(json.dumps(messages, default=repr)))
         turn = self.turns.pop(0) if len(self.turns) > 1 else self.turns[0]
         turn = turn(messages) if callable(turn) else turn

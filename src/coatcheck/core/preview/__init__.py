@@ -8,29 +8,45 @@ Pure; a preview is valid Unicode and says nothing that the content does not.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.forks import loading
-from coatcheck.core.preview.source import Previewed, ends_within
+from coatcheck.core.preview.source import Previewed, Trouble, ends_within
 from coatcheck.core.preview.work import Metered, TooMuchWork
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import ModuleType
 
     from coatcheck.core.preview.kinds import Show
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("Previewed", "preview")
+__all__ = ("LARGE_CHARACTERS", "Previewed", "preview", "search_for_trouble")
+
+
+LARGE_CHARACTERS = 262_144
+"""A longer text is searched in pieces before it is previewed, ``search_for_trouble``; a shorter one meanwhile."""
 
 
 @cache
 def _kinds() -> ModuleType:
-    # Loaded with the first result that leaves: an agent whose results all stay never needs them.
+    # Loaded with the first result that leaves: an agent that keeps all its results never needs them.
     with loading:
         from coatcheck.core.preview import kinds  # noqa: PLC0415
     return kinds
+
+
+def search_for_trouble(content: Previewed) -> Generator[None, None, Previewed]:
+    """Return ``content``, and of a log the lines of trouble in it with it; yield after each piece of the search."""
+    kinds = _kinds()
+    if kinds.kinds_of(content)[0] is not kinds.preview_log:
+        return content
+    trouble = Trouble()
+    yield from kinds.find_trouble(trouble, content.text)
+    return replace(content, trouble=trouble)
 
 
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import csv
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.notation import count_of
+from coatcheck.core.preview.odd import Odd, find_odd, may_be_rare
 from coatcheck.core.preview.source import LONGEST_LINE, join_lines, lines_of, sample_of
 from coatcheck.core.preview.table import ends
+from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
@@ -28,6 +33,10 @@ _NAME = re.compile(r"(?![^\n]*(?:: |\d[-:./]\d))\s*(?:[^\W\d]\S*(?: \S+){0,7}|\d
 """What may head a column: words that begin with a letter, or a year; no date, no time, no sentence after a colon."""
 
 _LONGEST_NAME = 60
+_SAMPLE = 100
+_TOKENS_OF_A_GAP = 18
+_MOST_SEARCHED = 8_000_000
+"""Characters. Of a longer table, the lines at both ends are looked at."""
 
 
 def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -35,13 +44,18 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     delimiter = delimiter_of(content)
     if delimiter is None:
         return None
-    lines = lines_of(content)
+    is_whole = len(content.text) <= _MOST_SEARCHED
+    lines = dict(enumerate(content.text.removesuffix("\n").split("\n"), 1)) if is_whole else lines_of(content)
     columns = len(_cells(lines[1], delimiter))
     # Lines, not rows: a quoted cell in the part that is not looked at may go on over several.
+    odd = _odd(list(lines.values()), delimiter, counter) if is_whole else Odd((), "")
     what = f"table of {count_of(content.lines, 'line')} by {count_of(columns, 'column')}, the header is line 1"
-    left = budget - counter.count(what) - counter.count(lines[1]) - 32
+    what = f"{what}; {odd.what}" if odd.what else what
+    left = budget - counter.count(what) - counter.count(lines[1]) - _TOKENS_OF_A_GAP * (2 + len(odd.positions))
     chosen = {1: lines[1].rstrip("\r")}
-    for position in ends(content.lines - 1):
+    for position in chain(odd.positions, ends(content.lines - 1)):
+        if position + 2 in chosen:
+            continue
         if position + 2 not in lines:
             break
         line = lines[position + 2].rstrip("\r")
@@ -54,6 +68,21 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
         left -= cost
     shown = f"{what}\n{join_lines(chosen, content.lines)}"
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
+
+
+def _odd(lines: Sequence[str], delimiter: str, counter: TokenCounter) -> Odd:
+    """Return the odd rows below the header; none where a cell goes on over several lines."""
+    try:
+        sample = list(csv.reader(lines[1:_SAMPLE], delimiter=delimiter, strict=True))
+        if not any(may_be_rare(values) for values in zip(*sample, strict=False)):
+            return Odd((), "")
+        spend(counter, sum(map(len, lines)) // 16)
+        header, *rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    except csv.Error:
+        return Odd((), "")
+    if len(rows) != len(lines) - 1 or {len(row) for row in rows} != {len(header)}:
+        return Odd((), "")
+    return find_odd(zip(header, zip(*rows, strict=True), strict=True), len(rows), counter)
 
 
 def delimiter_of(content: Previewed) -> str | None:

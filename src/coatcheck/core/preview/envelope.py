@@ -33,6 +33,7 @@ _KNOWN = re.compile(
 _LONGEST_REST = 200
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
+_COMMON = {"\\n": "\n", '\\"': '"', "\\'": "'", "\\t": "\t", "\\r": "\r"}
 
 
 def unwrapped(text: str) -> tuple[str, str] | None:
@@ -51,7 +52,11 @@ def unwrapped(text: str) -> tuple[str, str] | None:
 
 def unescaped_text(written: str) -> str:
     """Return a text without its escapes, those of Python and JSON; a surrogate pair becomes one character."""
-    text = _ESCAPE.sub(_character, written)
+    # Most escapes are these few, and ``str.replace`` takes a tenth of the time of a match for each.
+    parts = written.split("\\\\")
+    for escaped, character in _COMMON.items():
+        parts = [part.replace(escaped, character) for part in parts] if escaped in written else parts
+    text = "\\".join(_ESCAPE.sub(_character, part) if "\\" in part else part for part in parts)
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -65,7 +70,8 @@ def _inside(text: str) -> tuple[int, int] | None:
         at = found.end() + 1 if found else opening.end()
         if at - opening.end() >= _LEAST_SHARE * len(text):
             end = at - 1
-            return (opening.end(), end) if text.count("\\", opening.end(), end) >= _LEAST_ESCAPES else None
+            is_text = text.count("\\", opening.end(), end) >= _LEAST_ESCAPES or text[opening.end()] in "[{<"
+            return (opening.end(), end) if is_text else None
     return None
 
 

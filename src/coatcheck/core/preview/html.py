@@ -46,7 +46,7 @@ so this takes linear time. RE2 promises that without such care, but its matches 
 Python."""
 
 _RAW = frozenset({b"script", b"style", b"textarea", b"title", b"iframe", b"noembed", b"noframes", b"xmp"})
-"""Elements whose content is text up to their own end tag, whatever else it looks like."""
+"""Elements with nothing but text up to their own end tag, whatever else it looks like."""
 
 _END_OF = {name: re.compile(b"</" + name + rb"[\s/>]", re.IGNORECASE) for name in _RAW}
 
@@ -83,7 +83,7 @@ class _Page:
             self.parts.append(text)
 
     def add_raw(self, name: bytes, text: bytes) -> None:
-        """Add the content of an element whose content is text."""
+        """Add the content of an element that holds nothing but text."""
         if name == b"title":
             self.title = self.title or text
         elif name not in _UNSEEN:

@@ -89,7 +89,7 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
         return None
     is_one_list = _is_one_list(text, ends)
     items = [*ends.first, *ends.last] if is_one_list else ends.first
-    total = len(items) + 1 if is_one_list else len(text)  # more than there are: none stands at the end
+    total = len(items) + 1 if is_one_list else len(text)  # more than there are: none is at the end
     known = {position + (position >= len(ends.first)): item for position, item in enumerate(items)}
 
     def gap(first: int, last: int) -> str:
@@ -165,7 +165,7 @@ def _read(text: str, window: int) -> _Ends:
     if len(first) < _LEAST_RECORDS or head[at - 1] == "]":  # a list that ends here is not the large one
         raise _NotRead
     tail = text[base:]
-    # What stands between two records at the end as it does at the head, blanks and all, may part records there.
+    # The characters between the first two records, blanks and all, may also part records at the end.
     parting = head[first[0][1] - 1 : first[1][0] + 1]
     start = -1
     for _ in range(_MOST_TRIES):

@@ -14,7 +14,7 @@ from coatcheck.core.preview.envelope import unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_lines import preview_json_lines
-from coatcheck.core.preview.log import preview_log
+from coatcheck.core.preview.log import find_trouble, preview_log
 from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Show: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
 
-__all__ = ("LITTLE_WORK", "kinds_of")
+__all__ = ("LITTLE_WORK", "find_trouble", "kinds_of", "preview_log")
 
 _HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
 _LOG_TYPES = frozenset({"text/log", "text/x-log"})
@@ -55,12 +55,10 @@ _TYPES: dict[Show, frozenset[str]] = {
 }
 """The content types that declare a kind. What declares plain text is shown by head and tail, whatever it looks like."""
 
-_QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'].*\\[\\\"'ntru/]", re.DOTALL)
-"""A quote that opens, and behind it something escaped."""
+_QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'](?:[\[{<]|.*\\[\\\"'ntru/])", re.DOTALL)
+"""A quote that opens, and behind it a bracket or something escaped."""
 
-_INSIDE = (
-    "the text inside, without its escapes; lines are counted in it, not in what is stored, so search with pattern:"
-)
+_INSIDE = "text inside, unescaped, so line numbers are its own; search with pattern:"
 
 LITTLE_WORK = frozenset({preview_log, preview_text})
 """They look at little more than they show, so no limit of work applies to them."""

@@ -1,4 +1,4 @@
-"""Logs and the output of commands: head and tail, and between them the lines that tell of errors.
+"""Logs and the output of commands: head and tail, and between them the lines that tell of errors, the worst first.
 
 Colours are left out, and what a progress bar overwrote. Line numbers are those of the stored text.
 """
@@ -11,47 +11,94 @@ from typing import TYPE_CHECKING
 
 import re2
 
-from coatcheck.core.preview.source import join_lines, lines_of, parts_of, pick, plain
+from coatcheck.core.preview.source import LONGEST_LINE, Trouble, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("preview_log",)
+__all__ = ("find_trouble", "preview_log")
 
-_TROUBLE = re2.compile(
+_FATAL = r"\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|^(?:fatal|panic):|: fatal error:|[Ss]egmentation fault|Killed$"
+_ERROR = (
     r"Traceback \(most recent call last\)"
-    r"|^(?:E  |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b:|error(?:\[\w+\])?:|fatal:|panic:|npm ERR!"
-    r"|make.*\*\*\*|FAILED? )"
-    r"|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b|^Caused by:"
-    r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|SEVERE|FAILURE|FAILED|WARN(?:ING)?)\b"
-    r"|: (?:fatal )?error:|\b\d+ (?:failed|errors?|failures?)\b|[Ss]egmentation fault|Killed$"
+    r"|^(?:E  |(?:\w+\.)*\w*(?:Error|Exception)\b:|error(?:\[\w+\])?:|npm ERR!|make[^\n]*\*\*\*|FAILED? |Caused by:)"
+    r"|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
+    r"|\b(?:ERROR|FAILURE|FAILED)\b|: error:|\b\d+ (?:failed|errors?|failures?)\b"
 )
-"""RE2: a dotted name may begin at each of its dots and at each ``$``, and ``re`` would read it from all of them."""
+_WARN = r"\bWARN(?:ING)?\b|^(?:\w+\.)*\w*Warning\b:"
+_LEVELS = {"FATAL": _FATAL, "ERROR": _ERROR, "WARN": _WARN}
+"""By level, the worst first: what tells of it in a line."""
 
-_SIGN = re2.compile(
-    r"(?i)(?:traceback|e  |error|exception|warn|fatal|panic|err!|\*\*\*|fail|critical|severe"
-    r"|segmentation fault|killed|caused by)"
-    r"[^\n]*"
-)
-"""One in each line; whatever ``_TROUBLE`` finds holds one. RE2 looks for all at once, four times as fast as one by one
-with ``str.find``, and lets other threads work meanwhile."""
+_SEARCHED_FOR = [re2.compile(f"(?m)(?:{'|'.join([*_LEVELS.values()][:most])})[^\n]*") for most in range(4)]
+"""The signs of no level, of the worst, of two, and of all. RE2: linear in time whatever the text, and other threads
+work meanwhile."""
 
-_MOST_SUSPECTS = 1_000
-"""Lines that are looked at for trouble, from both ends: a pattern takes some microseconds for each."""
+_WORDS = {b"FATA": "FATAL", b"CRIT": "FATAL", b"ERRO": "ERROR", b"FAIL": "ERROR", b"WARN": "WARN"}
+_IS_LEVEL = {level: re2.compile(f"(?m)(?:{signs})") for level, signs in _LEVELS.items()}
+
+MOST_SEARCHED = 32_000_000
+"""Characters of a text that are searched for trouble, 2 to 5 ms for each million; of a longer one, the beginning."""
+
+_PIECE = 250_000
+MOST_COUNTED = 10_000
+"""Lines of each level that are counted, some 5 microseconds each."""
+
+_KEPT = 200
+"""Lines of each level that may be shown, half of them the first."""
 
 _DIGITS = re.compile(r"\d+")
 
 _TROUBLE_SHARE = 0.4
 """Of the budget, at most, for lines of trouble; head and tail tell what ran and how it ended."""
 
+_LEAST_FOR_TROUBLE = 80
+"""Tokens: a line and the gaps around it."""
+
 _ALIKE = 3
 """Lines of trouble shown of those that differ in numbers only."""
 
 _LAST_LINES = 2
 _TAIL_EVERY = 4
+
+
+def find_trouble(trouble: Trouble, text: str) -> Iterator[None]:
+    """Add the trouble in ``text`` to ``trouble``; yield after each piece."""
+    at, end = 0, min(len(text), MOST_SEARCHED)
+    while at < end:
+        stop = min(at + _PIECE, end)
+        if stop < len(text):
+            stop = text.rfind("\n", at, stop) + 1 or stop  # or within a line of more than a piece
+        data = text[at:stop].encode("utf-8", "surrogatepass")
+        # Of a level that is counted up to its limit, only the last lines are of interest, so only the last piece.
+        full = [level for level, count in trouble.counts.items() if count >= MOST_COUNTED] if stop < end else []
+        most = [*_LEVELS].index(full[0]) if full else len(_LEVELS)
+        number, before = trouble.searched + 1, 0
+        for found in _SEARCHED_FOR[most].finditer(data) if most else ():
+            number += data.count(b"\n", before, found.start())
+            before = found.start()
+            _note(trouble, number, data, before)
+        trouble.searched += data.count(b"\n") + (stop == len(text) and not text.endswith("\n"))
+        at = stop
+        yield
+
+
+def _note(trouble: Trouble, number: int, data: bytes, start: int) -> None:
+    """Take note of the line of this number, which tells of trouble from ``start`` on."""
+    beginning = data.rfind(b"\n", 0, start) + 1
+    end = data.find(b"\n", start)
+    line = data[beginning : end if end >= 0 else len(data)][: LONGEST_LINE * 4]
+    level = _WORDS.get(data[start : start + 4]) or next(
+        (one for one, signs in _IS_LEVEL.items() if signs.match(data, start)), "ERROR"
+    )
+    lines = trouble.lines[level]
+    if number not in lines:  # bytes that are no UTF-8 end a match amid a line
+        trouble.counts[level] = min(trouble.counts[level] + 1, MOST_COUNTED)
+        lines[number] = plain(line.decode("utf-8", "replace"))
+        if len(lines) > _KEPT:
+            lines.pop(next(islice(lines, _KEPT // 2, None)))
 
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -63,49 +110,45 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     first, last = next(head, None), list(islice(tail, _LAST_LINES))
     if first is None:
         return None
-
-    suspects = {number: plain(raw[number]) for number in _suspects(content) if number in raw}
-    trouble = pick(_trouble(suspects), suspects.__getitem__, content.lines, int(budget * _TROUBLE_SHARE), counter)
+    trouble = content.trouble or Trouble()
+    for _ in find_trouble(trouble, content.text) if content.trouble is None else ():
+        pass
+    counts = (
+        f"{count:,}{'+' if count >= MOST_COUNTED else ''} {level}" for level, count in trouble.counts.items() if count
+    )
+    unseen = f"lines {trouble.searched + 1:,}-{content.lines:,} not searched for trouble"
+    summary = "; ".join(filter(None, (", ".join(counts), unseen if trouble.searched < content.lines else "")))
+    left = budget - (counter.count(f"[{summary}]\n") if summary else 0)
+    suspects = _ranked(trouble)
+    chosen_of_them = pick(
+        suspects, suspects.__getitem__, content.lines, max(_LEAST_FOR_TROUBLE, int(left * _TROUBLE_SHARE)), counter
+    )
     most = min(len(raw), budget)  # a line takes a token at least
     ends = (tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head for step in range(most))
     chosen = pick(
-        chain([first], last, trouble, (number for end in ends for number in islice(end, 1))),
-        lambda number: plain(raw[number]),
+        chain([first], last[:1], chosen_of_them, last[1:], (number for end in ends for number in islice(end, 1))),
+        lambda number: suspects[number] if number in suspects else plain(raw[number]),
         content.lines,
-        budget,
+        left,
         counter,
     )
     shown = join_lines(chosen, content.lines)
+    shown = f"[{summary}]\n{shown}" if summary else shown
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
 
 
-def _suspects(content: Previewed) -> list[int]:
-    """Return the numbers of lines that hold a sign of trouble; most of a log is not worth a pattern."""
-    found: list[int] = []
-    for first, part in parts_of(content):
-        data = part.encode("utf-8", "surrogatepass")
-        number, before = first, 0
-        for sign in _SIGN.finditer(data):
-            start = sign.start()
-            number += data.count(b"\n", before, start)
-            before = start
-            if found[-1:] != [number]:  # bytes that are no UTF-8 end a match amid the line
-                found.append(number)
-    half = _MOST_SUSPECTS // 2
-    return found if len(found) <= _MOST_SUSPECTS else [*found[:half], *found[-half:]]
-
-
-def _trouble(suspects: Mapping[int, str]) -> list[int]:
-    """Return the numbers of lines of trouble: the first, the last, the second, and so on, few of each sort."""
-    found: list[int] = []
-    alike: dict[str, int] = {}
-    for number, line in suspects.items():
-        beginning = line[:400]
-        if _TROUBLE.search(beginning.encode("utf-8", "surrogatepass")):
-            sort = _DIGITS.sub("0", beginning)
-            alike[sort] = alike.get(sort, 0) + 1
-            if alike[sort] <= _ALIKE:
-                found.append(number)
-    half = (len(found) + 1) // 2
-    pairs = zip_longest(found[:half], reversed(found[half:]))
-    return [number for pair in pairs for number in pair if number is not None]
+def _ranked(trouble: Trouble) -> dict[int, str]:
+    """Return lines of trouble: the worst level first, of each the first, the last, the second, and so on, few alike."""
+    ranked: dict[int, str] = {}
+    for level in _LEVELS:
+        lines = trouble.lines[level]
+        numbers = list(lines)
+        half = (len(numbers) + 1) // 2
+        alike: dict[str, int] = {}
+        for number in chain.from_iterable(zip_longest(numbers[:half], reversed(numbers[half:]))):
+            if number is not None:
+                sort = _DIGITS.sub("0", lines[number])
+                alike[sort] = alike.get(sort, 0) + 1
+                if alike[sort] <= _ALIKE:
+                    ranked[number] = lines[number]
+    return ranked

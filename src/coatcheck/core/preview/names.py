@@ -14,6 +14,9 @@ _LOOKED_AT = 20_000
 """Characters; no budget holds the names of more."""
 
 _SHORTEST, _LONGEST = 3, 60
+_LONGEST_TOKEN = 6
+"""Characters, on average, of the tokens of names; each name takes one token at least."""
+
 _DENSE = 0.6
 """Of the characters: what is names to a larger part is no shorter for leaving out the rest."""
 
@@ -50,7 +53,7 @@ def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str
 def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: str, budget: int, numbered: bool) -> str:
     """Return names of ``text`` from ``start`` to ``end`` that ``shown`` does not hold, in order, as ``budget`` allows.
 
-    Where the lines are ``numbered``, the number that stands before a line stands before the names in it. Where lines
+    Where the lines are ``numbered``, the number of a line comes before the names in it. Where lines
     are hardly more than names, such as paths, nothing: more lines say the same.
     """
     if budget <= 0:
@@ -58,7 +61,7 @@ def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: s
     found: list[str] = []
     known: set[str] = set()
     number: str | None = None
-    last = start
+    last, length = start, 0
     stop = min(end, start + _LOOKED_AT)
     for match in (_NUMBERS_AND_NAMES if numbered else _NAMES).finditer(text, start, stop):
         if match.end() == stop and _GOES_ON.match(text, stop):
@@ -73,12 +76,15 @@ def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: s
         found += [name] if number is None else [number, name]
         number = None
         last = match.end()
-        if len(found) > budget:
-            break  # each takes a token at least
+        length += len(name)
+        if len(found) > budget or length > budget * _LONGEST_TOKEN:
+            break
     names = " ".join(found)
     if len(names) > (last - start) * _DENSE:
         return ""
     kept = counter.head(names, budget)
     kept = kept if kept == names else kept.rpartition(" ")[0]
     before, _, last_shown = kept.rpartition(" ")
-    return before if last_shown.isdecimal() else kept  # a number of a line whose names no longer fit
+    return (
+        before if numbered and last_shown.isdecimal() else kept
+    )  # the number of a line without its names, which no longer fit

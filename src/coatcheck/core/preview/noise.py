@@ -57,7 +57,7 @@ def _has_noisy_ends(content: Previewed) -> bool:
 
 
 def _is_digits(text: str) -> bool:
-    """Return whether all that follows the head of a data URL is digits: what stands amid noise would be lost."""
+    """Return whether all that follows the head of a data URL is digits: other text amid noise would be lost."""
     start = text.find(_BEGINS_DATA, 0, _SAMPLE) + len(_BEGINS_DATA) if text.startswith("data:") else 0
     end = len(text.rstrip())
     return text.isascii() and not any(

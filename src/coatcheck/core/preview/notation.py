@@ -1,6 +1,6 @@
 """How JSON values are written in few tokens: as JSON, without the quotes and braces that say nothing.
 
-A text stands bare where nobody can take it for another type or for two values; else as JSON writes it. A value is
+A string is bare where nobody can take it for another type or for two values; else it is written as in JSON. A value is
 written whole or named by its size, never broken off without a word.
 """
 

@@ -11,12 +11,13 @@ took most of the time of a preview.
 from __future__ import annotations
 
 import heapq
-from itertools import islice
+from itertools import chain, islice
 from math import log2
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from coatcheck.core.preview.names import with_names
 from coatcheck.core.preview.notation import LEAST_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
+from coatcheck.core.preview.odd import columns_of, find_odd
 from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, records_of, with_gaps
 from coatcheck.core.preview.work import spend
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ("fit_outline",)
 
-_CUTS = (60, 160, 400, 1_000, 3_000, 10_000, 100_000)
+_CUTS = (60, 160, 400, 520, 650, 1_000, 1_600, 3_000, 6_000, 100_000)
 """Characters of a text: it is shown up to the first cut, and up to each further one as a part of its own."""
 
 _RANK_OF_A_LEVEL = 1.0
@@ -52,19 +53,19 @@ _LONGEST_NAME = 40
 _NAMED, _STUB, _SHOWN = 1, 1, 2
 """Levels: a row that only its name tells of, a container that only its size tells of, and the first cut of either."""
 
-_FEW_TOKENS = 120
+_FEW_TOKENS = 80
 """A smaller budget shows the value from its beginning: a line for every part would leave no room for what they hold."""
 
-_LEAST_FOR_NAMES = 200
-_SHARE_BEFORE_NAMES = 0.92
+_LEAST_FOR_NAMES = 90
+_SHARE_BEFORE_NAMES = 0.75
 """Of the budget: what names get at least. They get what the outline leaves, too."""
 
 _CHARACTERS_OF_A_TOKEN = 5
 """At most, in what is taken before the first exact count."""
 
 _FIRST_GUESS = 2.6
-_ROUNDS = 6
-_ENOUGH = 0.95
+_ROUNDS = 5
+_ENOUGH = 0.93
 """Of the budget: what takes that much is not tried again with one part more."""
 
 _LITTLE = 0.7
@@ -130,7 +131,7 @@ def _fitted(
                 best, used = shown, tokens
             if tokens >= budget * _ENOUGH or size == total:
                 break
-        size = min(max(size * budget * 98 // max(1, tokens * 100), least + 1), most - 1 if most < total else total)
+        size = min(max(size * budget * 97 // max(1, tokens * 100), least + 1), most - 1 if most < total else total)
         if size <= least:
             break
     is_little = used < budget * _LITTLE and size < total
@@ -207,10 +208,13 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
     if keys is not None and not all(isinstance(one, dict) and one for one in items):
         return None
     most = max(_LEAST_ROWS, budget // len(first))  # a cell takes a token at least
+    are_objects = isinstance(first, dict) and all(isinstance(one, dict) for one in items)
+    odd = find_odd(columns_of(cast("list[dict[str, JsonValue]]", items)) if are_objects else (), len(items), counter)
     records = Records(
-        what=what_is(value),
-        items={position: items[position] for position in islice(ends(len(items)), most)},
+        what=", ".join(filter(None, (what_is(value), odd.what))),
+        items={position: items[position] for position in chain(odd.positions, islice(ends(len(items)), most))},
         total=len(items),
+        odd=odd.positions,
         gap=gap_of_list if keys is None else gap_of_object,
         keys=keys,
     )

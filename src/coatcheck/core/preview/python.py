@@ -108,7 +108,7 @@ class _Parser:
             item = self._value(depth)
             if self._kind == "mark" and self._piece == ":" and closing == "}":
                 if not isinstance(item, str) or item in named:
-                    raise ValueError  # no name of JSON's, or one that looks like another: 1 beside '1'
+                    raise ValueError  # no name of JSON's, or one that looks like another: 1 next to '1'
                 self._advance()
                 named[item] = self._value(depth)
             else:

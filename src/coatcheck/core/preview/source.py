@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
+    "LEVELS",
     "Previewed",
+    "Trouble",
     "ends_within",
     "gap_of_lines",
     "join_lines",
     "lines_of",
-    "parts_of",
     "pick",
     "plain",
     "sample_of",
@@ -44,6 +45,22 @@ LONGEST_LINE = 600
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 
+LEVELS = ("FATAL", "ERROR", "WARN")
+"""Of trouble, the worst first."""
+
+
+@dataclass(slots=True)
+class Trouble:
+    """The lines of a text that tell of trouble, as far as it has been searched."""
+
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LEVELS, 0))
+    lines: dict[str, dict[int, str]] = field(default_factory=lambda: {level: {} for level in LEVELS})
+    """By level, its first and last lines by number."""
+
+    searched: int = 0
+    """Lines that were searched."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previewed:
     """One text to be previewed."""
@@ -60,22 +77,16 @@ class Previewed:
     exceeds: int = 0
     """Tokens that the text is known to exceed; nothing is known by default."""
 
+    trouble: Trouble | None = None
+    """The lines that tell of trouble, if the text was searched for them before."""
+
     failures: dict[str, Exception] = field(default_factory=dict, compare=False, repr=False)
-    """The kinds whose previews of this text raised, with their errors. ``preview`` adds to it, and tries none twice."""
+    """The kinds of preview that raised on this text, with their errors. ``preview`` adds to it and tries none twice."""
 
     @property
     def declared(self) -> str:
         """The declared type without parameters, in small letters."""
         return self.content_type.partition(";")[0].strip().lower()
-
-
-def parts_of(content: Previewed) -> list[tuple[int, str]]:
-    """Return the text that ``lines_of`` looks at, in one or two parts, each with the number of its first line."""
-    text = content.text
-    if len(text) <= _LOOKED_AT_WHOLE:
-        return [(1, text)]
-    tail = text[-_WINDOW:]
-    return [(1, text[:_WINDOW]), (content.lines - tail.removesuffix("\n").count("\n"), tail)]
 
 
 def lines_of(content: Previewed) -> dict[int, str]:

@@ -7,7 +7,7 @@ record is shown whole, or with its long values named by their size.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,9 @@ _CONTAINER = 1_000
 """Characters that a nested container may take, as long as it is not written."""
 
 _LONGEST_NAME = 40
+_NAMING_COLUMNS = 8
+"""Columns that may name a record: a name comes first."""
+
 _CHARACTERS_OF_A_TOKEN = 8
 """At most, of names, so that most of what cannot fit is not counted."""
 
@@ -73,6 +76,9 @@ class Records:
     total: int
     gap: Callable[[int, int], str]
     """Names the records from one position to another: ``items 5-1,998``."""
+
+    odd: Sequence[int] = ()
+    """Positions that are worth showing right after the first one."""
 
     keys: Sequence[str] | None = None
     """Where the records have names: shown as the first column."""
@@ -156,7 +162,8 @@ class Rows:
     @classmethod
     def of(cls, records: Records, counter: TokenCounter) -> Rows | None:
         """Return the records as rows, or None if they have too little in common."""
-        positions = [position for position in ends(records.total) if position in records.items]
+        order = dict.fromkeys(chain(islice(ends(records.total), 1), records.odd, ends(records.total)))
+        positions = [position for position in order if position in records.items]
         if not positions:
             return None
         spend(counter, _UNITS_OF_A_RECORD * len(positions))
@@ -187,7 +194,7 @@ class Rows:
 
     @property
     def are_cells(self) -> bool:
-        """Whether the records are lists of scalars, whose cells have no names."""
+        """Whether the records are lists of scalars, with cells that have no names."""
         return _cell(0) in self.columns or _cell(0) in self.same
 
     def widest(self, position: int) -> int:
@@ -210,7 +217,7 @@ class Rows:
             return "key", {position: key_of(self.records.keys[position]) for position in self.positions}
         if any(len(flat) > 1 for flat in self.cells.values()):
             return "", {}
-        for column in self.columns:
+        for column in self.columns[:_NAMING_COLUMNS]:
             values = {position: flat[0].get(column, []) for position, flat in self.cells.items()}
             if any(isinstance(value, (dict, list)) for value in values.values()):
                 continue
@@ -347,7 +354,7 @@ def _same(cells: dict[int, list[Record]], columns: dict[str, int], rows: int) ->
 
 
 def _key(cells: dict[int, list[Record]], columns: dict[str, int], keys: Sequence[str] | None) -> str | None:
-    """Return the column that holds in every row the key under which the record stands."""
+    """Return the column that holds in every row the key of the record."""
     if keys is None:
         return None
     for column in columns:

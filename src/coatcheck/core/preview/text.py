@@ -1,6 +1,6 @@
 """Plain text: its head and its tail, in whole lines where lines are short, with the gap named between them.
 
-The tail is there because errors and totals stand at the end. In text whose lines are longer than the budget, the cut
+The tail is there because errors and totals come at the end. In text with lines longer than the budget, the cut
 is inside a line, never inside a character, and the gap is named in characters, which ``offset`` reads on from.
 """
 
@@ -53,7 +53,11 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
         if over <= 0:
             return shown
         room -= over  # tokens of the joined parts can be more than the sum of their own
-        cut = _cut(content, room, min(taken, for_names), counter, numbered=numbered)
+        kept = counter.head(cut.names, max(0, counter.count(cut.names) - over - 1)).rpartition(" ")[0]
+        if kept and not numbered:
+            cut = cut._replace(names=kept)
+        else:
+            cut = _cut(content, room, min(taken, for_names), counter, numbered=numbered)
     return counter.head(text, budget)
 
 
@@ -72,7 +76,8 @@ def _cut(content: Previewed, room: int, for_names: int, counter: TokenCounter, *
     head = _end_at_a_line(counter.head(text, for_head))
     tail = _start_at_a_line(counter.tail(text, room - for_names - for_head))
     start, end = len(head), max(len(text) - len(tail), len(head))
-    names = names_in(text, counter, start=start, end=end, shown=f"{head}\n{tail}", budget=for_names, numbered=numbered)
+    left = for_names - counter.count(_held(""))
+    names = names_in(text, counter, start=start, end=end, shown=f"{head}\n{tail}", budget=left, numbered=numbered)
     return _Cut(start, end, names)
 
 
@@ -86,7 +91,7 @@ def _held(names: str) -> str:
 
 
 def _gap(start: int, end: int, content: Previewed, *, names: str = "") -> str:
-    """Return the line that stands for what is not shown: the characters from ``start`` up to ``end``."""
+    """Return the line in place of what is not shown: the characters from ``start`` up to ``end``."""
     text = content.text
     held = _held(names) if names else ""
     whole_lines = (start == 0 or text[start - 1] == "\n") and (end == len(text) or text[end - 1] == "\n")

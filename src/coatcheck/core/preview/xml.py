@@ -57,9 +57,9 @@ def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str |
 
 
 def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
-    """Return the root element under its name; raises ``ValueError`` where a tag is missing or stands alone.
+    """Return the root element under its name; raises ``ValueError`` where a tag is missing or has no partner.
 
-    Also where the root holds no element: tools put a tag around a log or a file, whose lines and end count.
+    Also where the root holds no element: tools put a tag around a log or a file, and there the lines and the end count.
     """
     top = _Element("")
     left = [top]
@@ -114,7 +114,7 @@ class _Element:
         self.fields.setdefault(name, []).append(value)
 
     def value(self) -> JsonValue:
-        """Return a text, or an object whose repeated fields are lists."""
+        """Return a ``str``, or an object with lists for repeated fields."""
         text = _text("".join(self.text))
         if not self.fields:
             return text

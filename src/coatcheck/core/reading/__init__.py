@@ -11,7 +11,8 @@ are, and ``wording`` has every word. This module chooses between them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck.core.arguments import Request, parse_request
 from coatcheck.core.errors import InvalidRequest
@@ -22,6 +23,9 @@ from coatcheck.core.reading.source import Answer, IndexNeeded, Part, Reading, So
 from coatcheck.core.settings import MAX_QUERY_BYTES, MINIMUM_BUDGET
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coatcheck.core.reading.slices import Writer
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
@@ -39,6 +43,8 @@ __all__ = (
     "parse_request",
     "read",
 )
+
+_Mode: TypeAlias = "Callable[[Source, Request, Writer], Reading]"
 
 _SHOWN_TYPE = 100  # characters; a tool may call its content anything
 
@@ -68,18 +74,24 @@ def read(
         return _describe(source, request)
     if not source.size:
         return Answer(text=wording.EMPTY)
-    # Loaded with the first read: an agent that begins by offloading need not wait for RE2, JMESPath and all of these.
+    new_writer, read_query, read_matches, read_lines, read_characters = _load_modes()
+    writer = new_writer(counter=counter, budget=budget, tool_name=tool_name, reference=source.reference)
+    if request.query is not None:
+        return (yield from read_query(source, request, writer, max_query_bytes))
+    if request.pattern is not None:
+        return (yield from read_matches(source, request, writer))
+    if request.line_range is not None:
+        return (yield from read_lines(source, request, writer))
+    return (yield from read_characters(source, request, writer))
+
+
+@cache
+def _load_modes() -> tuple[type[Writer], Callable[[Source, Request, Writer, int], Reading], _Mode, _Mode, _Mode]:
+    """Load RE2, JMESPath and what uses them, once: an agent that begins by offloading need not wait for them."""
     with loading:
         from coatcheck.core.reading import query, search, slices  # noqa: PLC0415
 
-    writer = slices.Writer(counter=counter, budget=budget, tool_name=tool_name, reference=source.reference)
-    if request.query is not None:
-        return (yield from query.read_query(source, request, writer, max_query_bytes))
-    if request.pattern is not None:
-        return (yield from search.read_matches(source, request, writer))
-    if request.line_range is not None:
-        return (yield from slices.read_lines(source, request, writer))
-    return (yield from slices.read_characters(source, request, writer))
+    return slices.Writer, query.read_query, search.read_matches, slices.read_lines, slices.read_characters
 
 
 def _describe(source: Source, request: Request) -> Answer:

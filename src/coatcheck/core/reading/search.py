@@ -384,12 +384,12 @@ class _Report:
     def _head(self, shown: int) -> str:
         found, pattern = self.found, self.writer.selector(self.request.pattern or "")
         count = f"{found.count:,}+" if found.capped else f"{found.count:,}"
+        part: tuple[int, int] | int | None = None
         if found.before is None:
-            head = wording.matches_from(count, pattern, found.lines, found.origin.character)
-        else:
-            some = found.before or shown < len(found.hits) or found.next_character is not None
-            part = (found.before + 1, found.before + shown) if shown and some else None
-            head = wording.matches_header(count, pattern, found.lines, part)
+            part = found.origin.character
+        elif shown and (found.before or shown < len(found.hits) or found.next_character is not None):
+            part = found.before + 1, found.before + shown
+        head = wording.matches_header(count, pattern, found.lines, part)
         return f"{head}\n{wording.searched_literally(self.matcher.literal)}" if self.matcher.literal else head
 
     def _rest(self, shown: int) -> dict[str, object] | None:

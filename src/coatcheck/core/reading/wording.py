@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from coatcheck.core import notice
 from coatcheck.core.arguments import SELECTORS
 
 if TYPE_CHECKING:
@@ -22,9 +23,11 @@ __all__ = (
     "END_OF_CONTENT",
     "END_OF_RESULT",
     "LISTED",
+    "LISTED_IN_PART",
     "LITERALS",
     "MORE_STORED",
     "NOTHING_STORED",
+    "NOT_DESCRIBED",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
     "binary",
@@ -35,7 +38,6 @@ __all__ = (
     "list_kind",
     "listed",
     "long_line_header",
-    "matches_from",
     "matches_header",
     "more",
     "more_in_short",
@@ -84,15 +86,19 @@ def one_line(text: str) -> str:
 # -- the list of what a scope holds
 
 
-LISTED = "No reference given. Stored in this conversation, newest first:"
-NOTHING_STORED = "No reference given, and nothing is stored in this conversation."
-MORE_STORED = "[older results are not listed]"
+LISTED = "Stored in this conversation, newest first:"
+LISTED_IN_PART = "Some of what is stored in this conversation:"
+NOTHING_STORED = "Nothing is stored in this conversation."
+MORE_STORED = "[More is stored than this list can show.]"
+NOT_DESCRIBED = "[Of results without a tool, the list knows only reference and size.]"
 
 
 def listed(content: ListedContent) -> str:
-    """Return the line of one stored content."""
-    known = (content.tool_name, content.content_type, f"{content.size:,} bytes", content.arguments)
-    return f"{content.reference} ({', '.join(' '.join(each.split()) for each in known if each)})"
+    """Return the line of one stored content. What others named is kept to one short line."""
+    known = (content.tool_name, content.content_type, f"{content.size:,} bytes")
+    shown = ", ".join(notice.one_line(each) for each in known if each)
+    arguments = "" if content.arguments is None else f" {notice.one_line(content.arguments, longest=200)}"
+    return f"{content.reference} ({shown}){arguments}"
 
 
 # -- the next call
@@ -173,17 +179,22 @@ def numbered_window(line: int, text: str, *, width: int, start: int, stop: int, 
 # -- matches
 
 
-def matches_header(count: str, pattern: str, lines: tuple[int, int] | None, shown: tuple[int, int] | None) -> str:
-    """Head search results; ``shown`` is given if not all of them are shown."""
-    where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
-    which = f"; {shown[0]:,}-{shown[1]:,} shown" if shown else ""
-    return f"[{_matches(count)} for /{pattern}/{where}{which}]"
+def matches_header(count: str, pattern: str, lines: tuple[int, int] | None, shown: tuple[int, int] | int | None) -> str:
+    """Head search results.
 
-
-def matches_from(count: str, pattern: str, lines: tuple[int, int] | None, character: int) -> str:
-    """Head search results that start after the last match that is counted."""
+    ``shown`` is given if not all of them are shown: the numbers of the first and the last one or, after the last match
+    that is counted, the character that the search started from.
+    """
+    matches = f"{count} match" if count == "1" else f"{count} matches"
     where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
-    return f"[{_matches(count)} for /{pattern}/{where}; shown from character {character:,} on]"
+    match shown:
+        case (first, last):
+            which = f"; {first:,}-{last:,} shown"
+        case int(character):
+            which = f"; shown from character {character:,} on"
+        case _:
+            which = ""
+    return f"[{matches} for /{pattern}/{where}{which}]"
 
 
 def less_context(lines: int) -> str:
@@ -225,10 +236,6 @@ def too_complex(size: int) -> str:
         f"pattern is too complex for content of {size:,} bytes: "
         "use * or + instead of counted repeats such as {0,200}, or search a line_range"
     )
-
-
-def _matches(count: str) -> str:
-    return f"{count} match" if count == "1" else f"{count} matches"
 
 
 # -- queries

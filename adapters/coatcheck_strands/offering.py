@@ -1,0 +1,68 @@
+"""``offer_tool="when needed"``: the retrieval tool is in the model's requests from the first offloaded result on.
+
+Only hiding the tool belongs here, and the flag in the agent's state. The agent can always run the tool: a model that
+knows it from elsewhere may call it while it is hidden.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from coatcheck import InvalidRequest
+from coatcheck.adapting import OFFERED, OfferTool, is_needed, is_offered_late
+
+if TYPE_CHECKING:
+    from strands import Agent
+    from strands.middleware import InvokeModelContext
+    from strands.types.tools import AgentTool
+
+__all__ = ("Offering",)
+
+logger = logging.getLogger("coatcheck_strands")
+
+_MIDDLEWARE = "strands.middleware"
+"""What shows the tools of a request. In older versions it is private, and agents have no method to add to it."""
+
+
+class Offering:
+    """When the agents of one plugin offer ``tool``, the retrieval tool."""
+
+    def __init__(self, offer_tool: OfferTool, tool: AgentTool) -> None:
+        """Configure.
+
+        Raises:
+            InvalidRequest: there is no such choice, or this version of Strands lacks what it takes.
+
+        """
+        self._is_late = is_offered_late(offer_tool)
+        self._tool = tool
+        if self._is_late and find_spec(_MIDDLEWARE) is None:
+            msg = (
+                f"offer_tool={offer_tool!r} needs strands-agents 1.62 or newer, where a plugin can leave a tool out of"
+                " a request: upgrade it, or pass offer_tool='always'"
+            )
+            raise InvalidRequest(msg)
+
+    def begin(self, agent: Agent) -> None:
+        """Hide the tool from the agent's model until it is needed."""
+        if self._is_late:
+            from strands.middleware import InvokeModelStage  # noqa: PLC0415 - older versions have none
+
+            agent.add_middleware(InvokeModelStage.Input, self._hide)
+
+    def note(self, agent: Agent) -> None:
+        """Offer the tool from now on. Sessions keep the flag."""
+        if self._is_late:
+            agent.state.set(OFFERED, True)  # noqa: FBT003 - as Strands takes it
+
+    def _hide(self, context: InvokeModelContext) -> InvokeModelContext:
+        agent, name = context.agent, self._tool.tool_name
+        if agent.tool_registry.registry.get(name) is not self._tool or agent.state.get(OFFERED):
+            return context
+        # An agent may have got its messages, but not its state, from another one.
+        if is_needed(context.messages, logger=logger):
+            agent.state.set(OFFERED, True)  # noqa: FBT003 - as Strands takes it
+            return context
+        return context.replace(tool_specs=[spec for spec in context.tool_specs if spec["name"] != name])

@@ -1,0 +1,113 @@
+"""Text inside another text, and what is done with the room that a preview leaves."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coatcheck import ByteCounter, TiktokenCounter
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview.envelope import unescaped_text, unwrapped
+
+TIKTOKEN = TiktokenCounter()
+LINES = "".join(f'step {number} said "done"\n' for number in range(900))
+RECORDS = json.dumps([{"id": number, "name": f"name {number}"} for number in range(900)])
+CSV = "id,name,city,score\n" + "".join(f"{n},name {n},city {n},{n / 8}\n" for n in range(900))
+INSIDE = "text inside, unescaped, so line numbers are its own; search with pattern:"
+
+
+def _shown(text: str, budget: int = 300) -> str:
+    content = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
+    shown = preview(content, TIKTOKEN, budget=budget)
+
+    assert not content.failures
+    assert TIKTOKEN.count(shown) <= budget
+    return shown
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        json.dumps({"type": "text", "text": RECORDS}),
+        json.dumps({"content": [{"type": "text", "text": RECORDS}], "isError": False}),
+        json.dumps(json.dumps({"text": RECORDS})),
+        f"meta=None content=[TextContent(type='text', text={RECORDS!r})]",
+    ],
+)
+def test_the_kind_is_that_of_the_text_inside(envelope: str) -> None:
+    assert _shown(envelope).startswith(f"{INSIDE}\nlist of 900 objects, one a line: id|name\n0|name 0\n")
+
+
+def test_a_table_inside_is_shown_as_one() -> None:
+    assert _shown(json.dumps({"text": CSV})).startswith(f"{INSIDE}\ntable of 901 lines by 4 columns")
+
+
+def test_a_text_that_was_cut_off_inside_is_unwrapped_as_far_as_it_goes() -> None:
+    assert _shown(json.dumps({"type": "text", "text": LINES})[:9_000]).startswith(
+        f'{INSIDE}\nstep 0 said "done"\nstep 1 said "done"\n'
+    )
+
+
+def test_what_an_envelope_says_besides_is_shown() -> None:
+    shown = _shown(json.dumps({"status": "failed", "text": LINES}))
+
+    assert shown.startswith(f'{INSIDE}\n[{{"status": "failed", "text": "…"}}]\nstep 0 said "done"\n')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"text": "plain words " * 900}),
+        json.dumps({"a": LINES, "b": LINES}),
+        "it's a \\n and \\t and \\r of prose " * 300,
+        RECORDS,
+        LINES,
+    ],
+)
+def test_what_is_no_envelope_is_not_unwrapped(text: str) -> None:
+    assert unwrapped(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ['a "b"\n\tc\\d/e\r', "\N{SNOWMAN} \U0001f600", "\\\\n \\", "\x01\x7f", 'C:\\new\\"table"\\']
+)
+def test_escapes_of_json_are_resolved(text: str) -> None:
+    assert unescaped_text(json.dumps(text)[1:-1]) == text
+    assert unescaped_text(json.dumps(text, ensure_ascii=False)[1:-1]) == text
+
+
+def test_a_lone_half_of_a_character_becomes_a_replacement() -> None:
+    assert unescaped_text("a \\ud83d b\u00e9") == "a \ufffd b\u00e9"
+
+
+def test_an_outline_is_followed_by_names_and_numbers_that_it_leaves_out() -> None:
+    text = json.dumps(
+        {"title": "Report", "body": "some words " * 90 + "ticket OPS-4711 cost 98,765 in Ghent " + "x " * 900}
+    )
+    *_, last = _shown(text, 200).split("\n")
+
+    assert last == "[… more, in it: OPS-4711 98,765 Ghent …]"
+
+
+def test_a_page_with_little_text_is_followed_by_names_in_its_markup() -> None:
+    scripts = "".join(f'<script src="/static/part_{n}.js"></script>' for n in range(200))
+    shown = _shown(
+        f"<!doctype html><html><head><title>App</title>{scripts}</head><body><div id='root'></div></body></html>"
+    )
+
+    assert "\nApp\n[… more, in it: " in shown
+    assert "/static/part_7.js" in shown
+
+
+def test_the_gap_in_a_text_names_numbers() -> None:
+    text = "".join("nothing to see in this line of words\n" * 40 + f"order {n * 7919} came\n" for n in range(1, 20))
+
+    assert "15838" in _shown(text, 200)
+
+
+def test_a_preview_in_bytes_keeps_to_its_budget_inside_an_envelope() -> None:
+    text = json.dumps({"type": "text", "text": RECORDS})
+    for budget in range(1, 400, 7):
+        content = Previewed(text=text, content_type="text/plain", lines=1)
+        assert ByteCounter().count(preview(content, ByteCounter(), budget=budget)) <= budget

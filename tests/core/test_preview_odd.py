@@ -1,0 +1,160 @@
+"""Nothing odd is hidden: trouble in logs and odd records are found wherever they are, counted and shown."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import Always, ByteCounter, InMemoryStorage, Offloader, TextBlock, TiktokenCounter
+from coatcheck.core.preview import Previewed, log, preview, search_for_trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TIKTOKEN = TiktokenCounter()
+PLACES = 20
+LARGE = 11_000
+"""Lines of a log of more than 256 KiB, of which a preview shows the ends only."""
+
+
+def _content(text: str) -> Previewed:
+    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
+
+
+def _shown(text: str, budget: int = 500) -> str:
+    content = _content(text)
+    shown = preview(content, TIKTOKEN, budget=budget)
+
+    assert not content.failures
+    assert TIKTOKEN.count(shown) <= budget
+    return shown
+
+
+def _log(count: int, needle: int, line: str = "ERROR worker failed: no route to host") -> str:
+    lines = [
+        f"2026-03-01 12:{n // 60 % 60:02}:{n % 60:02} {'WARN disk is slow' if n % 5 == 0 else 'INFO took job'} {n}\n"
+        for n in range(count)
+    ]
+    lines[needle] = f"2026-03-01 12:50:00 {line}\n"
+    return "".join(lines)
+
+
+def _records(count: int, needle: int) -> list[dict[str, object]]:
+    records: list[dict[str, object]] = [{"id": n, "name": f"name {n}", "status": "ok"} for n in range(count)]
+    records[needle]["status"] = "lost"
+    return records
+
+
+def _csv(count: int, needle: int) -> str:
+    rows = (f"{one['id']},{one['name']},{one['status']}\n" for one in _records(count, needle))
+    return "id,name,status\n" + "".join(rows)
+
+
+def _json_lines(count: int, needle: int) -> str:
+    return "".join(f"{json.dumps(one)}\n" for one in _records(count, needle))
+
+
+KINDS: dict[str, tuple[Callable[[int, int], str], str]] = {
+    "log": (_log, "ERROR worker failed: no route to host"),
+    "JSON": (lambda count, needle: json.dumps(_records(count, needle)), "|lost"),
+    "JSON in an object": (lambda count, needle: json.dumps({"n": 1, "items": _records(count, needle)}), "|lost"),
+    "JSON Lines": (_json_lines, "|lost"),
+    "CSV": (_csv, ",lost"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [300, LARGE])
+def test_the_odd_one_is_shown_wherever_it_is(kind: str, count: int) -> None:
+    make, expected = KINDS[kind]
+    missing = [place for place in range(PLACES) if expected not in _shown(make(count, place * (count - 1) // 19))]
+
+    assert not missing
+
+
+def test_trouble_is_counted_and_the_worst_comes_first() -> None:
+    text = _log(LARGE, LARGE // 2)
+    shown = _shown(text, 160)
+
+    assert shown.startswith("[1 ERROR, 2,199 WARN]\n")
+    assert "ERROR worker failed" in shown
+
+
+def test_the_first_and_the_last_of_a_level_are_shown() -> None:
+    lines = _log(LARGE, 4_000, "ERROR first").splitlines(keepends=True)
+    for number in range(4_001, 4_400):
+        lines[number] = f"2026-03-01 12:50:00 ERROR again {number}\n"
+    lines[7_000] = "2026-03-01 12:50:00 ERROR last\n"
+    shown = _shown("".join(lines))
+
+    assert "ERROR first" in shown
+    assert "ERROR last" in shown
+    assert shown.startswith("[401 ERROR, ")
+
+
+def test_a_level_is_found_behind_more_lines_of_a_lower_one_than_are_counted() -> None:
+    count = log.MOST_COUNTED * 4
+    lines = ["2026-03-01 12:00:00 WARN disk is slow\n"] * count
+    lines[count * 3 // 4] = "2026-03-01 12:50:00 FATAL out of memory\n"
+    shown = _shown("".join(lines))
+
+    assert shown.startswith("[1 FATAL, 10,000+ WARN]\n")
+    assert "FATAL out of memory" in shown
+
+
+def test_what_was_not_searched_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "MOST_SEARCHED", 100_000)
+    text = _log(LARGE, LARGE // 2)
+    searched = text.count("\n", 0, 100_000)
+
+    assert f"; lines {searched + 1:,}-{LARGE:,} not searched for trouble]\n" in _shown(text)
+
+
+def test_a_long_log_is_searched_in_pieces_with_the_same_outcome() -> None:
+    content = _content(_log(LARGE * 2, LARGE))
+    work = search_for_trouble(content)
+    pieces = 0
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            searched = end.value
+            break
+        pieces += 1
+
+    assert pieces > 2
+    assert searched.trouble is not None
+    assert preview(searched, ByteCounter(), budget=900) == preview(content, ByteCounter(), budget=900)
+
+
+def test_an_offload_shows_the_trouble_in_the_middle_of_a_long_log() -> None:
+    outcome = Offloader(InMemoryStorage()).offload([TextBlock(_log(LARGE * 2, LARGE))], tool_name="t", policy=Always())
+    block = outcome.blocks[0]
+
+    assert isinstance(block, TextBlock)
+    assert "ERROR worker failed: no route to host" in block.text
+
+
+def test_records_with_a_rare_field_are_counted_and_shown() -> None:
+    records = _records(1_000, 10)
+    records[600]["error"] = "timed out"
+
+    assert _shown(json.dumps(records)).startswith(
+        "list of 1,000 objects, 1 with status: lost, 1 with error, one a line:"
+    )
+    assert "timed out" in _shown(json.dumps(records))
+
+
+def test_a_record_that_lacks_a_field_is_counted_and_shown() -> None:
+    records = [{"id": n, "name": f"name {n}"} for n in range(1_000)]
+    del records[600]["name"]
+
+    assert _shown(json.dumps(records)).startswith("list of 1,000 objects, 1 without name, one a line:")
+
+
+def test_fields_with_many_values_have_no_odd_ones() -> None:
+    assert _shown(json.dumps([{"id": n, "name": f"name {n}"} for n in range(1_000)])).startswith(
+        "list of 1,000 objects, one a line: id|name\n"
+    )
