@@ -53,7 +53,7 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
 
 
 def find_references_in(messages: Iterable[object]) -> Iterator[str]:
-    """Yield the references in messages, those of each in their order. ``keep_references`` says what a message may be."""
+    """Yield the references in messages, in their order. ``keep_references`` says what a message may be."""
     for message in messages:
         yield from _references(message)
 
