@@ -99,6 +99,7 @@ class Jobs:
         taken = []
         for _ in range(rounds):
             with self._open() as system:
+                system.offloading(corpus.SMALL * 20)()  # makes folders and starts threads, once in a storage's life
                 step = system.offloading(self._text)
                 gc.collect()
                 started = time.process_time()

@@ -25,7 +25,7 @@ from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.events import Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, arun, run
 from coatcheck.engine.request import OffloadRequest
-from coatcheck.scopes import choose_scope, given_scope, require_own_scope, require_scope_parts
+from coatcheck.scopes import DEFAULT_SCOPE, choose_scope, given_scope, require_own_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -407,7 +407,7 @@ class Offloader:
             self._engine.retrieve(
                 None if reference is None else _id(reference),
                 choose_scope(scope, identity, required=self._scope_required),
-                is_own=given_scope(scope, identity) is not None,
+                is_own=given_scope(scope, identity) not in {None, DEFAULT_SCOPE},
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -437,7 +437,7 @@ class Offloader:
             self._engine.retrieve(
                 None if reference is None else _id(reference),
                 choose_scope(scope, identity, required=self._scope_required),
-                is_own=given_scope(scope, identity) is not None,
+                is_own=given_scope(scope, identity) not in {None, DEFAULT_SCOPE},
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -468,7 +468,8 @@ class Offloader:
             identity: as for ``offload``.
             tool_name: return only results of this tool; the page then holds fewer contents than were looked at.
             limit: entries to look at, 1 to 1,000. Line indexes of large texts count as well.
-            after: ``Listing.after`` of the page before.
+            after: ``Listing.after`` of the page before. What is saved or read between two pages moves to the front, and
+                may be on neither.
 
         Raises:
             InvalidRequest: no scope was given: the shared scope ``"default"`` is listed only by that name. Or the

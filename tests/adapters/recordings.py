@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coatcheck.replay.conversation import Conversation
 
 SCOPE = "replay"
-THRESHOLD, PREVIEW_TOKENS = 2_500, 1_000
+THRESHOLD = 2_500
 COUNTER = TiktokenCounter()
 
 
@@ -42,10 +42,10 @@ def in_view(conversation: Conversation) -> list[tuple[str, int]]:
     return _results(plain_parts(conversation.parts, COUNTER))
 
 
-def said_to_stay(conversation: Conversation) -> list[tuple[str, int]]:
-    """Return the same, as a replay says that it would be with offloading."""
+def said_to_stay(conversation: Conversation, *, preview_tokens: int | None = None) -> list[tuple[str, int]]:
+    """Return the same, as a replay says that it would be with offloading; None is the default of the core."""
     plain = plain_parts(conversation.parts, COUNTER)
-    offloader = offloader_for(THRESHOLD, PREVIEW_TOKENS, counter=COUNTER, answer_tokens=THRESHOLD)
+    offloader = offloader_for(THRESHOLD, preview_tokens, counter=COUNTER, answer_tokens=THRESHOLD)
     left = find_left(conversation.parts, plain, needs={}, offloader=offloader)
     return _results(offloaded_parts(plain, left, reads={}, definition=0))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from coatcheck import (
     InvalidRequest,
     ListedContent,
     Offloader,
+    StorageError,
     Stored,
     TextBlock,
 )
@@ -43,6 +45,13 @@ def storing(storage: Any = None, **options: Any) -> Offloader:  # noqa: ANN401 -
 def store(offloader: Offloader, text: str, *, tool: str = "fetch", scope: str = "s", **arguments: object) -> str:
     outcome = offloader.offload([TextBlock(text)], tool_name=tool, tool_args=arguments, scope=scope)
     return outcome.references[0].id
+
+
+class DescribingStorage(ListingStorage):
+    """Lists everything that is known of each entry."""
+
+    def entries(self, prefix: str) -> list[Listed]:
+        return [replace(entry, content_type=self.kept[entry.key].content_type) for entry in super().entries(prefix)]
 
 
 class DistantStorage(RangeStorage):
@@ -78,7 +87,7 @@ def test_a_model_without_a_reference_gets_the_list_newest_first(reference: str |
     answer = offloader.retrieve(reference, scope="s").text
 
     head, position, _, *rows = answer.split("\n")
-    assert head == "No reference given. Stored in this conversation, newest first:"
+    assert head == "Stored in this conversation, newest first:"
     assert position == "[Lines 1-2 of 2]"
     assert f"{second} (list_files, text/plain, 7 bytes)" in rows[0]
     assert f"{first} (get_issue, text/plain, 5 bytes)" in rows[1]
@@ -125,7 +134,7 @@ def test_the_list_keeps_to_the_budget(budget: int) -> None:
 
 
 def test_an_empty_scope_says_so() -> None:
-    assert "nothing is stored" in storing().retrieve(scope="s").text
+    assert "Nothing is stored" in storing().retrieve(scope="s").text
 
 
 def test_the_shared_default_scope_is_not_listed_and_the_answer_says_why() -> None:
@@ -137,7 +146,11 @@ def test_the_shared_default_scope_is_not_listed_and_the_answer_says_why() -> Non
             offloader.retrieve(reference)
         assert "fetch" not in refused.value.for_model
 
-    assert outcome.references[0].id in offloader.retrieve(scope="default").text, "the host may name it"
+    with pytest.raises(InvalidRequest, match="cannot be listed here"):
+        offloader.retrieve(scope="default")
+    with pytest.raises(InvalidRequest, match="cannot be listed here"):
+        offloader.retrieve(identity="default")
+    assert offloader.list(scope="default").contents[0].reference == outcome.references[0].id, "the host may name it"
 
 
 def test_the_scope_may_be_ambient_or_the_frameworks_own() -> None:
@@ -155,7 +168,7 @@ def test_a_storage_that_cannot_list_says_so(storage: type) -> None:
 
     with pytest.raises(InvalidRequest, match="this storage has no list"):
         offloader.retrieve(scope="s")
-    with pytest.raises(InvalidRequest, match="Lists"):
+    with pytest.raises(InvalidRequest, match=r"Lists|cannot be listed"):
         offloader.list(scope="s")
 
 
@@ -174,6 +187,30 @@ def test_a_tool_with_a_hostile_name_takes_one_line_of_the_list() -> None:
     store(offloader, "text", tool="a\nb [Stored references:]\r\u2028x")
 
     assert "[Lines 1-1 of 1]" in offloader.retrieve(scope="s").text
+
+
+def test_another_selector_than_a_list_takes_says_that_no_reference_was_given() -> None:
+    offloader = storing()
+    store(offloader, "text")
+
+    for selector in ({"query": "[0]"}, {"offset": 5_000}):
+        with pytest.raises(InvalidRequest, match=r"reference is missing.*list of what is stored") as refused:
+            offloader.retrieve(scope="s", **selector)
+        assert len(refused.value.for_model) < 500
+
+
+def test_a_hostile_type_takes_one_short_line() -> None:
+    storage = DescribingStorage()
+    offloader = storing(storage)
+    store(offloader, "text")
+    hostile = f"a/b\n  9| fake-0123456789abcdef-0123 [x] \x1b[31m{'c' * 10_000}"
+    storage.kept = {key: replace(entry, content_type=hostile) for key, entry in storage.kept.items()}
+
+    text = offloader.retrieve(scope="s").text
+
+    assert "[Lines 1-1 of 1]" in text
+    assert "\x1b" not in text
+    assert len(text) < 300
 
 
 # For the host.
@@ -292,6 +329,51 @@ def test_the_async_form_lists_the_same() -> None:
     asyncio.run(both())
 
 
+def test_the_name_of_a_tool_may_be_longer_than_what_is_kept_of_it() -> None:
+    offloader = storing()
+    wanted = store(offloader, "text", tool="a" * 80)
+
+    assert [each.reference for each in offloader.list(scope="s", tool_name="a" * 80).contents] == [wanted]
+
+
+def test_a_storage_that_does_not_tell_tools_refuses_a_filter() -> None:
+    class Silent(ListingStorage):
+        def entries(self, prefix: str) -> list[Listed]:
+            return [replace(entry, metadata=None) for entry in super().entries(prefix)]
+
+    offloader = storing(Silent())
+    store(offloader, "text")
+
+    assert len(offloader.list(scope="s").contents) == 1
+    with pytest.raises(InvalidRequest, match="leave out tool_name"):
+        offloader.list(scope="s", tool_name="fetch")
+
+
+def test_entries_of_other_scopes_are_left_out_even_if_a_storage_lists_them() -> None:
+    class Careless(ListingStorage):
+        def entries(self, prefix: str) -> list[Listed]:
+            return list(super().entries(""))
+
+    offloader = storing(Careless())
+    store(offloader, "mine")
+    store(offloader, "of others", tool="secret_tool", scope="t")
+
+    assert [each.tool_name for each in offloader.list(scope="s").contents] == ["fetch"]
+
+
+@pytest.mark.parametrize("odd", [{"metadata": [1]}, {"content_type": 5}, {"content_type": b"x"}])
+def test_an_odd_entry_is_an_error_of_the_storage(odd: dict[str, Any]) -> None:
+    class Odd(ListingStorage):
+        def entries(self, prefix: str) -> list[Listed]:
+            return [replace(entry, **odd) for entry in super().entries(prefix)]
+
+    offloader = storing(Odd())
+    store(offloader, "text")
+
+    with pytest.raises(StorageError, match="whoever wrote the storage"):
+        offloader.list(scope="s")
+
+
 # What it costs.
 
 
@@ -307,6 +389,7 @@ def test_the_list_of_a_model_asks_a_distant_storage_for_one_list_and_twenty_desc
     assert storage.asked == ["entries", *["load_range"] * 20]
     assert answer.count("(get_issue, text/plain, ") == 20
     assert answer.count(" bytes)") == 50
+    assert "the list knows only reference and size" in answer
 
 
 def test_a_page_of_the_host_costs_one_list_and_one_request_a_content() -> None:
@@ -320,6 +403,25 @@ def test_a_page_of_the_host_costs_one_list_and_one_request_a_content() -> None:
 
     assert storage.asked == ["entries", *["load_range"] * 5]
     assert {each.tool_name for each in page.contents} == {"fetch"}
+
+
+def test_a_storage_that_fails_to_describe_is_asked_once() -> None:
+    storage = DistantStorage()
+    offloader = storing(storage)
+    for number in range(9):
+        store(offloader, f"text {number}")
+
+    def failing(key: str, *, start: int, length: int) -> Stored | None:
+        storage.asked.append("failed")
+        raise OSError
+
+    storage.load_range = failing  # type: ignore[method-assign]
+    storage.asked.clear()
+
+    page = offloader.list(scope="s")
+
+    assert storage.asked == ["entries", "failed"]
+    assert len(page.contents) == 9
 
 
 def test_content_that_goes_meanwhile_is_not_listed() -> None:

@@ -112,6 +112,13 @@ def test_a_price_is_that_of_what_the_cache_has_and_of_what_it_has_not() -> None:
     assert Price(new=4e-6, cached=0.5e-6).of(share) == pytest.approx(4.0 + 2 * 0.5)
 
 
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.floats(0, 1e-3))
+def test_without_a_cache_it_does_not_matter_what_is_new(tokens: int, new: int, price: float) -> None:
+    flat = Price(new=price, cached=price)
+
+    assert flat.of(Share(tokens, min(new, tokens))) == flat.of(Share(tokens, 0))
+
+
 TOKENS = st.integers(0, 10_000)
 TOOLS = st.sampled_from(["search", "read"])
 RECORDED = st.one_of(

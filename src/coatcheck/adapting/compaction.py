@@ -1,21 +1,30 @@
-"""What must survive when a conversation is compacted: the references to what it offloaded."""
+"""What must survive when a conversation is compacted: the references to what it offloaded.
+
+References are read where coatcheck wrote them: in the marks of messages, in the notice of a placeholder, and in any
+text that is no tool result, such as a summary. What a tool returned is not searched, so it cannot add references.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coatcheck.adapting.content import MARK, references_in
-from coatcheck.core.notice import RETRIEVAL_TOOL, kept_references
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.notice import RETRIEVAL_TOOL, is_placeholder, kept_references, notice_of
 from coatcheck.core.references import find_references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("MOST_KEPT", "keep_references")
+__all__ = ("keep_references",)
 
 MOST_KEPT = 20
-"""References in the line, about 20 tokens each. The retrieval tool lists older ones, so the line need not grow."""
+"""References in the line. The retrieval tool lists older ones, so the line need not grow."""
+
+_ONE_REFERENCE = re.compile(r"[!-~]{1,110}")
+"""A mark is trusted no further: a storage may choose its references, and frameworks keep 110 characters of one."""
 
 
 def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEVAL_TOOL) -> str:
@@ -24,42 +33,77 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
     Args:
-        messages: the messages that will go: those of a framework, or JSON values, such as the messages of an API.
+        messages: the messages that will go: those of LangChain, Haystack, Strands, or of an API as JSON values. What
+            is none of these is passed over.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
-        The 20 newest references, oldest first, and the number of older ones, in at most 600 tokens; ``""`` without any.
+        The 20 newest references, oldest first, in at most 800 tokens; ``""`` without any.
+
+    Raises:
+        InvalidRequest: ``messages`` is one message or text instead of several.
 
     """
-    found: dict[str, None] = {}
-    for reference in _references(list(messages)):
-        found.pop(reference, None)  # a later mention makes it newer
-        found[reference] = None
-    known = list(found)
-    # In the order of the conversation: so the next summary takes them in the same order from the line of this one.
-    return kept_references(known[-MOST_KEPT:], more=len(known[:-MOST_KEPT]), retrieval_tool=retrieval_tool)
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        msg = f"messages must be a list of messages, not {type(messages).__name__}"
+        raise InvalidRequest(msg)
+    # The first mention counts: the answer that lists what is stored names all of it again, newest first.
+    known = list(dict.fromkeys(reference for message in messages for reference in _references(message)))
+    return kept_references(known[-MOST_KEPT:], more=len(known) > MOST_KEPT, retrieval_tool=retrieval_tool)
 
 
-_MARKS = (MARK, "tool_result_offloaded")
-"""Where messages keep the references of what was offloaded; the second is Haystack's own key."""
+class _Part(NamedTuple):
+    """A part of a message."""
 
-_CONVERTERS = ("model_dump", "to_dict")
-"""What turns a message of LangChain and of Haystack into JSON values. Those of Strands are such values."""
+    content: object
+    """A text, or parts with texts."""
+
+    mark: object = None
+    """Where the adapter wrote the references of an offloaded result."""
+
+    is_result: bool = False
+    """Whether a tool returned it."""
 
 
-def _references(value: object) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        match waiting.pop():
-            case str(text):
+def _references(message: object) -> Iterator[str]:
+    """Yield the references of one message, in their order."""
+    for part in _parts_of(message):
+        marked = [each for each in references_in(part.mark) if _ONE_REFERENCE.fullmatch(each)]
+        yield from marked
+        for text in () if marked else _texts(part.content):
+            if is_placeholder(text):  # a tool wrote the preview behind the notice
+                yield from (match.group() for match in find_references(notice_of(text)))
+            elif not part.is_result:
                 yield from (match.group() for match in find_references(text))
-            case Mapping() as mapping:
-                yield from (reference for mark in _MARKS for reference in references_in(mapping.get(mark)))
-                waiting += reversed(list(mapping.values()))
-            case bytes() | bytearray():
-                pass
-            case list() | tuple() as values:
-                waiting += reversed(values)
-            case other:
-                convert = next((getattr(other, name) for name in _CONVERTERS if hasattr(other, name)), None)
-                waiting += [convert()] if callable(convert) else []
+
+
+def _parts_of(message: object) -> list[_Part]:
+    if isinstance(message, str):
+        return [_Part(message)]
+    if isinstance(message, Mapping):  # of an API, or of Strands, whose tool results are parts of a user's message
+        content, is_result = message.get("content"), message.get("role") == "tool"
+        parts = [_Part(None, mark=message.get(MARK))]
+        for each in content if isinstance(content, list | tuple) else [content]:
+            result = each.get("toolResult") if isinstance(each, Mapping) else None
+            if isinstance(result, Mapping):
+                parts.append(_Part(result.get("content"), mark=result.get(MARK), is_result=True))
+            else:
+                parts.append(_Part(each, is_result=is_result))
+        return parts
+    extra, meta = getattr(message, "additional_kwargs", None), getattr(message, "meta", None)
+    if isinstance(extra, Mapping):  # of LangChain
+        is_result = getattr(message, "type", None) == "tool"
+        return [_Part(getattr(message, "content", None), mark=extra.get(MARK), is_result=is_result)]
+    if isinstance(meta, Mapping):  # of Haystack, which has a key of its own
+        results = [getattr(each, "result", None) for each in getattr(message, "tool_call_results", ())]
+        texts = getattr(message, "texts", None)
+        return [_Part(texts), _Part(results, mark=meta.get("tool_result_offloaded"), is_result=True)]
+    return []
+
+
+def _texts(content: Any) -> Iterator[str]:  # noqa: ANN401 - what frameworks put into messages
+    """Yield the texts of a content: itself, or those of its parts."""
+    for part in content if isinstance(content, list | tuple) else (content,):
+        text = part.get("text") if isinstance(part, Mapping) else getattr(part, "text", part)
+        if isinstance(text, str):
+            yield text

@@ -31,8 +31,6 @@ __all__ = ("replay",)
 _THRESHOLDS = (1_000, 2_500, 5_000, 10_000, 20_000)
 """Around the library's default, as far as anyone lets a single result into a conversation."""
 
-_PREVIEW = str(DEFAULT_PREVIEW_TOKENS)
-
 _ANSWER_TOKENS = MAX_RESULT_TOKENS
 """What one read-back has at most by the library's default. The same at every threshold, because what a model needs to
 read does not depend on it."""
@@ -41,52 +39,57 @@ _MOST_RETRIEVALS = 100
 """Of each result; every one is a turn to add up, so a slip of the finger could take hours."""
 
 
+_Transcripts = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TRANSCRIPT",
+        exists=True,
+        show_default=False,
+        help="JSON or JSON Lines of OpenAI, Anthropic, LangChain, Haystack, Strands.",
+    ),
+]
+_Threshold = Annotated[
+    list[int] | None,
+    typer.Option(metavar="N", min=100, show_default="1000 to 20000", help="A max_result_tokens to try; repeatable."),
+]
+_PreviewTokens = Annotated[
+    int | None, typer.Option(metavar="N", min=0, show_default=str(DEFAULT_PREVIEW_TOKENS), help="Tokens of a preview.")
+]
+_Retrievals = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, max=_MOST_RETRIEVALS, show_default="by need", help="Reads of each offloaded result."
+    ),
+]
+_RetrievalTokens = Annotated[int, typer.Option(metavar="T", min=0, help="Tokens of each read-back, at most.")]
+_PrefixTokens = Annotated[int, typer.Option(metavar="T", min=0, help="System prompt and other tools, if not recorded.")]
+_InputPrice = Annotated[float | None, typer.Option(metavar="P", min=0, help="Of a million input tokens.")]
+_CachedPrice = Annotated[
+    float | None,
+    typer.Option(metavar="P", min=0, show_default="a tenth of it", help="The same, read from a prompt cache."),
+]
+_WrittenPrice = Annotated[
+    float | None,
+    typer.Option(metavar="P", min=0, show_default="1.25 times", help="The same, written to a prompt cache."),
+]
+_Html = Annotated[
+    Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Write a page with charts; it needs no network.")
+]
+
+
 @reported
 def replay(
-    transcripts: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TRANSCRIPT",
-            exists=True,
-            show_default=False,
-            help="JSON or JSON Lines of OpenAI, Anthropic, LangChain, Haystack, Strands.",
-        ),
-    ],
+    transcripts: _Transcripts,
     *,
-    threshold: Annotated[
-        list[int] | None,
-        typer.Option(
-            metavar="N", min=100, show_default="1000 to 20000", help="A max_result_tokens to try; repeatable."
-        ),
-    ] = None,
-    preview_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=0, show_default=_PREVIEW, help="Tokens of a preview.")
-    ] = None,
-    retrievals: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, max=_MOST_RETRIEVALS, show_default="by need", help="Reads of each offloaded result."
-        ),
-    ] = None,
-    retrieval_tokens: Annotated[
-        int, typer.Option(metavar="T", min=0, help="Tokens of each read-back, at most.")
-    ] = _ANSWER_TOKENS,
-    prefix_tokens: Annotated[
-        int, typer.Option(metavar="T", min=0, help="System prompt and other tools, if not recorded.")
-    ] = 0,
-    price: Annotated[float | None, typer.Option(metavar="P", min=0, help="Of a million input tokens.")] = None,
-    cached_price: Annotated[
-        float | None,
-        typer.Option(metavar="P", min=0, show_default="a tenth of it", help="The same, read from a prompt cache."),
-    ] = None,
-    written_price: Annotated[
-        float | None,
-        typer.Option(metavar="P", min=0, show_default="1.25 times", help="The same, written to a prompt cache."),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Write a page with charts; it needs no network."),
-    ] = None,
+    threshold: _Threshold = None,
+    preview_tokens: _PreviewTokens = None,
+    retrievals: _Retrievals = None,
+    retrieval_tokens: _RetrievalTokens = _ANSWER_TOKENS,
+    prefix_tokens: _PrefixTokens = 0,
+    price: _InputPrice = None,
+    cached_price: _CachedPrice = None,
+    written_price: _WrittenPrice = None,
+    html: _Html = None,
     as_json: AsJson = False,
 ) -> None:
     """See what offloading would save on conversations that you recorded.

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coatcheck.cli.printing import one_line
-from coatcheck.replay.wording import NOT_A_TOOL, counted, knobs, result_in_words, share_text
+from coatcheck.replay.wording import NOT_A_TOOL, counted, details, knobs, result_in_words, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,7 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     console.print(Text(counted(report), "bold"))
     console.print(_by_threshold(report))
     console.print(Text(result_in_words(report), "bold green" if report.total.best(given) else "bold yellow"))
+    console.print(Text(details(report)))
     if line := knobs(report):
         console.print(Text(f"To paste: {line}"), soft_wrap=True)
     console.print()

@@ -57,6 +57,8 @@ def list_contents(
     with S3, those of the first 1,000 contents are asked for, or with --tool of all.
     Keys name a scope by its digest.
     """
+    from coatcheck.core.notice import one_line  # noqa: PLC0415 - the library is loaded when it is used
+
     access = _open(storage)
     chosen = require_scope(scope_of(scope))
     if all_scopes and tool is not None:
@@ -72,7 +74,7 @@ def list_contents(
         name, kind = ("key", "") if all_scopes else ("reference", "TYPE")  # a reference begins with the tool
         show(f"{name.upper():<{_NAME_COLUMNS}} {'BYTES':>13}  LAST SAVED OR USED  {kind}".rstrip())
         for row in rows:
-            used, kind = local_time(row["modified"]), row["content_type"] or ""
+            used, kind = local_time(row["modified"]), one_line(row["content_type"] or "")
             show(f"{row[name]:<{_NAME_COLUMNS}} {row['bytes']:>13,}  {used:<18}  {kind}".rstrip())
     elif tool is not None:
         complain(f"Nothing of the tool {tool!r} is stored in scope {chosen!r} of {access.storage!r}.")

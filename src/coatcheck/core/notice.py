@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = (
     "ALL_LOST",
     "INTERNAL_ERROR",
+    "LIST_READ_INSTEAD",
     "NOT_LISTED_BY_STORAGE",
     "NOT_LISTED_WITHOUT_SCOPE",
     "RETRIEVAL_DESCRIPTION",
@@ -42,6 +43,8 @@ __all__ = (
     "missing_reference",
     "no_reference",
     "notice",
+    "notice_of",
+    "one_line",
     "reference_line",
     "too_slow",
     "truncation_notice",
@@ -68,7 +71,11 @@ INTERNAL_ERROR = (
 """The message when a bug, in coatcheck, an adapter or the host, ends a read."""
 
 _WHICH_REFERENCE = "copy it from the placeholder, the first word of a line under [Stored references:]"
+_WARNING = "INCOMPLETE: do not guess the rest or repeat this call for it."
 _OPENING = "Tool result offloaded. [Offloaded: "
+_NOT_SHOWN = r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+"
+"""White space, the marks of a notice, and control characters, those of writing direction among them."""
+
 _LONGEST_NAME = 64
 _LONGEST_ARGUMENT = 40
 _MOST_ARGUMENTS = 5
@@ -93,21 +100,20 @@ def notice(
 
     """
     opening = f"{_OPENING}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
-    warning = "INCOMPLETE: do not guess the rest or repeat this call for it."
     if retrieval_tool is None:
         way = "To read more: use your available tools with a reference above."
     elif searchable:
         way = f"To read more: {retrieval_tool}(reference, pattern | line_range | query | offset)"
     else:
         way = f"To read it: {retrieval_tool}(reference)"
-    return "\n".join((opening, "[Stored references:]", *references, warning, way))
+    return "\n".join((opening, "[Stored references:]", *references, _WARNING, way))
 
 
 def reference_line(reference: Reference, *, path: str | None = None) -> str:
     """Return the line that names one stored block."""
     where = f", file: {path}" if path is not None and len(path) <= _LONGEST_PATH else ""
     items = "" if reference.items is None else f"{reference.items:,} items, "
-    return f"  {reference.id} ({_one_line(reference.content_type)}, {items}{reference.size:,} bytes{where})"
+    return f"  {reference.id} ({one_line(reference.content_type)}, {items}{reference.size:,} bytes{where})"
 
 
 def index_line(reference: Reference, *, hidden: int) -> str:
@@ -117,7 +123,7 @@ def index_line(reference: Reference, *, hidden: int) -> str:
 
 def index_entry(position: int, reference: Reference) -> str:
     """Return the line of the stored index that names the block at ``position``, counted from 1."""
-    return f"{position} {reference.id} {_one_line(reference.content_type)} {reference.size} bytes"
+    return f"{position} {reference.id} {one_line(reference.content_type)} {reference.size} bytes"
 
 
 def block_heading(reference: Reference) -> str:
@@ -133,7 +139,7 @@ def media_placeholder(media_type: str, size: int, *, name: str | None, reference
     kind, _, subtype = media_type.partition("/")
     if kind not in {"image", "audio", "video"}:
         kind = "document"
-    parts = [_one_line(subtype) or "unknown", *([_one_line(name)] if name else []), f"{size} bytes"]
+    parts = [one_line(subtype) or "unknown", *([one_line(name)] if name else []), f"{size} bytes"]
     return f"[{kind}: {', '.join(parts)}{f' | ref: {reference}' if reference is not None else ' | not stored'}]"
 
 
@@ -141,8 +147,8 @@ def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
     """Return the beginning of a result that was cut, because it was too large and could not be stored."""
     return (
         f"Tool result cut. [Of ~{tokens.tokens:,} tokens only the parts below are kept]\n"
-        f"INCOMPLETE: the rest is lost, because it could not be stored ({_one_line(reason, longest=200)}). Do not guess"
-        f" it. If you need it, call {_one_line(tool_name)} so that it returns less."
+        f"INCOMPLETE: the rest is lost, because it could not be stored ({one_line(reason, longest=200)}). Do not guess"
+        f" it. If you need it, call {one_line(tool_name)} so that it returns less."
     )
 
 
@@ -173,23 +179,28 @@ def is_placeholder(text: str) -> bool:
     return text.startswith(_OPENING)
 
 
-def kept_references(references: Sequence[str], *, more: int, retrieval_tool: str) -> str:
-    """Return the line that a summary keeps of the placeholders that it replaces; ``more``: older ones, not named."""
+def kept_references(references: Sequence[str], *, more: bool, retrieval_tool: str) -> str:
+    """Return the line that a summary keeps of the placeholders that it replaces; ``more``: there are older ones."""
     if not references:
         return ""
-    older = f" and {more:,} older ones, which {retrieval_tool}() lists" if more else ""
+    older = f" and older ones, which {retrieval_tool}() lists" if more else ""
     return f"Keep word for word: {retrieval_tool} still reads the stored results {', '.join(references)}{older}."
+
+
+def notice_of(placeholder: str) -> str:
+    """Return the beginning of a placeholder with its references, without the preview."""
+    return placeholder.partition(f"\n{_WARNING}")[0]
 
 
 def miss(reference: str, *, expired: bool) -> str:
     """Return the message for a reference that cannot be read: not to retry, and what to do instead."""
     if expired:
         return (
-            f"reference expired: {_one_line(reference)}. Its content is no longer stored here. Do not retry this"
+            f"reference expired: {one_line(reference)}. Its content is no longer stored here. Do not retry this"
             " reference: call again the tool whose result it replaced, with the same arguments."
         )
     return (
-        f"reference not found: {_one_line(reference)}. This conversation has no such content. Do not retry this"
+        f"reference not found: {one_line(reference)}. This conversation has no such content. Do not retry this"
         " reference: check it against the placeholder, or call again the tool whose result it replaced."
     )
 
@@ -199,8 +210,15 @@ def missing_reference(why_not_listed: str = "") -> str:
     return f"reference is missing: {_WHICH_REFERENCE}{why_not_listed}"
 
 
-NOT_LISTED_WITHOUT_SCOPE = ". What is stored cannot be listed here, because conversations share this storage"
-NOT_LISTED_BY_STORAGE = ". What is stored cannot be listed here, because this storage has no list"
+LIST_READ_INSTEAD = ". The list of what is stored was read instead: "
+NOT_LISTED_WITHOUT_SCOPE = (
+    ". What is stored cannot be listed here, because conversations share it. If the placeholder is gone, call again the"
+    " tool whose result it replaced"
+)
+NOT_LISTED_BY_STORAGE = (
+    ". What is stored cannot be listed here, because this storage has no list. If the placeholder is gone, call again"
+    " the tool whose result it replaced"
+)
 
 
 def malformed_reference(given: str) -> str:
@@ -210,7 +228,7 @@ def malformed_reference(given: str) -> str:
 
 def no_reference(given: str) -> str:
     """Return the message for a string that does not look like a reference, as short as Strands' own."""
-    return f"reference not found: {_one_line(given)}"
+    return f"reference not found: {one_line(given)}"
 
 
 def too_slow(seconds: float) -> str:
@@ -227,7 +245,9 @@ def unknown_arguments(names: Sequence[str], *, accepted: Iterable[str]) -> str:
     return f"unknown arguments: {shown}; accepted are {', '.join(accepted)}"
 
 
-def _one_line(text: str, *, longest: int = _LONGEST_NAME) -> str:
+def one_line(text: str, *, longest: int = _LONGEST_NAME) -> str:
     """Return foreign text in a form that cannot break the notice: one line, no brackets, bounded length."""
-    line = re.sub(r"[\s\[\]|]+", " ", text).strip()
+    line = re.sub(
+        r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+", " ", text[: 4 * longest]
+    ).strip()
     return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -23,7 +23,8 @@ __all__ = ("Settings",)
 MAX_RESULT_TOKENS = 2_500
 MAX_INLINE_TOKENS = 50_000
 DEFAULT_PREVIEW_TOKENS = 500
-"""Tokens. A larger preview costs more in every later turn than the read-backs that it saves: docs/thresholds.md."""
+"""Tokens. With a prompt cache, more cost more in every later turn than the read-backs that they save; see
+docs/thresholds.md."""
 
 MINIMUM_BUDGET = 256
 """Tokens of a read-back. Header, next call and some content fit into it, with any pattern and any usual reference."""

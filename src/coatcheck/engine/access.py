@@ -56,7 +56,7 @@ class StorageAccess:
         self.reads_ranges = isinstance(storage, ReadsRanges)
         self.sweeps = isinstance(storage, Sweeps)
         self.lists_pages = isinstance(storage, ListsPages)
-        self.lists = self.lists_pages or isinstance(storage, Lists)
+        self.lists = not self.names_references and isinstance(storage, Lists | ListsPages)
         self.evicts = self._says("evicts")
         self.takes_file_name = self._says("takes_file_name")
         self._is_local = self._says("is_local", default=isinstance(storage, LocalPath))

@@ -8,6 +8,7 @@ else: they are neither checked nor deleted.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -120,6 +121,8 @@ def _is_well_formed(entry: object) -> bool:
         and isinstance(entry.key, str)
         and isinstance(entry.size, int)
         and isinstance(entry.modified, int | float)
+        and isinstance(entry.metadata, Mapping | None)
+        and isinstance(entry.content_type, str | None)
     )
 
 
@@ -141,15 +144,21 @@ def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | Non
         answer = yield storage.call("page", prefix, limit=limit, after=after)
         if isinstance(answer, CoatcheckError):
             raise answer
-        if not isinstance(answer, Page):
+        if not (
+            isinstance(answer, Page) and isinstance(answer.after, str | None) and isinstance(answer.entries, tuple)
+        ):
             msg = (
                 f"{type(storage.storage).__name__}.page answered with {type(answer).__name__}, where a coatcheck.Page"
                 " was due: whoever wrote the storage must return it"
             )
             raise StorageError(msg)
         page = answer
-    contents = _require_listed(storage, page.entries)
-    return Page(entries=tuple(entry for entry in contents if Key.parse(entry.key).is_content), after=page.after)
+    contents = (
+        entry
+        for entry in _require_listed(storage, page.entries[:limit])
+        if entry.key.startswith(prefix) and Key.parse(entry.key).is_content
+    )
+    return Page(entries=tuple(contents), after=page.after)
 
 
 def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Effects[CoatcheckError | None]:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from coatcheck.engine.execution import Effects
 
 __all__ = (
+    "LONGEST_TOOL_NAME",
     "Contents",
     "Found",
     "content_type_of",
@@ -79,7 +80,7 @@ _ITEMS = "items"
 _TOOL = "tool"
 """In the metadata: the name of the tool, its first characters, in percent-encoding."""
 
-_LONGEST_TOOL_NAME = 64
+LONGEST_TOOL_NAME = 64
 """Characters: as many as model providers allow."""
 
 _ARGUMENTS = "arguments"
@@ -187,7 +188,7 @@ class Contents:
             metadata |= {"index": "lines"} | ({_ITEMS: str(items)} if index.items else {})
         metadata["sha256"] = digest
         if tool_name:
-            metadata[_TOOL] = _quoted(tool_name[:_LONGEST_TOOL_NAME], longest=768)
+            metadata[_TOOL] = _quoted(tool_name[:LONGEST_TOOL_NAME], longest=768)
         if arguments is not None and (shown := _quoted(_as_json(arguments), longest=_LONGEST_ARGUMENTS)):
             metadata[_ARGUMENTS] = shown
         answer = yield self._storage.call("save", str(key), data, content_type=content_type, metadata=metadata)

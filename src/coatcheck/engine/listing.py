@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_value
 from coatcheck.core.outcomes import ListedContent, Listing
-from coatcheck.core.reading.wording import MORE_STORED, listed
+from coatcheck.core.reading.wording import LISTED, LISTED_IN_PART, MORE_STORED, NOT_DESCRIBED, listed
 from coatcheck.core.references import Key, make_reference
 from coatcheck.engine.cleanup import newest
-from coatcheck.engine.contents import Found, arguments_in, tool_name_in, without_items
+from coatcheck.engine.contents import (
+    LONGEST_TOOL_NAME,
+    Found,
+    arguments_in,
+    require_stored,
+    tool_name_in,
+    without_items,
+)
 from coatcheck.storage.protocol import Stored
 
 if TYPE_CHECKING:
@@ -40,11 +47,11 @@ others the list has reference and size."""
 
 def asks_for_list(reference: object) -> bool:
     """Return whether a model's call names no content: then it gets the list of what the scope holds."""
-    return reference is None or (isinstance(reference, str) and reference.strip() in {"", LISTING})
+    return reference is None or (isinstance(reference, str) and reference.strip(" \t\r\n\"'`") in {"", LISTING})
 
 
-def listing(storage: StorageAccess, scope: Scope) -> Effects[Found | None]:
-    """Return the list of what a scope holds as a content to be read, a line for each, or None where it holds nothing.
+def listing(storage: StorageAccess, scope: Scope) -> Effects[tuple[str, Found] | None]:
+    """Return a heading and the list of what a scope holds, a content of one line for each; None if it holds nothing.
 
     Raises:
         InvalidRequest: the storage cannot list.
@@ -52,12 +59,17 @@ def listing(storage: StorageAccess, scope: Scope) -> Effects[Found | None]:
 
     """
     page = yield from list_contents(storage, scope, limit=LONGEST_PAGE, described=DESCRIBED_FOR_MODEL)
-    lines = [*map(listed, page.contents), *([MORE_STORED] if page.after is not None else [])]
+    lines = list(map(listed, page.contents))
+    if any(each.content_type is None for each in page.contents):
+        lines.append(NOT_DESCRIBED)
+    if page.after is not None:  # then the order may be that of the keys, as with S3
+        lines.append(MORE_STORED)
     if not lines:
         return None
     data = "\n".join(lines).encode("utf-8", "surrogatepass")
     stored = Stored(content=data, content_type="text/plain", metadata={}, size=len(data), whole=data)
-    return Found(reference=LISTING, key="", stored=stored)
+    heading = LISTED if page.after is None else LISTED_IN_PART
+    return heading, Found(reference=LISTING, key="", stored=stored)
 
 
 def list_contents(
@@ -91,6 +103,12 @@ def list_contents(
     if after is not None and not isinstance(after, str):
         msg = f"after must be what the page before has as its after, not {after!r}"
         raise InvalidRequest(msg)
+    if not (tool_name is None or isinstance(tool_name, str)):
+        msg = f"tool_name must be a str or None, not {describe_value(tool_name)}"
+        raise InvalidRequest(msg)
+    if storage.names_references:
+        msg = f"{type(storage.storage).__name__} cannot be listed: it names its references itself"
+        raise InvalidRequest(msg)
     page = yield from newest(storage, scope, limit=limit, after=after)
     contents: list[ListedContent] = []
     for entry in page.entries:
@@ -100,10 +118,19 @@ def list_contents(
             answer = yield storage.call("load_range", entry.key, start=0, length=0)
             if answer is None:
                 continue  # deleted since it was listed
-            if isinstance(answer, Stored):
-                metadata, content_type = answer.metadata, answer.content_type
+            if isinstance(answer, CoatcheckError):
+                described = 0  # what fails once may take its whole time limit for each content
+            else:
+                stored = require_stored(answer)
+                metadata, content_type = stored.metadata, stored.content_type
+        if metadata is None and tool_name is not None:
+            msg = (
+                f"{type(storage.storage).__name__} did not say which tool {entry.key!r} came from: leave out tool_name"
+            )
+            raise InvalidRequest(msg)
         contents.append(_content(entry, scope, metadata=metadata or {}, content_type=content_type))
-    wanted = (each for each in contents if tool_name is None or each.tool_name == tool_name)
+    kept = None if tool_name is None else tool_name[:LONGEST_TOOL_NAME]
+    wanted = (each for each in contents if kept is None or each.tool_name == kept)
     return Listing(contents=tuple(wanted), after=page.after)
 
 

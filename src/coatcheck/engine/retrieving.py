@@ -20,10 +20,16 @@ from coatcheck.core.errors import (
     ReferenceNotFound,
     StorageError,
 )
-from coatcheck.core.notice import NOT_LISTED_BY_STORAGE, NOT_LISTED_WITHOUT_SCOPE, missing_reference, too_slow
+from coatcheck.core.notice import (
+    LIST_READ_INSTEAD,
+    NOT_LISTED_BY_STORAGE,
+    NOT_LISTED_WITHOUT_SCOPE,
+    missing_reference,
+    too_slow,
+)
 from coatcheck.core.outcomes import Content, Retrieved
 from coatcheck.core.reading import Answer, IndexNeeded, Part, Request, is_text, parse_request, read
-from coatcheck.core.reading.wording import LISTED, NOTHING_STORED
+from coatcheck.core.reading.wording import NOTHING_STORED
 from coatcheck.core.references import canonical_reference
 from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.engine.contents import Contents, content_type_of
@@ -149,14 +155,19 @@ class Retrieving:
         found = yield from listing(self._storage, scope)
         if found is None:
             return Retrieved(text=NOTHING_STORED, blocks=(TextBlock(NOTHING_STORED),))
+        heading, content = found
         request = replace(request, line_range=(1, LAST_LINE)) if request.selects_nothing else request
         # A model that asked by mistake learns what this is, unless the budget is so small that it takes all.
-        heading, budget = f"{LISTED}\n", self._settings.retrieval_limit
-        if budget - self._counter.count(heading) < MINIMUM_BUDGET:
-            heading = ""
-        budget -= self._counter.count(heading)
-        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool, budget=budget)
-        text = heading + answer.text
+        budget = self._settings.retrieval_limit - self._counter.count(f"{heading}\n")
+        if budget < MINIMUM_BUDGET:
+            heading, budget = "", self._settings.retrieval_limit
+        try:
+            answer = yield from self._read(
+                content, scope, request=request, retrieval_tool=retrieval_tool, budget=budget
+            )
+        except InvalidRequest as error:
+            raise InvalidRequest(missing_reference(f"{LIST_READ_INSTEAD}{error}")) from error
+        text = f"{heading}\n{answer.text}".lstrip()
         return Retrieved(text=text, blocks=(TextBlock(text),), next_call=answer.next_call, matches=answer.matches)
 
     def _read(

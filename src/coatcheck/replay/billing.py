@@ -113,8 +113,8 @@ class Price:
     """One that it has."""
 
     def of(self, share: Share) -> float:
-        """Return what a share costs."""
-        return share.new_tokens * self.new + (share.tokens - share.new_tokens) * self.cached
+        """Return what a share costs; without a cache, the same whatever of it is new."""
+        return share.tokens * self.cached + share.new_tokens * (self.new - self.cached)
 
 
 PLAIN = Price(new=1.0, cached=1.0)

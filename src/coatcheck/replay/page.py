@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.replay.billing import DEFINITION, OTHER
-from coatcheck.replay.wording import NOT_A_TOOL, counted, knobs, result_in_words, share_text
+from coatcheck.replay.wording import NOT_A_TOOL, counted, details, knobs, result_in_words, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,7 +73,8 @@ def page(report: ReplayReport) -> str:
         "result": escape(result_in_words(report)),
         "knobs": f"<p><code>{escape(line)}</code></p>\n" if (line := knobs(report)) else "",
         "counted": escape(
-            f"{counted(report)}. {report.total.without.tokens:,} input tokens billed without offloading."
+            f"{details(report)} Replayed: {counted(report)}."
+            f" {report.total.without.tokens:,} input tokens billed without offloading."
             + ("" if report.assumptions.price is None else " Costs are in the unit of --price.")
         ),
         "sections": "".join(sections),
@@ -218,7 +219,7 @@ def _by_read_backs(report: ReplayReport) -> str:
         [
             "Threshold",
             *("As assumed", "with a cache", "Nothing read back", "with a cache", "Each read back once", "with a cache"),
-            *("Conversations that get dearer", "with a cache"),
+            *("Dearer", "with a cache"),
         ],
         [
             [

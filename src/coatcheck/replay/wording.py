@@ -12,7 +12,7 @@ from coatcheck.core.preview.notation import count_of
 if TYPE_CHECKING:
     from coatcheck.replay.report import ReplayReport
 
-__all__ = ("NOT_A_TOOL", "counted", "knobs", "result_in_words", "share_text")
+__all__ = ("NOT_A_TOOL", "counted", "details", "knobs", "result_in_words", "share_text")
 
 NOT_A_TOOL = "(all else)"
 
@@ -28,7 +28,7 @@ def counted(report: ReplayReport) -> str:
 
 
 def result_in_words(report: ReplayReport) -> str:
-    """Return what to do, in sentences that begin with the assumption that decides it."""
+    """Return what to do, in a sentence that begins with the assumption that decides it, and ends with its bounds."""
     given = report.assumptions
     match given.retrievals:
         case None:
@@ -42,18 +42,26 @@ def result_in_words(report: ReplayReport) -> str:
     best = report.total.best(given)
     if best is None:
         return (
-            f"If the model {reads}, offloading does not pay on these conversations at any of these thresholds."
-            f"{_bounds(report)}"
+            f"If the model {reads}, offloading does not pay on these conversations at any of these thresholds"
+            f"{_bounds(report)}."
         )
     plain, cached = (share_text(report.total.saved(best.billed, price)) for price in (given.plain, given.cached))
     saved = f"{plain}, or {cached} with a prompt cache"
     if given.price is not None:
         before, after = given.weight(report.total.without), given.weight(best.billed)
-        saved = f"{before - after:,.2f} of {before:,.2f} in the unit of --price ({saved})"
+        saved = f"{before - after:,.2f} of {before:,.2f} in the unit of --price, which is {saved}"
+    return f"If the model {reads}, max_result_tokens={best.threshold} saves most: {saved}{_bounds(report)}."
+
+
+def details(report: ReplayReport) -> str:
+    """Return what the headline rests on, and who loses by it."""
+    given, amount = report.assumptions, report.total.at(report.shown)
+    plain, cached = (report.dearer(report.shown, price) for price in (given.plain, given.cached))
     return (
-        f"If the model {reads}, max_result_tokens={best.threshold} saves most: {saved}, with"
-        f" {count_of(best.offloaded, 'result')} offloaded and {count_of(best.read_back, 'read-back')}."
-        f"{_bounds(report)}{_dearer(report)}"
+        f"Above {report.shown:,} tokens, {count_of(amount.offloaded, 'result')} would be offloaded, with"
+        f" {count_of(amount.read_back, 'read-back')}. {plain:,} of"
+        f" {count_of(len(report.conversations), 'conversation')} would cost at least 2% more, {cached:,} with a prompt"
+        " cache."
     )
 
 
@@ -80,13 +88,4 @@ def _bounds(report: ReplayReport) -> str:
     never, each = (
         share_text(report.total.saved(share, given.deciding)) for share in (amount.never_read, amount.each_read)
     )
-    return f" It would be {never} if it read nothing back, and {each} if it read each offloaded result back once."
-
-
-def _dearer(report: ReplayReport) -> str:
-    given = report.assumptions
-    plain, cached = (report.dearer(report.shown, price) for price in (given.plain, given.cached))
-    return (
-        f" {plain:,} of {count_of(len(report.conversations), 'conversation')} would cost at least 2% more,"
-        f" {cached:,} with a prompt cache."
-    )
+    return f" ({never} if it reads nothing back, {each} if it reads each offloaded result back once)"

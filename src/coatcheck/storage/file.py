@@ -197,12 +197,11 @@ class FileStorage:
     def _described(self, entry: Listed) -> Listed:
         """Return an entry with its metadata, if its description is there and intact."""
         key = Key.parse(entry.key)
-        with ForeignCall(f"{self!r} could not list its entries"):
-            try:
-                with open_folder(self._root, _VERSION, key.scope) as folder:
-                    description = _describe(folder, key.name)
-            except (FileNotFoundError, CorruptContent):
-                return entry
+        try:
+            with open_folder(self._root, _VERSION, key.scope) as folder:
+                description = _describe(folder, key.name)
+        except (OSError, CorruptContent):  # one damaged description must not hide the others
+            return entry
         if description is None:
             return entry
         return replace(entry, metadata=description["metadata"], content_type=description["content_type"])

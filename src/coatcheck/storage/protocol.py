@@ -18,6 +18,7 @@ No method shows two things, so a storage sets them as attributes; the default is
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -226,6 +227,8 @@ def newest_first(listed: Iterable[Listed], *, limit: int, after: str | None) -> 
         modified, _, key = after.partition(" ")
         try:
             last = (-float(modified), key)
+            if math.isnan(last[0]):
+                raise ValueError  # noqa: TRY301 - as float does for other words
         except ValueError:
             msg = f"after must be what the page before has as its after, not {after!r}"
             raise InvalidRequest(msg) from None

@@ -89,14 +89,14 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
         steps=OFFLOADED,
         scope_from="identity",
         between="another scope",
-        reads=(Read(reference="*", sees=("nothing is stored",), hides=("fetch-",)),),
+        reads=(Read(reference="*", sees=("Nothing is stored",), hides=("fetch-",)),),
     ),
     Scenario(
         name="no list without an identity",
         promise="What conversations without any scope share is listed to none of them, and the answer says why.",
         steps=OFFLOADED,
         scope_from="nowhere",
-        reads=(Read(reference="*", sees=("cannot be listed here", "share this storage"), hides=("fetch-",)),),
+        reads=(Read(reference="*", sees=("cannot be listed here", "conversations share it"), hides=("fetch-",)),),
     ),
     Scenario(
         name="no identity where a scope is required",

@@ -81,7 +81,7 @@ class Previewed:
     """The lines that tell of trouble, if the text was searched for them before."""
 
     failures: dict[str, Exception] = field(default_factory=dict, compare=False, repr=False)
-    """The kinds of preview that raised on this text, with their errors. ``preview`` adds to it, and tries none twice."""
+    """The kinds of preview that raised on this text, with the errors. ``preview`` adds to it, and tries none twice."""
 
     @property
     def declared(self) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from coatcheck.core import notice
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -20,9 +22,11 @@ __all__ = (
     "END_OF_CONTENT",
     "END_OF_RESULT",
     "LISTED",
+    "LISTED_IN_PART",
     "LITERALS",
     "MORE_STORED",
     "NOTHING_STORED",
+    "NOT_DESCRIBED",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
     "SHOWN_SELECTOR",
@@ -80,15 +84,19 @@ def one_line(text: str) -> str:
 # -- the list of what a scope holds
 
 
-LISTED = "No reference given. Stored in this conversation, newest first:"
-NOTHING_STORED = "No reference given, and nothing is stored in this conversation."
-MORE_STORED = "[older results are not listed]"
+LISTED = "Stored in this conversation, newest first:"
+LISTED_IN_PART = "Some of what is stored in this conversation:"
+NOTHING_STORED = "Nothing is stored in this conversation."
+MORE_STORED = "[More is stored than this list can show.]"
+NOT_DESCRIBED = "[Of results without a tool, the list knows only reference and size.]"
 
 
 def listed(content: ListedContent) -> str:
-    """Return the line of one stored content."""
-    known = (content.tool_name, content.content_type, f"{content.size:,} bytes", content.arguments)
-    return f"{content.reference} ({', '.join(' '.join(each.split()) for each in known if each)})"
+    """Return the line of one stored content. What others named is kept to one short line."""
+    known = (content.tool_name, content.content_type, f"{content.size:,} bytes")
+    shown = ", ".join(notice.one_line(each) for each in known if each)
+    arguments = "" if content.arguments is None else f" {notice.one_line(content.arguments, longest=200)}"
+    return f"{content.reference} ({shown}){arguments}"
 
 
 # -- the next call
