@@ -265,8 +265,10 @@ def test_the_flag_is_neither_input_nor_output() -> None:
 
 def test_a_message_that_cannot_be_read_never_ends_the_agent(caplog: pytest.LogCaptureFixture) -> None:
     class Unreadable(ToolMessage):
-        def model_dump(self, **_: Any) -> dict[str, Any]:
-            raise RuntimeError
+        def __getattribute__(self, name: str) -> Any:
+            if name == "additional_kwargs":
+                raise RuntimeError
+            return super().__getattribute__(name)
 
     class Adding(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
