@@ -76,7 +76,7 @@ OFFLINE: dict[str, str | None] = {
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run everything that proves the project: the tests of each part, and `rest` at the same time."""
+    """Run what CI runs for each change: the tests of each part, and `rest` at the same time."""
     started.append(start_rest(session))
     links = [
         "core",
@@ -157,8 +157,8 @@ def browser(session: nox.Session) -> None:
 def adapter(session: nox.Session, extra: str) -> None:
     """Test one adapter, the contract, the pages and the comparison, with its own extra and the newest framework."""
     session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}", f"docs-{extra}"))
-    beside = [path for path in (f"tests/beside/test_{extra}.py",) if (ROOT / path).is_file()]
-    test_part(session, extra, EXTRAS_PAGES, *beside)
+    others = [path for path in (f"tests/beside/test_{extra}.py",) if (ROOT / path).is_file()]
+    test_part(session, extra, EXTRAS_PAGES, *others)
 
 
 @nox.session

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from coatcheck_strands.compat.storing import KnownScopes
 
-__all__ = ("Offloaders", "Served")
+__all__ = ("Offloaders",)
 
 _NAMESPACE = "offloader/"
 """As Strands' own offloader has it: a storage that is shared with sessions and the like keeps ours apart."""
@@ -85,7 +85,7 @@ class Offloaders:
         return self
 
     def of(self, agent: Agent | None) -> Served:
-        """Return what serves ``agent``; with None, what serves whoever has no storage of his own."""
+        """Return what serves ``agent``; with None, what serves callers without a storage of their own."""
         if agent is None:
             with self._lock:
                 return self._sharing(self._fallback if self._storage is None else self._storage)

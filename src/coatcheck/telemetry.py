@@ -1,6 +1,6 @@
-"""OpenTelemetry, made of events: metrics of what was offloaded and read back, and a span for each decision but to keep.
+"""Turn events into OpenTelemetry: metrics of what was offloaded and read back, and a span for every event but ``kept``.
 
-Only the way from an event to OpenTelemetry belongs here; what telemetry calls its fields stands in ``events``. The
+Only the way from an event to OpenTelemetry belongs here; ``events`` defines the names of the attributes. The
 conventions for generative AI are those of OpenTelemetry's semantic conventions 1.41.1, the last release that holds them
 before they moved to a repository of their own, where the one name used here, ``gen_ai.tool.name``, is the same.
 """

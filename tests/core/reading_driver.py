@@ -9,12 +9,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.reading import Answer, IndexNeeded, LineIndex, Part, Source, encode_text, parse_request, read
+from coatcheck.core.reading import (
+    Answer,
+    IndexNeeded,
+    LineIndex,
+    Part,
+    Source,
+    encode_bytes,
+    index_text,
+    parse_request,
+    read,
+)
 from coatcheck.core.reading.index import Place, columns_of
 from coatcheck.core.tokens import ByteCounter, TokenCounter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
+
+    from coatcheck.core.reading import Encoded
 
 _Result = TypeVar("_Result")
 
@@ -90,6 +102,24 @@ def stored(text: str, content_type: str = "text/plain", *, spacing: int | None =
 def foreign(data: bytes, content_type: str = "text/plain") -> Stored:
     """Return bytes of which nothing is known, as a storage of another library holds them."""
     return Stored(data=data, content_type=content_type)
+
+
+def encode_text(text: str) -> Encoded:
+    """Return ``text`` as the engine stores it, with its totals and its index."""
+    return _finish(_encode(text))
+
+
+def _encode(text: str) -> Generator[None, None, Encoded]:
+    data, starts = yield from encode_bytes(text)
+    return (yield from index_text(text, data, starts))
+
+
+def _finish(work: Generator[None, None, Encoded]) -> Encoded:
+    try:
+        while True:
+            next(work)
+    except StopIteration as end:
+        return cast("Encoded", end.value)
 
 
 def dense_index(text: str, spacing: int) -> LineIndex:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from coatcheck import Block, Event, InvalidRequest, Kept, Offloaded, Offloader, ReferenceNotFound, log_failure
+from coatcheck.engine.events import About, Details
 from tests.core.storages import DictStorage
 from tests.core.telemetry import BIG, SMALL, WHOSE, WORDS, Telemetry, run_through_everything
 
@@ -53,6 +54,12 @@ def test_what_a_model_made_up_is_not_logged_where_a_listener_raises(caplog: pyte
 
     assert "metrics are down" in caplog.text
     assert "made-up" not in caplog.text
+
+
+def test_what_the_engine_may_tell_are_fields_of_the_event() -> None:
+    names = {field.name for field in fields(Event)} - {"kind", "milliseconds", "queued_milliseconds"}
+
+    assert About.__annotations__.keys() | Details.__annotations__.keys() == {*names, "started"}
 
 
 def test_what_cannot_be_called_among_the_listeners_is_refused() -> None:

@@ -1,6 +1,6 @@
 """The ten invariants, one section each, over random blocks, texts, budgets and policies.
 
-Each test is named for what a user loses if it goes red. What a single part promises is tested beside that part.
+Each test is named for what a user loses if it goes red. What a single part promises is tested next to that part.
 """
 
 from __future__ import annotations

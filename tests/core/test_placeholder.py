@@ -15,14 +15,13 @@ from coatcheck.core.facts import Estimate, Reference
 from coatcheck.core.placeholder import (
     FIRST_SHOWN,
     LAST_SHOWN,
-    MOST_LISTED,
     Item,
     Placeholder,
     ReadyPreview,
     build_placeholder,
     cut_to,
 )
-from coatcheck.core.plan import Offload
+from coatcheck.core.plan import MOST_LISTED, Offload
 from coatcheck.core.preview import Previewed
 
 if TYPE_CHECKING:

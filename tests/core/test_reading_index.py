@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import CorruptContent
-from coatcheck.core.reading import encode_text, index, source
+from coatcheck.core.reading import index, source
 from coatcheck.core.reading.index import LineIndex, Place, align, byte_of_character, complete, decode
-from tests.core.reading_driver import Stored, body, dense_index, foreign, shown, split_lines, stored
+from tests.core.reading_driver import Stored, body, dense_index, encode_text, foreign, shown, split_lines, stored
 from tests.core.strategies import texts
 
 

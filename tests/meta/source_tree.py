@@ -1,6 +1,6 @@
 """What the meta tests ask about the source tree: which modules there are, and what each one imports.
 
-Only reading belongs here; the rules stand in the tests beside this file.
+Only reading belongs here; the rules are in the tests next to this file.
 """
 
 from __future__ import annotations

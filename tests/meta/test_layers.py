@@ -40,7 +40,7 @@ FRAMEWORKS = {
     "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
     "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage takes
 }
-"""Each adapter's own framework: what it may import beside the standard library and coatcheck's public names."""
+"""Each adapter's own framework: what it may import next to the standard library and coatcheck's public names."""
 
 ADAPTER_OF = {"haystack_integrations": "coatcheck_haystack"}
 """For what we add to a framework's own namespace package: the adapter that it may import."""
@@ -101,7 +101,7 @@ def test_a_pure_module_imports_pure_modules_only(module: Module) -> None:
 
 
 LAYERS = {"coatcheck.storage": {PURE}, "coatcheck.engine": {PURE, "coatcheck.storage"}}
-"""What each package may import of ours beside itself, for types too."""
+"""What each package may import of ours besides itself, for types too."""
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from coatcheck import Offloader, retrieval_arguments, retrieval_schema
+from coatcheck import InMemoryStorage, InvalidRequest, Offloader, retrieval_arguments, retrieval_schema
 from coatcheck.core.arguments import ARGUMENTS, SELECTORS, Request, parse_request
+from coatcheck.core.facts import Estimate
+from coatcheck.core.notice import notice
+from coatcheck.core.reading import wording
+from tests.core.reading_driver import stored
 from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
@@ -38,6 +42,16 @@ def test_the_methods_take_every_argument_with_its_default(method: Callable[..., 
     assert taken == {name: argument.default for name, argument in SELECTORS.items()}
 
 
+@pytest.mark.parametrize("name", SELECTORS)
+async def test_the_methods_pass_every_argument_on(name: str) -> None:
+    offloader, sent = Offloader(InMemoryStorage()), dict[str, Any]({name: object()})
+
+    with pytest.raises(InvalidRequest, match=rf"^{name} must "):
+        offloader.retrieve("any", scope="s", **sent)
+    with pytest.raises(InvalidRequest, match=rf"^{name} must "):
+        await offloader.aretrieve("any", scope="s", **sent)
+
+
 def test_a_request_holds_every_selector_with_its_default() -> None:
     assert {each.name: each.default for each in fields(Request)} == {
         name: argument.default for name, argument in SELECTORS.items()
@@ -46,6 +60,43 @@ def test_a_request_holds_every_selector_with_its_default() -> None:
 
 def test_every_selector_that_is_not_given_means_its_default() -> None:
     assert parse_request(**dict.fromkeys(SELECTORS)) == parse_request() == Request()
+
+
+GIVEN: dict[str, Any] = {
+    "pattern": "x",
+    "line_range": "2-4000",
+    "context_lines": 2,
+    "query": "[0]",
+    "offset": 9,
+}
+"""A value that is not the default, for every selector."""
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_a_selector_that_selects_by_itself_is_not_mistaken_for_the_whole(name: str) -> None:
+    request = parse_request(**{name: GIVEN[name]})
+
+    assert list(request.given()) == [name]
+    assert request.selects_nothing is not SELECTORS[name].selects
+
+
+@pytest.mark.parametrize("name", SELECTORS.keys() - {"query"})  # which excludes a pattern
+def test_the_second_page_of_a_search_is_asked_for_with_every_selector_of_the_first(name: str) -> None:
+    answer = stored("x\n" * 5_000).ask(**{"pattern": "x", name: GIVEN[name]}, budget=300)
+
+    assert answer.next_call is not None
+    assert answer.next_call.keys() == {"pattern", "offset", name}
+    assert name == "offset" or answer.next_call[name] == GIVEN[name]
+
+
+def test_the_notice_names_every_selector_that_selects_by_itself() -> None:
+    words = notice([], blocks=1, tokens=Estimate(1, exact=True), retrieval_tool="read", searchable=True)
+
+    assert f"read(reference, {' | '.join(name for name, each in SELECTORS.items() if each.selects)})" in words
+
+
+def test_content_without_text_refuses_every_selector() -> None:
+    assert f"Omit {'/'.join(SELECTORS)} to" in wording.binary_refused("image/png", given=["query"])
 
 
 def test_the_command_line_has_an_option_for_every_selector() -> None:

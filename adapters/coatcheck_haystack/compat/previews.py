@@ -10,7 +10,7 @@ from coatcheck.adapting import refuse_options
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("MAX_INLINE_TOKENS", "PREVIEW_CHARS", "add_preview", "choose_preview")
+__all__ = ("MAX_INLINE_TOKENS", "add_preview", "choose_preview")
 
 PREVIEW_CHARS = 200
 """As Haystack's own hook."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from haystack.components.agents.state import State
     from haystack.dataclasses import ToolCallResult
 
-__all__ = ("NEVER", "Strategies", "payload_of", "policy_for", "require_strategies")
+__all__ = ("NEVER", "Strategies", "policy_for", "require_strategies")
 
 Strategies: TypeAlias = "Mapping[Any, OffloadPolicy | Policy]"
 """By tool name, tuple of names, or ``"*"``. Typed as Any, since a ``dict[str, ...]`` would not fit it."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from coatcheck import Scope
     from coatcheck_strands.offloaders import Offloaders
 
-__all__ = ("StorageHooks", "call_of")
+__all__ = ("StorageHooks",)
 
 logger = logging.getLogger("coatcheck_strands")
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = (
     "FAILED",
-    "UNLIMITED",
     "Arrival",
     "Batch",
     "Delivery",
@@ -68,7 +67,7 @@ class Arrival:
     tool_name: str
 
     native: Any = None
-    """By what the adapter finds the result again when it is put back, such as the framework's message."""
+    """The adapter's own handle for the result, such as the framework's message. ``put_back`` uses it."""
 
     tool_args: Mapping[str, object] = field(default_factory=dict)
 

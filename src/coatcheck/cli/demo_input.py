@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from coatcheck.cli.demo_script import Arguments, Facts
 
-__all__ = ("FindRecord", "FindWord", "input_case", "read_input")
+__all__ = ("FindRecord", "FindWord", "input_case")
 
 _AROUND = 20
 """Characters quoted on both sides of a word."""

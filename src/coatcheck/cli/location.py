@@ -39,7 +39,7 @@ def storage_at(location: str, *, may_be_new: bool = False, refresh_on_read: bool
 
     Raises:
         CannotRun: there is no such storage, it is on another machine or in memory, or its extra is not installed.
-        InvalidRequest: the path is none that there can be, or the URL of a bucket names none.
+        InvalidRequest: no file system can have such a path, or the URL of S3 names no bucket.
 
     """
     scheme = _scheme(location)

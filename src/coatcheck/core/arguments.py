@@ -76,6 +76,9 @@ class Argument:
     option: str | None = None
     """The option of ``coatcheck get``; None for the reference, which has a place of its own there."""
 
+    selects: bool = True
+    """Whether it selects a part of the content by itself. If not, it says how that part is shown."""
+
     @property
     def schema(self) -> dict[str, str]:
         """Its JSON schema, a new one for each caller."""
@@ -178,6 +181,7 @@ ARGUMENTS = (
         parse=_context_lines,
         default=DEFAULT_CONTEXT_LINES,
         option="--context-lines",
+        selects=False,
     ),
     Argument(
         name="query",
@@ -222,7 +226,11 @@ class Request:
     @property
     def selects_nothing(self) -> bool:
         """Whether the request is for the content as a whole, from its start on."""
-        return self.pattern is None and self.line_range is None and self.query is None and not self.offset
+        return not any(getattr(self, name) for name, each in SELECTORS.items() if each.selects)
+
+    def given(self) -> dict[str, object]:
+        """Return the selectors that differ from their defaults."""
+        return {name: value for name, each in SELECTORS.items() if (value := getattr(self, name)) != each.default}
 
 
 def asks_for_list(reference: object) -> bool:

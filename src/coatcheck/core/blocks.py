@@ -21,7 +21,6 @@ __all__ = (
     "JsonValue",
     "MediaBlock",
     "OpaqueBlock",
-    "StoredBlock",
     "TextBlock",
     "ToolResult",
     "json_text",
@@ -72,8 +71,6 @@ class OpaqueBlock:
 
 Block: TypeAlias = TextBlock | JsonBlock | MediaBlock | OpaqueBlock
 """One part of a tool result, of any kind."""
-
-StoredBlock: TypeAlias = TextBlock | JsonBlock | MediaBlock
 
 _BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
 _BYTES = (bytes, bytearray, memoryview)

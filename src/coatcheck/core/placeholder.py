@@ -18,7 +18,6 @@ from coatcheck.core.notice import (
     reference_line,
     truncation_notice,
 )
-from coatcheck.core.plan import MOST_LISTED
 from coatcheck.core.preview import Previewed, preview
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = (
     "FIRST_SHOWN",
     "LAST_SHOWN",
-    "MOST_LISTED",
     "Item",
     "Placeholder",
     "ReadyPreview",
@@ -103,7 +101,7 @@ def build_placeholder(
         counter: measures both.
         tokens: what the result would have cost.
         retrieval_tool: the name under which the agent has the retrieval tool, or None.
-        index: the stored list of all references, where there are more than ``MOST_LISTED``.
+        index: the stored list of all references, where there are more than ``plan.MOST_LISTED``.
 
     """
     stored = [item for item in items if item.reference is not None]

@@ -91,6 +91,6 @@ class StorageAccess:
         return str(self.storage.local_path(key, content_type=content_type))
 
     def _says(self, what: str, *, default: bool = False) -> bool:
-        """Return what a storage says of itself in an attribute. Most say nothing, and a mock says everything."""
+        """Return a boolean attribute of the storage, or the default. The attributes of a mock are not booleans."""
         said = getattr(self.storage, what, None)
         return said if isinstance(said, bool) else default

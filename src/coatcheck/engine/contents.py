@@ -67,7 +67,7 @@ HASHED_ON_THREAD_BYTES = 2_000_000
 may take on a busy machine."""
 
 _MOST_DIGITS = 18
-"""Of a count of characters or lines."""
+"""The most digits accepted in a stored count of characters or lines. Damaged metadata may hold more."""
 
 _FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata": Mapping, "size": int, "whole": bytes}
 """The types of the fields of ``Stored``, which a dataclass does not check."""
@@ -264,7 +264,7 @@ class Contents:
         return stored
 
     def items(self, stored: Stored, reference: str, scope: Scope) -> Effects[tuple[bytes, ...] | None]:
-        """Return each text of a whole content that was many, or None where it was one, or nobody knows any more.
+        """Split a content that was joined from many texts. None if it was one text, or if its index is lost.
 
         Raises:
             StorageError: the storage failed.
@@ -385,7 +385,7 @@ def content_type_in(content_type: str, metadata: Mapping[str, str]) -> str:
 
 
 def _type_with_items(content_type: str, starts: Sequence[int]) -> str:
-    """Return the type to store many joined texts under: other items, joined to the same bytes, are another content."""
+    """Add a digest of where the items start: two lists of texts may join to the same bytes."""
     return f"{content_type}; {_ITEMS}={content_digest(_INDEX_TYPE, orjson.dumps(starts))[:DIGEST_LENGTH]}"
 
 

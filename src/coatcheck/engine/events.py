@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_error
 from coatcheck.core.forks import ForkSafeLock
@@ -24,10 +24,14 @@ from coatcheck.engine.execution import queued_milliseconds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from typing_extensions import Required, Unpack
+
     from coatcheck.core.references import Scope
 
 __all__ = (
+    "About",
     "Attribute",
+    "Details",
     "Event",
     "EventKind",
     "Listener",
@@ -109,6 +113,28 @@ class Event:
         return {name: value for name, value in found.items() if value is not None}
 
 
+class About(TypedDict, total=False):
+    """What all events of one call have in common: fields of ``Event``, and when the call began."""
+
+    started: Required[float]
+    """In seconds of ``time.perf_counter``."""
+
+    scope: Required[Scope]
+    tool_name: str | None
+    references: tuple[str, ...]
+
+
+class Details(TypedDict, total=False):
+    """The other fields of ``Event`` that the engine fills in."""
+
+    references: tuple[str, ...]
+    size: int | None
+    tokens: int | None
+    tokens_saved: int
+    reason: str
+    error_type: str
+
+
 Listener: TypeAlias = Callable[[Event], object]
 """What may be passed as ``on_event``; what it returns is not looked at."""
 
@@ -183,14 +209,7 @@ class Recorder:
         with self._lock.held:
             self._counts["results"] += 1
 
-    def record(
-        self,
-        kind: EventKind,
-        *,
-        counts: Mapping[str, int],
-        started: float,
-        **details: Any,  # noqa: ANN401 - the other fields of ``Event``
-    ) -> None:
+    def record(self, kind: EventKind, about: About, *, counts: Mapping[str, int], **details: Unpack[Details]) -> None:
         """Add to the counts, log an event and tell every listener.
 
         It is logged at DEBUG, or at ERROR if content was lost. Nobody pays for an event that nobody wants.
@@ -200,7 +219,7 @@ class Recorder:
                 self._counts[name] += number
         if kind != "truncated" and not self.listening:
             return
-        event = Event(kind=kind, milliseconds=(time.perf_counter() - started) * 1e3, **details)
+        event = _event(kind, about, details)
         if kind == "truncated":
             words = "lost all but a part of a result of %s, about %s tokens: %s"
             logger.error(words, event.tool_name, f"{event.tokens or 0:,}", event.reason, extra=_fields(event))
@@ -209,17 +228,9 @@ class Recorder:
         for listener in self._listeners:
             self._tell(listener, event)
 
-    def failure(
-        self,
-        error: CoatcheckError,
-        *,
-        logged: str,
-        started: float,
-        **details: Any,  # noqa: ANN401 - the other fields of ``Event``
-    ) -> None:
+    def failure(self, error: CoatcheckError, about: About, *, logged: str, **details: Unpack[Details]) -> None:
         """Log, count and tell the host that something failed and the agent goes on without it."""
-        details = {"reason": str(error), "error_type": class_of(error), **details}
-        event = Event(kind="failed", milliseconds=(time.perf_counter() - started) * 1e3, **details)
+        event = _event("failed", about, {"reason": str(error), "error_type": class_of(error), **details})
         logger.warning("%s", f"{logged}\n{_raised_at(error)}".rstrip(), extra=_fields(event))
         with self._lock.held:
             self._counts["failed"] += 1
@@ -238,12 +249,17 @@ class Recorder:
                 self._counts["failed"] += 1
 
 
+def _event(kind: EventKind, about: About, details: Details) -> Event:
+    told: dict[str, Any] = {**about, **details}
+    return Event(kind=kind, milliseconds=(time.perf_counter() - told.pop("started")) * 1e3, **told)
+
+
 def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
     """Log at WARNING that something failed: ``message``, the error and where it was raised.
 
     For adapters, in place of ``exc_info``, which prints the words of other people's exceptions, and those may quote the
-    content. Of an error that is none of ours this has the class, and the system's own words where it has a number. An
-    ``InvalidRequest`` says itself who must do what: where it was raised is left out.
+    content. Of a foreign error it logs the class, and the system's message if there is an ``errno``. An
+    ``InvalidRequest`` says itself who must do what, so where it was raised is omitted.
     """
     said = str(error) if isinstance(error, CoatcheckError) else describe_error(error)
     where = "" if isinstance(error, InvalidRequest) else _raised_at(error)

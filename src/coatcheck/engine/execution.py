@@ -204,7 +204,7 @@ class _Turn:
         """Return when it is given up, as things are now."""
         if self._taken is not None:
             return self._taken + TIME_LIMIT_SECONDS
-        # A line in which nobody moves hangs; one that is merely long is waited in.
+        # Give up if the queue is stuck, not if it is only long.
         return min(self._entered + self._line.seconds, max(self._entered, self._line.moved) + TIME_LIMIT_SECONDS)
 
     def end(self, error: BaseException | None) -> None:
@@ -344,7 +344,7 @@ async def _in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
-    """Take the error of a call that was given up, so that nobody is told that nobody asked for it."""
+    """Consume the error of a call that was given up, so that asyncio does not log it as never retrieved."""
     if not task.cancelled():
         task.exception()
 

@@ -11,7 +11,7 @@ import json
 import math
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.events import Recorder
+    from coatcheck.engine.events import About, Recorder
     from coatcheck.engine.execution import Effects
 
-__all__ = ("BYTES_PER_TOKEN", "LastResort")
+__all__ = ("LastResort",)
 
 BYTES_PER_TOKEN = 4
 """The usual estimate: ordinary English text has about four. Nothing here may count tokens."""
@@ -123,21 +123,19 @@ class LastResort:
         return outcome
 
     def _tell(self, outcome: Offloaded | Truncated, tokens: Estimate, *, scope: Scope, tool_name: str) -> None:
-        about: dict[str, Any] = {
-            "scope": scope,
-            "tool_name": tool_name,
-            "tokens": tokens.tokens,
-            "started": time.perf_counter(),
-        }
+        about: About = {"scope": scope, "tool_name": tool_name, "started": time.perf_counter()}
+        cost = tokens.tokens
         if isinstance(outcome, Truncated):
             error = outcome.error
             counts = {"results": 1, "truncated": 1}
-            self._recorder.record("truncated", counts=counts, reason=str(error), error_type=class_of(error), **about)
+            self._recorder.record(
+                "truncated", about, counts=counts, tokens=cost, reason=str(error), error_type=class_of(error)
+            )
         else:
             size = sum(reference.size for reference in outcome.references)
             counts = {"results": 1, "offloaded": 1, "bytes_stored": size}
             references = tuple(reference.id for reference in outcome.references)
-            self._recorder.record("offloaded", counts=counts, references=references, size=size, **about)
+            self._recorder.record("offloaded", about, counts=counts, references=references, size=size, tokens=cost)
 
     def _is_heavy(self, block: Block) -> bool:
         return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit

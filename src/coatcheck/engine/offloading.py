@@ -21,8 +21,8 @@ from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.items import MOST_APART, join_texts
 from coatcheck.core.notice import index_entry, is_placeholder
 from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
-from coatcheck.core.placeholder import MOST_LISTED, Item, ReadyPreview, build_placeholder, cut_to
-from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_step
+from coatcheck.core.placeholder import Item, ReadyPreview, build_placeholder, cut_to
+from coatcheck.core.plan import MOST_LISTED, Decision, Keep, Measure, Offload, decide, fit_step
 from coatcheck.core.policy import Rule, is_count
 from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, preview, search_for_trouble
 from coatcheck.core.reading import Encoded, encode_bytes, index_text, is_text
@@ -121,14 +121,12 @@ class Offloading:
         size, saved_tokens = sum(each.size for each in references), max(0, tokens.tokens - placeholder.tokens)
         self._recorder.record(
             "offloaded",
+            request.about,
             counts={"results": 1, "offloaded": 1, "bytes_stored": size, "tokens_saved": saved_tokens},
             references=tuple(each.id for each in references),
             size=size,
             tokens=tokens.tokens,
             tokens_saved=saved_tokens,
-            scope=request.scope,
-            tool_name=request.result.tool_name,
-            started=request.started,
         )
         return Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens, index=index)
 
@@ -268,10 +266,8 @@ class Offloading:
         request, tokens, tool_name = departure.request, departure.tokens, departure.request.result.tool_name
         self._recorder.failure(
             error,
+            request.about,
             logged=f"failed to offload: {error}",
-            scope=request.scope,
-            tool_name=request.result.tool_name,
-            started=request.started,
         )
         limit = self._settings.max_inline_tokens
         if not departure.measure.exceeds(limit):
@@ -282,13 +278,11 @@ class Offloading:
         _log_failed_previews(request, items)
         self._recorder.record(
             "truncated",
+            request.about,
             counts={"results": 1, "truncated": 1},
             tokens=tokens.tokens,
             reason=str(error),
             error_type=class_of(error),
-            scope=request.scope,
-            tool_name=request.result.tool_name,
-            started=request.started,
         )
         return Truncated(blocks=blocks, error=error)
 
@@ -296,11 +290,9 @@ class Offloading:
         """Record that a result stays."""
         self._recorder.record(
             "kept",
+            request.about,
             counts={"results": 1},
             reason=decision.reason,
-            scope=request.scope,
-            tool_name=request.result.tool_name,
-            started=request.started,
         )
         return Kept(blocks=request.result.blocks, reason=decision.reason)
 
@@ -309,10 +301,7 @@ class Offloading:
         counter = type(self._settings.token_counter).__name__
         failure = CoatcheckError(f"a result was not counted with {counter}: {describe_error(error)}; its bytes decide")
         failure.__cause__ = error
-        tool_name = request.result.tool_name
-        self._recorder.failure(
-            failure, logged=str(failure), scope=request.scope, tool_name=tool_name, started=request.started
-        )
+        self._recorder.failure(failure, request.about, logged=str(failure))
 
     def _ask_host(
         self, request: OffloadRequest, ask: Callable[[], object], *, what: str, instead: str
@@ -329,11 +318,9 @@ class Offloading:
             reason = f"{answer}; {instead}"
             self._recorder.failure(
                 answer,
+                request.about,
                 logged=reason,
                 reason=reason,
-                scope=request.scope,
-                tool_name=request.result.tool_name,
-                started=request.started,
             )
         return answer
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from coatcheck.core.plan import Keep
     from coatcheck.core.policy import MaybeAwaitable, Policy
     from coatcheck.core.references import Scope
+    from coatcheck.engine.events import About
 
 __all__ = ("OffloadRequest",)
 
@@ -34,3 +35,8 @@ class OffloadRequest:
     """Why the result stays, where that was certain without measuring it."""
     started: float = field(default_factory=time.perf_counter)
     """When the host made the call, in seconds of ``time.perf_counter``."""
+
+    @property
+    def about(self) -> About:
+        """What every event of this call has in common."""
+        return {"scope": self.scope, "tool_name": self.result.tool_name, "started": self.started}

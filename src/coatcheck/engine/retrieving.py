@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from coatcheck.core.arguments import LAST_LINE, LISTING, asks_for_list
 from coatcheck.core.blocks import MediaBlock, TextBlock
@@ -38,13 +38,11 @@ from coatcheck.engine.execution import PAUSE, PIECE_BYTES
 from coatcheck.engine.listing import listing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.contents import Found
-    from coatcheck.engine.events import Recorder
+    from coatcheck.engine.events import About, Recorder
     from coatcheck.engine.execution import Effects
 
 __all__ = ("READING_SECONDS", "Retrieving")
@@ -83,7 +81,7 @@ class Retrieving:
         if isinstance(reference, Reference):
             reference = reference.id
         reference = LISTING if reference is None or asks_for_list(reference) else reference
-        about: dict[str, Any] = {
+        about: About = {
             "scope": scope,
             "references": (canonical_reference(reference),),
             "started": time.perf_counter(),
@@ -108,22 +106,23 @@ class Retrieving:
                 raise InvalidRequest(self._counter.head(str(error), budget)) from error
             raise
         except Exception as error:  # a bug: the caller logs it or shows it, so it is only counted and told here
-            about |= {"reason": "an internal error", "error_type": type(error).__name__}
-            self._recorder.record("failed", counts={"failed": 1}, **about)
+            self._recorder.record(
+                "failed", about, counts={"failed": 1}, reason="an internal error", error_type=type(error).__name__
+            )
             raise
-        self._recorder.record("retrieved", counts={"retrieved": 1}, tokens=tokens, **about)
+        self._recorder.record("retrieved", about, counts={"retrieved": 1}, tokens=tokens)
         return answered
 
-    def _not_retrieved(self, error: CoatcheckError, about: Mapping[str, Any]) -> None:
+    def _not_retrieved(self, error: CoatcheckError, about: About) -> None:
         match error:
             case ReferenceExpired():
-                self._recorder.record("expired", counts={"expired": 1}, reason="the content is gone", **about)
+                self._recorder.record("expired", about, counts={"expired": 1}, reason="the content is gone")
             case ReferenceNotFound():
                 # The message is for the model, and quotes what it wrote.
                 reason = "the scope never had such a reference"
-                self._recorder.record("missed", counts={"missed": 1}, reason=reason, **about)
+                self._recorder.record("missed", about, counts={"missed": 1}, reason=reason)
             case StorageError():
-                self._recorder.failure(error, logged=str(error), **about)
+                self._recorder.failure(error, about, logged=str(error))
             case _:
                 pass  # the request itself was wrong, and the answer says so
 

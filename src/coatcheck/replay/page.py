@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("page",)
 
 _MOST_BARS = 12
-"""Names beside each other that a phone can show; the tables have all."""
+"""How many names fit next to each other on a phone; the tables have all."""
 
 _NAME_END = 12
 """Characters of a name that a narrow table always shows."""

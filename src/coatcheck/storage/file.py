@@ -90,7 +90,7 @@ class FileStorage:
             is_path = b"\0" not in os.fsencode(self._root)
         except (TypeError, ValueError):  # not a str, a lone surrogate
             is_path = False
-        except RuntimeError as error:  # the home of nobody
+        except RuntimeError as error:  # ``~user`` for a user that does not exist
             msg = f"FileStorage cannot find the folder {root!r}: {error}"
             raise InvalidRequest(msg) from None
         if not is_path:

@@ -149,7 +149,7 @@ def _ending_of(content_type: str, file_name: str | None) -> str:
 
 
 def _type_of(key: str, content: bytes, *, was_text: bool) -> str:
-    """Return the type that the ending of a key says, unless the ending belongs to text and the content is none."""
+    """Return the type for the extension of a key. Ignore an extension of text if the content is binary."""
     with loading:
         from coatcheck.core.reading import is_text  # noqa: PLC0415 - loaded with the first content that is read
 

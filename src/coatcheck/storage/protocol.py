@@ -219,7 +219,7 @@ def newest_first(listed: Iterable[Listed], *, limit: int, after: str | None) -> 
     The next page begins behind the last entry of this one, not at a number, so it misses nothing when entries go.
 
     Raises:
-        InvalidRequest: ``after`` is none that a page has.
+        InvalidRequest: ``after`` did not come from a page.
 
     """
     ordered = sorted(listed, key=_rank)

@@ -18,7 +18,7 @@ from coatcheck.core.arguments import Request, parse_request
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.reading import wording
-from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, encode_text, index_text
+from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, index_text
 from coatcheck.core.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
 from coatcheck.core.settings import MAX_QUERY_BYTES, MINIMUM_BUDGET
 
@@ -38,7 +38,6 @@ __all__ = (
     "Request",
     "Source",
     "encode_bytes",
-    "encode_text",
     "index_text",
     "is_text",
     "parse_request",
@@ -99,7 +98,5 @@ def _describe(source: Source, request: Request) -> Answer:
     """Return the answer for content without text."""
     content_type = source.content_type[:_SHOWN_TYPE]
     if not request.selects_nothing:
-        raise InvalidRequest(
-            wording.binary_refused(content_type, more=bool(request.query or request.offset is not None))
-        )
+        raise InvalidRequest(wording.binary_refused(content_type, given=request.given()))
     return Answer(text=wording.binary(content_type, source.size))

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -30,7 +30,6 @@ __all__ = (
     "count_lines",
     "decode",
     "encode_bytes",
-    "encode_text",
     "first_start",
     "index_text",
 )
@@ -166,21 +165,6 @@ class Encoded:
         return replace(self, index=replace(index, items=starts))
 
 
-def encode_text(text: str) -> Encoded:
-    """Return ``text`` as bytes, with its totals and its index."""
-    work = _encode(text)
-    try:
-        while True:
-            next(work)
-    except StopIteration as end:
-        return cast("Encoded", end.value)
-
-
-def _encode(text: str) -> Generator[None, None, Encoded]:
-    data, starts = yield from encode_bytes(text)
-    return (yield from index_text(text, data, starts))
-
-
 def encode_bytes(text: str) -> Generator[None, None, tuple[bytes, Sequence[int]]]:
     """Return ``text`` as bytes, and where each chunk of ``CHUNK_CHARACTERS`` starts in them; yield after each piece."""
     sink, starts = io.BytesIO(), []
@@ -231,7 +215,7 @@ def columns_of(places: Iterable[Place]) -> Checkpoints:
 
 
 def count_lines(newlines: int, last: bytes) -> int:
-    r"""Return the number of lines of content with so many ``\n`` that ends with ``last``."""
+    r"""Return the number of lines, given the number of ``\n`` and the last byte, which is empty for empty content."""
     return newlines + (last not in {b"", b"\n"})
 
 

@@ -216,7 +216,7 @@ class Scanner:
 
     @staticmethod
     def _look_on(at: int, found: tuple[int, int] | None, look: int) -> tuple[int, int]:
-        """Return where, and how far ahead, to look after nothing, or a match that touches the edge, was found."""
+        """Return the next position and window size, after a miss or a match that touches the edge of the window."""
         if found is not None and found[0] > at:
             return found[0], LOOK_FIRST
         if look < LOOK_MOST:

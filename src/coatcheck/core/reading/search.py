@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import scan, wording
@@ -399,9 +398,7 @@ class _Report:
         character = hits[shown].character if shown < len(hits) else self.found.next_character
         if character is None:
             return None
-        arguments: dict[str, object] = {"pattern": request.pattern}
-        if request.context_lines != DEFAULT_CONTEXT_LINES:
-            arguments["context_lines"] = request.context_lines
+        arguments = request.given()
         if lines is not None:
             arguments["line_range"] = f"{lines[0]}-{lines[1]}"
         return {**arguments, "offset": character}

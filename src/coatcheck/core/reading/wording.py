@@ -10,9 +10,10 @@ import json
 from typing import TYPE_CHECKING
 
 from coatcheck.core import notice
+from coatcheck.core.arguments import SELECTORS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from coatcheck.core.outcomes import ListedContent
 
@@ -29,7 +30,6 @@ __all__ = (
     "NOT_DESCRIBED",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
-    "SHOWN_SELECTOR",
     "binary",
     "binary_refused",
     "characters_header",
@@ -62,6 +62,9 @@ __all__ = (
     "too_small",
     "unsupported",
 )
+
+_OF_STRANDS = ("pattern", "line_range", "context_lines")
+"""The selectors that Strands' own tool has."""
 
 SHOWN_SELECTOR = 50
 """Characters of a pattern or query in a header: enough to know it again."""
@@ -126,10 +129,10 @@ def binary(content_type: str, size: int) -> str:
     return f"[{content_type}, {size:,} bytes: binary content, which this tool does not show]"
 
 
-def binary_refused(content_type: str, *, more: bool) -> str:
-    """Refuse a selector on content without text; ``more``: a selector that Strands' own tool does not have."""
-    selectors = "pattern/line_range/context_lines" + ("/query/offset" if more else "")
-    return f"cannot search binary content ({content_type}). Omit {selectors} to retrieve the full content."
+def binary_refused(content_type: str, *, given: Iterable[str]) -> str:
+    """Refuse selectors on content without text; the same words as Strands' own tool for those that it has."""
+    selectors = _OF_STRANDS if set(given) <= set(_OF_STRANDS) else SELECTORS
+    return f"cannot search binary content ({content_type}). Omit {'/'.join(selectors)} to retrieve the full content."
 
 
 def offset_beyond(offset: int, total: int, what: str = "content") -> str:
