@@ -21,6 +21,7 @@ from coatcheck import (
     TextBlock,
     TiktokenCounter,
 )
+from coatcheck.core.notice import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,3 +153,12 @@ def test_a_placeholder_that_was_cut_to_its_beginning_is_not_offloaded_again(kept
 
     assert reference in cut.text
     assert outcome.blocks == (cut,)
+
+
+@pytest.mark.parametrize("odd", ["a\nb", "a\r[b]", "a|\x1b[31mb", "a\u202eb", "\x00a\t\tb"])
+def test_foreign_words_in_a_notice_take_one_line_and_no_marks(odd: str) -> None:
+    line = one_line(odd)
+
+    assert line.split() == (["a", "b"] if "31m" not in odd else ["a", "31mb"])
+    assert not set(line) & set("\n\r[]|\x1b\u202e\x00\t")
+    assert len(one_line("word " * 1_000)) <= 64

@@ -162,7 +162,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("core/test_notice.py", *_PLACEHOLDER),
     ),
     Mutation(
-        "core/notice.py", 'line = re.sub(r"[\\s\\[\\]|]+", " ", text).strip()', "line = text", ("core/test_notice.py",)
+        "core/notice.py",
+        'line = re.sub(_NOT_SHOWN, " ", text[: 4 * longest]).strip()',
+        "line = text",
+        ("core/test_notice.py",),
     ),
     Mutation("core/placeholder.py", "_ROUNDS = 3", "_ROUNDS = 1", _PLACEHOLDER),
     Mutation("core/placeholder.py", "left -= counter.count(made[number]) + 1", "left -= 0", _PLACEHOLDER),

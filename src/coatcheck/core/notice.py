@@ -247,7 +247,5 @@ def unknown_arguments(names: Sequence[str], *, accepted: Iterable[str]) -> str:
 
 def one_line(text: str, *, longest: int = _LONGEST_NAME) -> str:
     """Return foreign text in a form that cannot break the notice: one line, no brackets, bounded length."""
-    line = re.sub(
-        r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+", " ", text[: 4 * longest]
-    ).strip()
+    line = re.sub(_NOT_SHOWN, " ", text[: 4 * longest]).strip()
     return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -14,7 +14,7 @@ from langchain.agents.middleware import (
     AgentState,
     SummarizationMiddleware,
 )
-from langchain_core.messages import RemoveMessage, ToolMessage
+from langchain_core.messages import RemoveMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -264,17 +264,20 @@ def test_the_flag_is_neither_input_nor_output() -> None:
 
 
 def test_a_message_that_cannot_be_read_never_ends_the_agent(caplog: pytest.LogCaptureFixture) -> None:
-    class Unreadable(ToolMessage):
-        def __getattribute__(self, name: str) -> Any:
-            if name == "additional_kwargs":
-                raise RuntimeError
-            return super().__getattribute__(name)
+    class Unreadable:
+        @property
+        def additional_kwargs(self) -> Any:
+            raise RuntimeError
 
     class Adding(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
-            return handler(request.override(messages=[*request.messages, Unreadable(content="", tool_call_id="1")]))
+            return handler(request.override(messages=[*request.messages, Unreadable()]))
 
-    agent, model = late_agent(say(), middleware=[Adding(), late()])
+    class Removing(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(messages=request.messages[:-1]))
+
+    agent, model = late_agent(say(), middleware=[Adding(), late(), Removing()])
 
     agent.invoke(question())
 
