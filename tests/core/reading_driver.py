@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import (
     Answer,
+    ByteRange,
     IndexNeeded,
     LineIndex,
-    Part,
     Source,
     encode_bytes,
     index_text,
@@ -44,7 +44,7 @@ class Stored:
     lines: int | None = None
     index: bytes | None = None
     reference: str = REFERENCE
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ByteRange] = field(default_factory=list)
     indexes: int = 0
 
     def ask(self, *, counter: TokenCounter | None = None, budget: int = 2_500, **selectors: object) -> Answer:
@@ -75,7 +75,7 @@ class Stored:
     def read_bytes(self) -> int:
         return sum(part.length for part in self.parts)
 
-    def _fetch(self, wanted: Part | IndexNeeded) -> bytes | None:
+    def _fetch(self, wanted: ByteRange | IndexNeeded) -> bytes | None:
         if isinstance(wanted, IndexNeeded):
             self.indexes += 1
             return self.index

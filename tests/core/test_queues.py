@@ -129,7 +129,7 @@ async def test_a_call_that_waits_too_long_is_given_up_and_never_made(
     second = await asyncio.wait_for(offloader.aoffload([BIG], tool_name="second"), PATIENCE)
     released.set()
     await asyncio.wait_for(first, PATIENCE)
-    await asyncio.to_thread(execution._executors.network(offloader._storage._line).wait_until_idle, PATIENCE)
+    await asyncio.to_thread(execution._executors.network(offloader._storage._queue).wait_until_idle, PATIENCE)
 
     assert second == Kept(blocks=(BIG,), reason="storage failed")
     assert "all 1 threads were busy with this storage; raise network_threads or queue_seconds" in caplog.text

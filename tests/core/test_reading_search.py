@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.reading import Part, scan, search
+from coatcheck.core.reading import ByteRange, scan, search
 from coatcheck.core.reading.pattern import Matcher
 from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.core.tokens import ByteCounter
@@ -436,7 +436,7 @@ def test_what_is_kept_for_showing_matches_is_bounded() -> None:
     with pytest.raises(StopIteration) as first:
         next(kept.get(0, 4_096))
     assert first.value.value == b"x" * 4_096
-    assert next(kept.get(4_000 * 10_000, 4_000 * 10_000 + 4_096)) == Part(4_000 * 10_000, 4_096)
+    assert next(kept.get(4_000 * 10_000, 4_000 * 10_000 + 4_096)) == ByteRange(4_000 * 10_000, 4_096)
 
 
 def test_where_less_context_fits_than_was_asked_for_the_match_stands_among_what_fits() -> None:

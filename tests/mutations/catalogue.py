@@ -190,7 +190,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("engine/execution.py", "is_late = not task.done()", "is_late = False", _EXECUTION),
     Mutation(
         "engine/execution.py",
-        "return min(self._entered + self._line.seconds, ",
+        "return min(self._entered + self._queue.seconds, ",
         "return max(self._entered, ",
         _EXECUTION,
     ),

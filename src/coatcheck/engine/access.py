@@ -7,7 +7,7 @@ from functools import partial
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
-from coatcheck.engine.execution import Effect, Line
+from coatcheck.engine.execution import CallQueue, Effect
 from coatcheck.storage.protocol import (
     Lists,
     ListsPages,
@@ -60,7 +60,7 @@ class StorageAccess:
         self.evicts = self._says("evicts")
         self.takes_file_name = self._says("takes_file_name")
         self._is_local = self._says("is_local", default=isinstance(storage, LocalPath))
-        self._line = Line(network_threads, seconds=queue_seconds)
+        self._queue = CallQueue(network_threads, seconds=queue_seconds)
 
     def call(self, method: str, /, *arguments: object, **named: object) -> Effect:
         """Return the call of a method of the storage; ``coatcheck.storage.protocol`` has their arguments and answers.
@@ -81,7 +81,7 @@ class StorageAccess:
             local=self._is_local,
             is_async=inspect.iscoroutinefunction(call),
             what=f"{doing}{sizes} ({kind})",
-            line=self._line,
+            queue=self._queue,
         )
 
     def path_of(self, key: str, *, content_type: str) -> str | None:

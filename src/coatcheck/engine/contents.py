@@ -23,7 +23,7 @@ from coatcheck.core.errors import CoatcheckError, CorruptContent, ReferenceExpir
 from coatcheck.core.facts import Reference
 from coatcheck.core.items import split_items
 from coatcheck.core.notice import miss
-from coatcheck.core.reading import Encoded, LineIndex, Part, Source
+from coatcheck.core.reading import ByteRange, Encoded, LineIndex, Source
 from coatcheck.core.reading.index import INDEX_THRESHOLD
 from coatcheck.core.references import (
     DIGEST_LENGTH,
@@ -281,7 +281,7 @@ class Contents:
             return None
         return split_items(stored.content, index.items)
 
-    def part(self, found: Found, wanted: Part, *, scope: Scope) -> Effects[bytes]:
+    def part(self, found: Found, wanted: ByteRange, *, scope: Scope) -> Effects[bytes]:
         """Return some bytes of a content; raises what ``find`` raises."""
         if found.stored.whole is not None:
             return found.stored.whole[wanted.start : wanted.start + wanted.length]

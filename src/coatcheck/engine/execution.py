@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 __all__ = (
     "PAUSE",
     "PIECE_BYTES",
+    "CallQueue",
     "Effect",
     "Effects",
-    "Line",
     "arun",
     "queued_milliseconds",
     "run",
@@ -64,8 +64,8 @@ twenty times. Bounded, so that no stream of short work can stop long work: 100 M
 
 TIME_LIMIT_SECONDS = 30.0
 """How long one call to a storage that is async or not local may take before it counts as failed, from when a thread
-takes it; and how long a line may go without any call being taken before whoever waits there gives up. In the sync shell
-only what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
+takes it; and how long a queue may go without any call being taken before its callers give up. In the sync shell only
+what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
 
 CLEAN_UP_SECONDS = 1.0
 """How long a call that was given up may take to end. After that it is left alone, and ends with the process at the
@@ -77,10 +77,10 @@ class BackendCancelled(Exception):
 
 
 class NoThreadFree(Exception):
-    """A call waited in its line until its time was over. The text says what may be done."""
+    """A call waited in its queue until its time was over. The text says what may be done."""
 
 
-class Line:
+class CallQueue:
     """Where calls to one storage wait for a thread, if it is neither local nor async."""
 
     def __init__(self, threads: int, *, seconds: float) -> None:
@@ -109,8 +109,8 @@ class Effect:
     failure: type[CoatcheckError] = StorageError
     """What an error that is not one of ours becomes."""
 
-    line: Line | None = None
-    """Where it waits for a thread; None where ``call`` may use an offloader itself: then it waits in no line, and has a
+    queue: CallQueue | None = None
+    """Where it waits for a thread; None where ``call`` may use an offloader itself: then it has no queue, and gets a
     thread of its own."""
 
 
@@ -188,16 +188,16 @@ _queued: contextvars.ContextVar[_Queued | None] = contextvars.ContextVar("coatch
 
 
 class _Turn:
-    """One call that waits in a line, and is then made."""
+    """One call that waits in a queue, and is then made."""
 
-    def __init__(self, line: Line, call: Callable[[], object]) -> None:
-        self._line, self._call = line, call
+    def __init__(self, queue: CallQueue, call: Callable[[], object]) -> None:
+        self._queue, self._call = queue, call
         self._entered = time.monotonic()
         self._taken: float | None = None
 
     def take(self) -> object:
         """Make the call."""
-        self._taken = self._line.moved = time.monotonic()
+        self._taken = self._queue.moved = time.monotonic()
         return self._call()
 
     def deadline(self) -> float:
@@ -205,7 +205,7 @@ class _Turn:
         if self._taken is not None:
             return self._taken + TIME_LIMIT_SECONDS
         # Give up if the queue is stuck, not if it is only long.
-        return min(self._entered + self._line.seconds, max(self._entered, self._line.moved) + TIME_LIMIT_SECONDS)
+        return min(self._entered + self._queue.seconds, max(self._entered, self._queue.moved) + TIME_LIMIT_SECONDS)
 
     def end(self, error: BaseException | None) -> None:
         """Note how long it waited.
@@ -219,7 +219,7 @@ class _Turn:
             queued.seconds += (self._taken or time.monotonic()) - self._entered
         if error is not None and self._taken is None:
             msg = (
-                f"no thread was free for it in time: all {self._line.threads} threads were busy with this storage;"
+                f"no thread was free for it in time: all {self._queue.threads} threads were busy with this storage;"
                 " raise network_threads or queue_seconds, or see why it is slow"
             )
             raise NoThreadFree(msg) from error
@@ -230,11 +230,11 @@ async def _off_loop(effect: Effect) -> object:
     import asyncio  # noqa: PLC0415 - see the head
 
     call = partial(_answer_of, effect, effect.call)  # a StopIteration cannot be raised into a future
-    if effect.line is None:
+    if effect.queue is None:
         return await _in_time(_on(UnawaitedThreads(1, name="coatcheck-policy"), call))
-    turn, error = _Turn(effect.line, call), None
+    turn, error = _Turn(effect.queue, call), None
     try:
-        return await _in_time(_on(_executors.network(effect.line), turn.take), deadline=turn.deadline)
+        return await _in_time(_on(_executors.network(effect.queue), turn.take), deadline=turn.deadline)
     except asyncio.TimeoutError as late:
         error = late
         raise
@@ -366,16 +366,16 @@ class _Executors:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Weak: threads end with the offloader that they work for.
-        self._network: WeakKeyDictionary[Line, UnawaitedThreads] = WeakKeyDictionary()
+        self._network: WeakKeyDictionary[CallQueue, UnawaitedThreads] = WeakKeyDictionary()
         # Made here, since a pool starts no thread before its first work.
         self.short = UnawaitedThreads(LOCAL_THREADS, name="coatcheck-local")
         self.long = UnawaitedThreads(LOCAL_THREADS, name="coatcheck-long")
 
-    def network(self, line: Line) -> UnawaitedThreads:
+    def network(self, queue: CallQueue) -> UnawaitedThreads:
         with self._lock:
-            if line not in self._network:
-                self._network[line] = UnawaitedThreads(line.threads, name="coatcheck-network")
-            return self._network[line]
+            if queue not in self._network:
+                self._network[queue] = UnawaitedThreads(queue.threads, name="coatcheck-network")
+            return self._network[queue]
 
 
 class _BackgroundLoop:

@@ -29,7 +29,7 @@ from coatcheck.core.notice import (
     too_slow,
 )
 from coatcheck.core.outcomes import Content, Retrieved
-from coatcheck.core.reading import Answer, IndexNeeded, Part, Request, is_text, parse_request, read
+from coatcheck.core.reading import Answer, ByteRange, IndexNeeded, Request, is_text, parse_request, read
 from coatcheck.core.reading.wording import NOTHING_STORED
 from coatcheck.core.references import canonical_reference
 from coatcheck.core.settings import MINIMUM_BUDGET
@@ -193,7 +193,7 @@ class Retrieving:
             wanted, seconds, fetched = next(reading), 0.0, 0
             while seconds <= READING_SECONDS:
                 match wanted:
-                    case Part():
+                    case ByteRange():
                         if fetched >= PIECE_BYTES:
                             yield PAUSE
                             fetched = 0

@@ -1,8 +1,8 @@
 """Reading stored content back, in answers that fit a budget: pure, and without I/O.
 
     reading = read(source, request, counter=..., budget=..., tool_name=...)
-    Part(start, length)  ─▶  the engine sends those bytes          ┐ until the generator
-    IndexNeeded()        ─▶  the engine sends the index, or None   ┘ returns an Answer
+    ByteRange(start, length)  ─▶  the engine sends those bytes          ┐ until the generator
+    IndexNeeded()             ─▶  the engine sends the index, or None   ┘ returns an Answer
 
 ``slices`` reads by character and by line, ``search`` by pattern (with ``pattern`` and ``scan``), ``query`` by JMESPath
 (with ``interpreter`` and ``records``). Below them ``source`` fetches bytes, ``index`` knows where lines and characters
@@ -19,7 +19,7 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, index_text
-from coatcheck.core.reading.source import Answer, IndexNeeded, Part, Reading, Source, is_text
+from coatcheck.core.reading.source import Answer, ByteRange, IndexNeeded, Reading, Source, is_text
 from coatcheck.core.settings import MAX_QUERY_BYTES, MINIMUM_BUDGET
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Answer",
+    "ByteRange",
     "Encoded",
     "IndexNeeded",
     "LineIndex",
-    "Part",
     "Reading",
     "Request",
     "Source",

@@ -1,8 +1,8 @@
 """Stored content as reading sees it: what is known of it, how to ask for its bytes, and how to walk through them.
 
 The seam between this package, which does no I/O, and the engine, which does: a reading is a generator that yields
-``Part`` and ``IndexNeeded``, is sent bytes, and returns an ``Answer``. Every byte comes through ``fetch``. A ``Walk``
-starts small and grows, so that a few lines cost a few kilobytes and a whole content costs few requests.
+``ByteRange`` and ``IndexNeeded``, is sent bytes, and returns an ``Answer``. Every byte comes through ``fetch``. A
+``Walk`` starts small and grows, so that a few lines cost a few kilobytes and a whole content costs few requests.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = (
     "LARGEST_PART",
     "Answer",
+    "ByteRange",
     "IndexNeeded",
-    "Part",
     "Reading",
     "Source",
     "Steps",
@@ -82,7 +82,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ByteRange:
     """Asks for the ``length`` bytes from ``start``. The answer has exactly that many."""
 
     start: int
@@ -108,7 +108,7 @@ class Answer:
     """All matches of a pattern, counted up to 10,000; None for a request without one."""
 
 
-Steps: TypeAlias = Generator[Part | IndexNeeded, bytes | None, _Result]
+Steps: TypeAlias = Generator[ByteRange | IndexNeeded, bytes | None, _Result]
 """A computation that asks for bytes on its way to a result."""
 
 Reading: TypeAlias = Steps[Answer]
@@ -184,7 +184,7 @@ def fetch(start: int, stop: int) -> Steps[bytes]:
         CorruptContent: there are not that many, so the content is no longer the one that was saved.
 
     """
-    data = yield Part(start, stop - start)
+    data = yield ByteRange(start, stop - start)
     if data is None or len(data) != stop - start:
         msg = (
             f"stored content ends early: bytes {start:,} to {stop:,} were expected; the tool result must be made again"
