@@ -45,12 +45,12 @@ _Transcripts = Annotated[
         metavar="TRANSCRIPT",
         exists=True,
         show_default=False,
-        help="JSON or JSON Lines of OpenAI, Anthropic, LangChain, Haystack, Strands.",
+        help="Of OpenAI, Anthropic, LangChain, Haystack or Strands.",
     ),
 ]
 _Threshold = Annotated[
     list[int] | None,
-    typer.Option(metavar="N", min=100, show_default="1000 to 20000", help="A max_result_tokens to try; repeatable."),
+    typer.Option(metavar="N", min=100, show_default=False, help="Threshold, else 1000 to 20000; repeatable."),
 ]
 _PreviewTokens = Annotated[
     int | None, typer.Option(metavar="N", min=0, show_default=str(DEFAULT_PREVIEW_TOKENS), help="Tokens of a preview.")
@@ -58,19 +58,19 @@ _PreviewTokens = Annotated[
 _Retrievals = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=0, max=_MOST_RETRIEVALS, show_default="by need", help="Reads of each offloaded result."
+        metavar="N", min=0, max=_MOST_RETRIEVALS, show_default=False, help="Reads of each result, else by need."
     ),
 ]
-_RetrievalTokens = Annotated[int, typer.Option(metavar="T", min=0, help="Tokens of each read-back, at most.")]
-_PrefixTokens = Annotated[int, typer.Option(metavar="T", min=0, help="System prompt and other tools, if not recorded.")]
+_RetrievalTokens = Annotated[int, typer.Option(metavar="T", min=0, help="Most tokens of a read-back.")]
+_PrefixTokens = Annotated[int, typer.Option(metavar="T", min=0, help="System prompt and other tools.")]
 _InputPrice = Annotated[float | None, typer.Option(metavar="P", min=0, help="Of a million input tokens.")]
 _CachedPrice = Annotated[
     float | None,
-    typer.Option(metavar="P", min=0, show_default="a tenth of it", help="The same, read from a prompt cache."),
+    typer.Option(metavar="P", min=0, show_default="a tenth", help="Read from a cache."),
 ]
 _WrittenPrice = Annotated[
     float | None,
-    typer.Option(metavar="P", min=0, show_default="1.25 times", help="The same, written to a prompt cache."),
+    typer.Option(metavar="P", min=0, show_default="1.25 times", help="Written to a cache."),
 ]
 _Html = Annotated[
     Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Write a page with charts; it needs no network.")
@@ -94,8 +94,8 @@ def replay(
 ) -> None:
     """See what offloading would save on conversations that you recorded.
 
-    Also on folders of such files, and of Strands sessions. A result is assumed to be
-    read back if a later message holds something of it that the preview does not show.
+    JSON, JSON Lines, or folders of them. A result counts as read back if a later
+    message holds something of it that the preview does not show.
     """
     from coatcheck.cli.replay_screen import show_replay  # noqa: PLC0415 - not for --help
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415

@@ -46,7 +46,7 @@ _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", re.ASCII)
 def list_contents(
     *,
     all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Every scope; keys in place of references.")] = False,
-    tool: Annotated[str | None, typer.Option("--tool", help="Only results of this tool.")] = None,
+    tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only results of this tool.")] = None,
     storage: StorageOption = DEFAULT_STORAGE,
     scope: ScopeOption = None,
     as_json: AsJson = False,
