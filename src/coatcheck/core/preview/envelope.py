@@ -25,7 +25,7 @@ _INSIDE = {sign: re.compile(rf"[^{sign}\\\n]*(?:\\.[^{sign}\\\n]*){{0,50000}}", 
 """A text of more escapes is no envelope: ``re`` takes some 130 bytes for each."""
 
 _KNOWN = re.compile(
-    r"[\s\[\](){}:,='\"]|\b(?:type|text|content|TextContent|_?meta|None|null|annotations|isError|is_?error|[Ff]alse"
+    r"[\s\[\](){}:,='\"]|\b(?:type|text|content|TextContent|_?meta|None|null|annotations|isError|is_?error|False|false"
     r"|structuredContent|structured_content)\b"
 )
 """What envelopes hold that says nothing."""
