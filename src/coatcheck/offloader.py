@@ -24,7 +24,7 @@ from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.events import Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, arun, run
 from coatcheck.engine.request import OffloadRequest
-from coatcheck.scopes import DEFAULT_SCOPE, choose_scope, require_own_scope, require_scope_parts
+from coatcheck.scopes import choose_scope, require_own_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -408,7 +408,6 @@ class Offloader:
             self._engine.retrieve(
                 reference,
                 chosen,
-                is_own=chosen != DEFAULT_SCOPE,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,
@@ -439,7 +438,6 @@ class Offloader:
             self._engine.retrieve(
                 reference,
                 chosen,
-                is_own=chosen != DEFAULT_SCOPE,
                 native_media=native_media,
                 retrieval_tool=retrieval_tool,
                 pattern=pattern,

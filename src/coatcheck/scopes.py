@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest, describe_value
-from coatcheck.core.references import MAX_SCOPE_PARTS
+from coatcheck.core.references import DEFAULT_SCOPE, MAX_SCOPE_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +30,6 @@ __all__ = (
     "require_scope_parts",
     "scope",
 )
-
-DEFAULT_SCOPE = "default"
-"""Where content goes when nobody named a scope. ``Offloader(require_scope=True)`` refuses it."""
 
 MAX_SCOPE_LENGTH = 4096
 """Characters of a ``str`` and of each part of a tuple. A scope is hashed, so this only catches mistakes, such as a

@@ -201,7 +201,7 @@ def test_the_engine_pauses_after_each_megabyte(character: str, monkeypatch: pyte
     request = OffloadRequest(result=result, scope="s", policy=Always(), retrieval_tool=None)
     pauses = _pauses(offloader._engine.offload(request))
     [reference] = offloader.offload([TextBlock(text)], tool_name="t", scope="s").references
-    arguments: dict[str, Any] = {"is_own": True, "native_media": False, "retrieval_tool": "read"}
+    arguments: dict[str, Any] = {"native_media": False, "retrieval_tool": "read"}
     searching = _pauses(offloader._engine.retrieve(str(reference), "s", pattern="no such row", **arguments))
     reading = _pauses(offloader._engine.retrieve(str(reference), "s", line_range="7-9", **arguments))
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = (
+    "DEFAULT_SCOPE",
     "Key",
     "Scope",
     "begin_digest",
@@ -53,6 +54,10 @@ __all__ = (
 
 Scope: TypeAlias = str | tuple[str, ...]
 """Who may read a content: a ``str``, which is never parsed, or a tuple such as ``("tenant-7", "thread-3")``."""
+
+DEFAULT_SCOPE = "default"
+"""Where content goes when nobody named a scope, so conversations share it: nothing in it is listed to a model.
+``Offloader(require_scope=True)`` refuses it."""
 
 DIGEST_LENGTH = 16
 """Hex digits of a digest in a key: 64 bits, so two contents meet by accident only among billions in one scope."""

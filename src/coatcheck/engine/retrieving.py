@@ -31,7 +31,7 @@ from coatcheck.core.notice import (
 from coatcheck.core.outcomes import Content, Retrieved
 from coatcheck.core.reading import Answer, ByteRange, IndexNeeded, Request, is_text, parse_request, read
 from coatcheck.core.reading.wording import NOTHING_STORED
-from coatcheck.core.references import canonical_reference
+from coatcheck.core.references import DEFAULT_SCOPE, canonical_reference
 from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.engine.contents import Contents, content_type_in
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES
@@ -69,15 +69,11 @@ class Retrieving:
         reference: str | Reference | None,
         scope: Scope,
         *,
-        is_own: bool,
         native_media: bool,
         retrieval_tool: str,
         **selectors: object,
     ) -> Effects[Retrieved]:
-        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``.
-
-        ``is_own`` says that the scope is not the shared default one, which is not listed.
-        """
+        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
         if isinstance(reference, Reference):
             reference = reference.id
         reference = LISTING if reference is None or asks_for_list(reference) else reference
@@ -90,7 +86,7 @@ class Retrieving:
         try:
             request = parse_request(**selectors)
             if reference == LISTING:
-                answered = yield from self._list(scope, is_own=is_own, request=request, retrieval_tool=retrieval_tool)
+                answered = yield from self._list(scope, request=request, retrieval_tool=retrieval_tool)
             else:
                 answered = yield from self._retrieve(
                     reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
@@ -142,15 +138,15 @@ class Retrieving:
             text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
         )
 
-    def _list(self, scope: Scope, *, is_own: bool, request: Request, retrieval_tool: str) -> Effects[Retrieved]:
+    def _list(self, scope: Scope, *, request: Request, retrieval_tool: str) -> Effects[Retrieved]:
         """Answer a call without a reference: with the list of what the scope holds, which is read like any content.
 
         Raises:
-            InvalidRequest: nobody gave the scope, or the storage cannot list; the message says so.
+            InvalidRequest: the scope is the shared default one, or the storage cannot list; the message says so.
             StorageError: the storage failed.
 
         """
-        if not is_own:
+        if scope == DEFAULT_SCOPE:
             raise InvalidRequest(missing_reference(NOT_LISTED_WITHOUT_SCOPE))
         if not self._storage.lists:
             raise InvalidRequest(missing_reference(NOT_LISTED_BY_STORAGE))

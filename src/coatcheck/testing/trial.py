@@ -353,8 +353,7 @@ class Trial:
         try:
             if self._scenario.fault == "every retrieve":
                 raise BrokenOnPurpose  # noqa: TRY301 - as the adapter's offloader does
-            scope = None if self._scenario.scope_from == "nowhere" else self._reads_in
-            return self._oracle.retrieve(reference, scope=scope, **read.arguments).text  # type: ignore[arg-type]
+            return self._oracle.retrieve(reference, scope=self._reads_in, **read.arguments).text  # type: ignore[arg-type]
         except Exception as error:  # noqa: BLE001 - the model is told of any, in the core's words
             return failure_for_model(error)
 
