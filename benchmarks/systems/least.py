@@ -87,30 +87,13 @@ class Hashed(System):
         return step
 
 
-class Counted(System):
-    """Counting alone: up to the threshold, to decide, and as many tokens as a preview has, to cut it."""
-
-    distributions = ("tiktoken",)
-    stores = False
-
-    def offloading(self, text: str) -> Callable[[], str]:
-        """Count."""
-        counter = TiktokenCounter()
-        counter.warm_up()
-
-        def step() -> str:
-            counter.exceeds(text, THRESHOLD_TOKENS)
-            counter.head(text, PREVIEW_TOKENS)
-            return ""
-
-        return step
-
-
 class Decided(System):
     """Counting alone, until it is clear that the text is above the threshold: what an exact decision takes."""
 
     distributions = ("tiktoken",)
     stores = False
+    shown_tokens = 0
+    """Cut off as well, as a preview is."""
 
     def offloading(self, text: str) -> Callable[[], str]:
         """Count."""
@@ -119,6 +102,14 @@ class Decided(System):
 
         def step() -> str:
             counter.exceeds(text, THRESHOLD_TOKENS)
+            if self.shown_tokens:
+                counter.head(text, self.shown_tokens)
             return ""
 
         return step
+
+
+class Counted(Decided):
+    """Counting alone: up to the threshold, to decide, and as many tokens as a preview has, to cut it."""
+
+    shown_tokens = PREVIEW_TOKENS

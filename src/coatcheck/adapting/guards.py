@@ -230,6 +230,18 @@ async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments
     return await asyncio.to_thread(function, *arguments)
 
 
+def _details(arrival: Arrival, result: ToolResult) -> dict[str, Any]:
+    """Return what the offloader takes of one result besides its blocks, sync or async."""
+    return {
+        "tool_name": result.tool_name,
+        "tool_args": result.tool_args,
+        "is_error": result.is_error,
+        "measured_tokens": arrival.measured_tokens,
+        "confirm": arrival.confirm,
+        "policy": arrival.policy,
+    }
+
+
 def _offload(batch: Batch) -> Sequence[Outcome]:
     if not batch.arrivals:
         return []
@@ -238,16 +250,7 @@ def _offload(batch: Batch) -> Sequence[Outcome]:
         policies = [arrival.policy for arrival in batch.arrivals]
         return batch.offloader.offload_step(results, policies=policies, **custody)
     return [
-        batch.offloader.offload(
-            result.blocks,
-            tool_name=result.tool_name,
-            tool_args=result.tool_args,
-            is_error=result.is_error,
-            measured_tokens=arrival.measured_tokens,
-            confirm=arrival.confirm,
-            policy=arrival.policy,
-            **custody,
-        )
+        batch.offloader.offload(result.blocks, **_details(arrival, result), **custody)
         for arrival, result in zip(batch.arrivals, results, strict=True)
     ]
 
@@ -260,16 +263,7 @@ async def _aoffload(batch: Batch) -> Sequence[Outcome]:
         policies = [arrival.policy for arrival in batch.arrivals]
         return await batch.offloader.aoffload_step(results, policies=policies, **custody)
     return [
-        await batch.offloader.aoffload(
-            result.blocks,
-            tool_name=result.tool_name,
-            tool_args=result.tool_args,
-            is_error=result.is_error,
-            measured_tokens=arrival.measured_tokens,
-            confirm=arrival.confirm,
-            policy=arrival.policy,
-            **custody,
-        )
+        await batch.offloader.aoffload(result.blocks, **_details(arrival, result), **custody)
         for arrival, result in zip(batch.arrivals, results, strict=True)
     ]
 

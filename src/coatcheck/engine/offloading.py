@@ -264,11 +264,7 @@ class Offloading:
     def _give_up(self, departure: _Departure, error: CoatcheckError) -> Outcome:
         """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
         request, tokens, tool_name = departure.request, departure.tokens, departure.request.result.tool_name
-        self._recorder.failure(
-            error,
-            request.about,
-            logged=f"failed to offload: {error}",
-        )
+        self._recorder.failure(error, request.about, logged=f"failed to offload: {error}")
         limit = self._settings.max_inline_tokens
         if not departure.measure.exceeds(limit):
             return self._keep(request, Keep(reason="storage failed"))
@@ -288,12 +284,7 @@ class Offloading:
 
     def _keep(self, request: OffloadRequest, decision: Keep) -> Kept:
         """Record that a result stays."""
-        self._recorder.record(
-            "kept",
-            request.about,
-            counts={"results": 1},
-            reason=decision.reason,
-        )
+        self._recorder.record("kept", request.about, counts={"results": 1}, reason=decision.reason)
         return Kept(blocks=request.result.blocks, reason=decision.reason)
 
     def _blame_counter(self, error: Exception, request: OffloadRequest) -> None:
@@ -316,12 +307,7 @@ class Offloading:
         )
         if isinstance(answer, CoatcheckError):
             reason = f"{answer}; {instead}"
-            self._recorder.failure(
-                answer,
-                request.about,
-                logged=reason,
-                reason=reason,
-            )
+            self._recorder.failure(answer, request.about, logged=reason, reason=reason)
         return answer
 
 

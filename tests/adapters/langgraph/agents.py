@@ -135,3 +135,11 @@ def question(text: str = "hello") -> dict[str, Any]:
 
 def thread(name: str, **configurable: Any) -> dict[str, Any]:
     return {"configurable": {"thread_id": name, **configurable}}
+
+
+async def run(agent: Any, mode: str, given: Any = None, config: Any = None) -> list[BaseMessage]:
+    """Run an agent to its end, ``"sync"`` or ``"async"``, and return the whole conversation."""
+    given = question() if given is None else given
+    result = agent.invoke(given, config) if mode == "sync" else await agent.ainvoke(given, config)
+    messages: list[BaseMessage] = result["messages"]
+    return messages

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
 
 import coatcheck
@@ -24,7 +24,7 @@ from tests.adapters.langchain.samples import (
     make_offloader,
     text_of,
 )
-from tests.adapters.langgraph.agents import agent_of, answers, call, question, read, reference_in, say
+from tests.adapters.langgraph.agents import agent_of, answers, call, question, read, reference_in, run, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,13 +46,6 @@ RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
 
 MIDDLE = "row 1000: the quick brown fox"
 """In no preview."""
-
-
-async def run(agent: Any, mode: str, given: Any = None, config: Any = None) -> list[BaseMessage]:
-    given = question() if given is None else given
-    result = agent.invoke(given, config) if mode == "sync" else await agent.ainvoke(given, config)
-    messages: list[BaseMessage] = result["messages"]
-    return messages
 
 
 @RUNS

@@ -33,6 +33,7 @@ from tests.adapters.langgraph.agents import (
     question,
     read,
     reference_in,
+    run,
     say,
     thread,
 )
@@ -40,7 +41,6 @@ from tests.adapters.langgraph.agents import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from langchain_core.messages import BaseMessage
 
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
 MARKER = "row 1500: the quick brown fox"
@@ -74,13 +74,6 @@ def offers(model: ScriptedModel) -> list[bool]:
     """Return for each call of the model whether it was offered the retrieval tool; all others always were."""
     assert all({"search", "tiny"} <= {*names} for names in model.offered)
     return [RETRIEVAL_TOOL in names for names in model.offered]
-
-
-async def run(agent: Any, mode: str, given: Any = None, config: Any = None) -> list[BaseMessage]:
-    given = question() if given is None else given
-    result = agent.invoke(given, config) if mode == "sync" else await agent.ainvoke(given, config)
-    messages: list[BaseMessage] = result["messages"]
-    return messages
 
 
 @RUNS
