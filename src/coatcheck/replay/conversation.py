@@ -79,7 +79,7 @@ class Conversation:
     """The recording's own id, or its place in the file."""
 
     source: str
-    """The file or folder that it stands in."""
+    """The file or folder that it is in."""
 
     recorded_as: str
     """The format that it was recognized as."""

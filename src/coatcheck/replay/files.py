@@ -164,7 +164,7 @@ def _conversation(
         path: where it was read.
         where: which of several conversations of the file it is.
         name: what to call it; else its own id, or the file and the place in it.
-        places: where each message stands, where that is not its number.
+        places: where each message is, if its number does not say so.
 
     """
     messages, opening = (value, ()) if isinstance(value, list) else (value["messages"], _opening(value))
@@ -188,6 +188,6 @@ def _conversation(
 
 
 def _opening(request: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Return what a recorded request sends beside its messages: Anthropic's system prompt, and the tools."""
+    """Return what a recorded request sends besides its messages: Anthropic's system prompt, and the tools."""
     told = [*blocks_of(request.get("system")), *([JsonBlock(request["tools"])] if request.get("tools") else [])]
     return (Words(tuple(told)),) if told else ()

@@ -79,7 +79,7 @@ def _read_as(
 
 
 def _openai(message: Message, names: Names) -> Iterator[Part]:
-    """Chat completions: a role of its own for results, and calls beside the content."""
+    """Chat completions: a role of its own for results, and calls next to the content."""
     content = message.get("content")
     for block in _objects_in(content):
         if block.get("type") not in _OPENAI_PARTS:
@@ -176,7 +176,7 @@ def _strands(message: Message, names: Names) -> Iterator[Part]:
 
 
 def _haystack(message: Message, names: Names) -> Iterator[Part]:  # noqa: ARG001 - results name their tool themselves
-    """``ChatMessage.to_dict``: blocks without a type, and ``meta`` beside them."""
+    """``ChatMessage.to_dict``: blocks without a type, and ``meta`` next to them."""
     content, meta = message.get("content"), message.get("meta")
     if not isinstance(meta, dict) or not isinstance(content, list):
         _reject("has not meta and a list of blocks such as {text}, {tool_call} and {tool_call_result} as its content")

@@ -1,8 +1,8 @@
-"""What stays in view of a content that left: one function, and one module for each kind of content.
+"""Previews of offloaded content: one function, and one module for each kind of content.
 
-``kinds`` says which kinds a content may be. Each has a function that shows, within a budget of tokens, what exceeds it,
-or returns None when the content is not of that kind after all. Then the next kind is tried, and at last plain text. So
-it is when a kind raises, or takes more work than ``work`` allows. To add a kind, add a module and a line to ``kinds``.
+``kinds`` says which kinds a content may be. Each kind has a function that shows a content within a budget of tokens, or
+returns None if the content turns out not to be of that kind. Then the next kind is tried, and plain text last. The same
+happens if a kind raises, or takes more work than ``work`` allows. To add a kind, add a module and a line to ``kinds``.
 Pure; a preview is valid Unicode and says nothing that the content does not.
 """
 
@@ -28,7 +28,8 @@ __all__ = ("LARGE_CHARACTERS", "Previewed", "preview", "search_for_trouble")
 
 
 LARGE_CHARACTERS = 262_144
-"""A longer text is searched in pieces before it is previewed, ``search_for_trouble``; a shorter one meanwhile."""
+"""``search_for_trouble`` searches a longer text in pieces, before the preview is made. ``preview`` searches a shorter
+one itself."""
 
 
 @cache
@@ -40,7 +41,7 @@ def _kinds() -> ModuleType:
 
 
 def search_for_trouble(content: Previewed) -> Generator[None, None, Previewed]:
-    """Return ``content``, and of a log the lines of trouble in it with it; yield after each piece of the search."""
+    """Return ``content``, with its lines of trouble if it is a log; yield after each piece of the search."""
     kinds = _kinds()
     if kinds.kinds_of(content)[0] is not kinds.preview_log:
         return content

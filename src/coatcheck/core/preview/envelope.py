@@ -1,4 +1,4 @@
-"""Envelopes: a text that is hardly more than another text in quotes, with its line ends and quotes escaped.
+"""Unwraps envelopes: text that is hardly more than another text in quotes, with line ends and quotes escaped.
 
 ``{"type": "text", "text": "..."}``, a JSON string that holds JSON, the ``repr`` of an object with one long text: what
 counts is the text inside, of whatever kind. It may end without a quote, where a tool has cut it off.

@@ -94,7 +94,7 @@ def _note(trouble: Trouble, number: int, data: bytes, start: int) -> None:
         (one for one, signs in _IS_LEVEL.items() if signs.match(data, start)), "ERROR"
     )
     lines = trouble.lines[level]
-    if number not in lines:  # bytes that are no UTF-8 end a match amid a line
+    if number not in lines:  # bytes that are not UTF-8 end a match within a line
         trouble.counts[level] = min(trouble.counts[level] + 1, MOST_COUNTED)
         lines[number] = plain(line.decode("utf-8", "replace"))
         if len(lines) > _KEPT:

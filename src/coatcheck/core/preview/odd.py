@@ -1,4 +1,4 @@
-"""The odd ones among records: those with a field, or with a value of a field, that hardly any other record has."""
+"""Finds odd records: those with a field, or with a value of a field, that hardly any other record has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ("Odd", "columns_of", "find_odd", "may_be_rare")
 
 _LEAST_RECORDS = 20
 _RARE = 200
-"""At most one record of so many is odd, or one."""
+"""Records for each odd one: at most one in 200, or a single one."""
 
 _FEW_VALUES = 8
 """A field with more values in the first records has no rare ones."""
