@@ -27,6 +27,7 @@ from coatcheck import (
 from coatcheck.core.policy import Always
 from coatcheck.core.reading import index
 from coatcheck.engine import execution
+from coatcheck.engine.events import About
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES, SHORT_BYTES
 from coatcheck.engine.request import OffloadRequest
 from coatcheck.engine.threads import UnawaitedThreads
@@ -198,7 +199,7 @@ def test_the_engine_pauses_after_each_megabyte(character: str, monkeypatch: pyte
     text = "".join(f"{character} row {number}\n" for number in range(500_000))
     megabytes = len(text) // PIECE_BYTES
     result = ToolResult(blocks=(TextBlock(text),), tool_name="t")
-    request = OffloadRequest(result=result, scope="s", policy=Always(), retrieval_tool=None)
+    request = OffloadRequest(result=result, about=About(scope="s"), policy=Always(), retrieval_tool=None)
     pauses = _pauses(offloader._engine.offload(request))
     [reference] = offloader.offload([TextBlock(text)], tool_name="t", scope="s").references
     arguments: dict[str, Any] = {"native_media": False, "retrieval_tool": "read"}

@@ -33,7 +33,7 @@ __all__ = (
     "decide",
     "fit_step",
     "media_tokens",
-    "offload",
+    "offload_above",
 )
 
 SHRINK_FROM_TOKENS = 512
@@ -209,15 +209,15 @@ def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) 
     else:
         match rule:
             case Always():
-                return offload(None, settings=settings)
+                return offload_above(None, settings=settings)
             case Never():
                 reason = _POLICY
             case OverChars():
                 if measure.characters_exceed(rule.threshold):
-                    return offload(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
+                    return offload_above(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
             case OverTokens() | OverShare():
                 threshold = min(rule.threshold, settings.max_inline_tokens)
-    return offload(threshold, settings=settings) if measure.exceeds(threshold) else reason
+    return offload_above(threshold, settings=settings) if measure.exceeds(threshold) else reason
 
 
 def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settings: Settings) -> list[Decision]:
@@ -238,7 +238,7 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settin
     while movable and over > 0:
         size, negative_index = movable.pop()
         # The threshold that fired is what the step had left for this result: less than it takes.
-        decisions[-negative_index] = offloaded = offload(size - 1, settings=settings)
+        decisions[-negative_index] = offloaded = offload_above(size - 1, settings=settings)
         over += _placeholder_tokens(decided[-negative_index], size, offloaded) - size
     if over > 0:
         _shrink_previews(decisions, over)
@@ -272,7 +272,7 @@ def media_tokens(media_type: str) -> int:
     return _MEDIA_TOKENS.get(media_type.partition("/")[0], _DOCUMENT_TOKENS)
 
 
-def offload(threshold: int | None, *, settings: Settings) -> Offload:
+def offload_above(threshold: int | None, *, settings: Settings) -> Offload:
     """Return the decision to offload a result, because of ``threshold`` tokens or, with None, whatever its size."""
     preview = (
         settings.preview_limit if threshold is None else min(settings.preview_limit, int(threshold * PREVIEW_SHARE))

@@ -188,8 +188,8 @@ class Contents:
             metadata |= {"index": "lines"} | ({_ITEMS: str(items)} if index.items else {})
         metadata["sha256"] = digest
         if tool_name:
-            metadata[_TOOL] = _quoted(tool_name[:LONGEST_TOOL_NAME], longest=768)
-        if arguments is not None and (shown := _quoted(_as_json(arguments), longest=_LONGEST_ARGUMENTS)):
+            metadata[_TOOL] = quote(to_valid_unicode(tool_name[:LONGEST_TOOL_NAME]), safe="/:")
+        if arguments is not None and (shown := _quoted(_as_json(arguments))):
             metadata[_ARGUMENTS] = shown
         answer = yield self._storage.call("save", str(key), data, content_type=content_type, metadata=metadata)
         if index is not None and not isinstance(answer, CoatcheckError):
@@ -380,7 +380,7 @@ def require_digest(key: Key, digest: str, metadata: Mapping[str, str]) -> None:
 
 
 def content_type_in(content_type: str, metadata: Mapping[str, str]) -> str:
-    """Return the MIME type of an entry: the one it is stored with, without what tells texts of other items apart."""
+    """Return the MIME type of an entry as the tool had it: without the digest of its items, which is stored with it."""
     return content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in metadata else content_type
 
 
@@ -412,10 +412,10 @@ def _as_json(arguments: Mapping[str, object]) -> str:
         return ""
 
 
-def _quoted(text: str, *, longest: int) -> str:
-    """Return text in percent-encoding, for backends that keep only ASCII, cut before what goes beyond ``longest``."""
-    kept, left = [], longest
-    for character in to_valid_unicode(text[:longest]):
+def _quoted(text: str) -> str:
+    """Return arguments in percent-encoding, for backends that keep only ASCII, cut before they grow too long."""
+    kept, left = [], _LONGEST_ARGUMENTS
+    for character in to_valid_unicode(text[:_LONGEST_ARGUMENTS]):
         quoted = quote(character, safe="/:")
         if len(quoted) > left:
             break

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,7 @@ from coatcheck.core.notice import (
 from coatcheck.core.outcomes import Offloaded, Truncated
 from coatcheck.core.tokens import ends_of, utf8_length
 from coatcheck.engine.contents import Contents
-from coatcheck.engine.events import cause_for_model, class_of
+from coatcheck.engine.events import About, cause_for_model, class_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.events import About, Recorder
+    from coatcheck.engine.events import Recorder
     from coatcheck.engine.execution import Effects
 
 __all__ = ("LastResort",)
@@ -123,7 +122,7 @@ class LastResort:
         return outcome
 
     def _tell(self, outcome: Offloaded | Truncated, tokens: Estimate, *, scope: Scope, tool_name: str) -> None:
-        about: About = {"scope": scope, "tool_name": tool_name, "started": time.perf_counter()}
+        about = About(scope=scope, tool_name=tool_name)
         cost = tokens.tokens
         if isinstance(outcome, Truncated):
             error = outcome.error

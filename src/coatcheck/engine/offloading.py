@@ -112,7 +112,7 @@ class Offloading:
             index, references = listed, (*references, listed)
             placeholder = build(index=index)
         _log_failed_previews(request, items)
-        if (yield from self._contents.missing(references, request.scope)):
+        if (yield from self._contents.missing(references, request.about.scope)):
             return self._give_up(departure, StorageError("the storage is too small for all of this result"))
         if placeholder is None or (
             decision.limit is not None and not measure.exceeds(placeholder.tokens, as_measured=False)
@@ -173,7 +173,7 @@ class Offloading:
             )
         first = (measure.parts[0].text if measure.parts else None) or ""
         if result.tool_name == request.retrieval_tool or (
-            is_placeholder(first) and self._is_of_scope(first, measure, scope=request.scope)
+            is_placeholder(first) and self._is_of_scope(first, measure, scope=request.about.scope)
         ):
             return measure, Keep(reason="exempt")
         decision = decide(measure, rule, settings=self._settings, is_error=result.is_error)
@@ -209,7 +209,7 @@ class Offloading:
             data,
             part.content_type,
             digest=digest.result(),
-            scope=request.scope,
+            scope=request.about.scope,
             tool_name=request.result.tool_name,
             arguments=request.result.tool_args if self._settings.list_arguments else None,
             encoded=encoded,
@@ -218,7 +218,7 @@ class Offloading:
         )
         if isinstance(reference, CoatcheckError):
             return reference
-        path = self._contents.path_of(reference, request.scope) if self._settings.show_path else None
+        path = self._contents.path_of(reference, request.about.scope) if self._settings.show_path else None
         return Item(block=block, content=content, preview=ready, reference=reference, path=path)
 
     def _describe(
@@ -255,7 +255,7 @@ class Offloading:
                 data,
                 "text/plain",
                 digest=digest.result(),
-                scope=request.scope,
+                scope=request.about.scope,
                 tool_name=request.result.tool_name,
                 encoded=encoded,
             )
