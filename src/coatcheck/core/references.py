@@ -125,7 +125,7 @@ class Key:
         """Return the key that ``str(key)`` came from. Then its parts are harmless as names of files and folders.
 
         Raises:
-            StorageError: ``key`` has not the form of one.
+            StorageError: ``key`` does not have the form of one.
 
         """
         found = _KEY.fullmatch(key)
@@ -176,7 +176,7 @@ def split_key(key: str) -> tuple[str, str]:
     """Return the scope part of a key and its name there: both are harmless as names of files and folders.
 
     Raises:
-        StorageError: ``key`` has not the form of one.
+        StorageError: ``key`` does not have the form of one.
 
     """
     if _KEY.fullmatch(key) is None:

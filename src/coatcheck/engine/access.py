@@ -34,7 +34,7 @@ _METHODS = {
 
 
 class StorageAccess:
-    """Turns the methods of a storage into effects, whichever of them it has and whether they are async or not."""
+    """Turns the methods of a storage into effects, whichever of them it has, sync or async."""
 
     def __init__(
         self, storage: object, *, network_threads: int = NETWORK_THREADS, queue_seconds: float = QUEUE_SECONDS

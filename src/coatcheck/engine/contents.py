@@ -237,7 +237,7 @@ class Contents:
         """Return the content that a reference names, as it is known before anything of it is read.
 
         Raises:
-            InvalidRequest: this is no reference.
+            InvalidRequest: this is not a reference.
             ReferenceExpired: the content is no longer there.
             ReferenceNotFound: it never was, in this scope.
             StorageError: the storage failed, or the bytes are not those that were saved.
@@ -334,11 +334,11 @@ class Contents:
 
 
 def require_stored(answer: object) -> Stored:
-    """Return what a storage answered with, if it is an entry as it must be.
+    """Return the answer of a storage, if it is a well-formed entry.
 
     Raises:
         CoatcheckError: the storage failed, with this.
-        StorageError: it is no ``Stored``, or one with a field of the wrong type.
+        StorageError: it is not a ``Stored``, or a field has the wrong type.
 
     """
     if isinstance(answer, CoatcheckError):
@@ -399,7 +399,7 @@ def tool_name_in(metadata: Mapping[str, str]) -> str | None:
 
 
 def arguments_in(metadata: Mapping[str, str]) -> str | None:
-    """Return the arguments of the call that a content came from, as far as they were kept."""
+    """Return the stored part of the arguments of the call that a content came from."""
     found = metadata.get(_ARGUMENTS)
     return unquote(found) if isinstance(found, str) else None
 

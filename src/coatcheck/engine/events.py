@@ -252,13 +252,8 @@ class Recorder:
 
 
 def _event(kind: EventKind, about: About, details: Details) -> Event:
-    told: dict[str, Any] = {
-        "scope": about.scope,
-        "tool_name": about.tool_name,
-        "references": about.references,
-        **details,
-    }
-    return Event(kind=kind, milliseconds=(time.perf_counter() - about.started) * 1e3, **told)
+    told: dict[str, Any] = {field.name: getattr(about, field.name) for field in fields(about)} | {**details}
+    return Event(kind=kind, milliseconds=(time.perf_counter() - told.pop("started")) * 1e3, **told)
 
 
 def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:

@@ -1,9 +1,9 @@
-"""Where work runs: the two shells, sync and async, around one engine, and the threads behind them.
+"""Where work runs: the sync and the async driver of the one engine, and the threads that they use.
 
 The engine is written once, as generators that yield ``Effect``s: calls to a storage or to a user's policy. ``run``
 makes those calls on its caller's thread. ``arun`` keeps the event loop free: the generator and local storages run on
 threads of our own, two for short work and two for long, each network storage on sixteen, and what is ``async`` is
-awaited on the caller's loop. Where no thread can be had, the work is done on the caller's, as ``run`` does it. No
+awaited on the caller's loop. If there is no thread, the work runs on the caller's, as ``run`` does it. No
 asyncio object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and
 may call us in turn, gets a thread of its own: in a pool, such policies could take all threads that they wait for.
 
@@ -64,7 +64,7 @@ twenty times. Bounded, so that no stream of short work can stop long work: 100 M
 
 TIME_LIMIT_SECONDS = 30.0
 """How long one call to a storage that is async or not local may take before it counts as failed, from when a thread
-takes it; and how long a queue may go without any call being taken before its callers give up. In the sync shell only
+takes it; and how long a queue may go without any call being taken before its callers give up. In the sync driver only
 what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
 
 CLEAN_UP_SECONDS = 1.0
@@ -128,10 +128,10 @@ class _Done(Generic[Result]):
 
 
 def run(operation: Effects[Result]) -> Result:
-    """Run the engine here, making every call on this thread.
+    """Run an operation on this thread, and make every call on it.
 
-    A call that is async, on a thread with a running event loop, answers with ``InvalidRequest``: the async shell is the
-    way then.
+    If an event loop runs on this thread, an async call is answered with ``InvalidRequest``: the caller must use the
+    async method.
     """
     try:
         effect = next(operation)
@@ -145,7 +145,7 @@ def run(operation: Effects[Result]) -> Result:
 
 
 async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
-    """Run the engine off the event loop, making async calls on it. ``short`` work does not wait for long work."""
+    """Run an operation off the event loop, and its async calls on the loop. ``short`` work does not wait for long."""
     queued = _queued.set(_Queued())
     threads = _executors.short if short else _executors.long
     try:
@@ -162,13 +162,13 @@ async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
 
 
 def queued_milliseconds() -> float:
-    """Return how long the calls of the operation at hand have waited for a network thread so far."""
+    """Return how long the calls of the current operation have waited for a network thread so far."""
     queued = _queued.get()
     return 0.0 if queued is None else queued.seconds * 1e3
 
 
 async def _on(threads: UnawaitedThreads, work: Callable[[], Result]) -> Result:
-    """Await ``work``, done on one of ``threads`` in the caller's context; here, where no thread can be had."""
+    """Await ``work``, run on one of ``threads`` in the caller's context; run it here if there is no thread."""
     import asyncio  # noqa: PLC0415 - see the head
 
     try:
@@ -211,7 +211,7 @@ class _Turn:
         """Note how long it waited.
 
         Raises:
-            NoThreadFree: until it was given up, which is the ``error``.
+            NoThreadFree: the call waited until it was given up with ``error``.
 
         """
         queued = _queued.get()
@@ -245,7 +245,7 @@ async def _off_loop(effect: Effect) -> object:
 def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThreads) -> Effect | _Done[Result] | None:
     """Run the engine up to its end, its next call that must not run on this thread, or a pause that ends its turn.
 
-    ``threads`` are those of which this thread is one.
+    ``threads`` is the pool that this thread belongs to.
     """
     try:
         effect = operation.send(answer)
@@ -277,7 +277,7 @@ def _answer_of(effect: Effect, call: Callable[[], object]) -> object:
 
 
 def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
-    """Return the error of ours that the engine gets for one of a backend, which is its cause."""
+    """Return the error that the engine gets for a backend's own, which becomes its ``__cause__``."""
     with loading:
         import asyncio  # noqa: PLC0415 - see the head
 
@@ -293,7 +293,7 @@ def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
 
 
 def _wait_for(effect: Effect, awaitable: Awaitable[object]) -> object:
-    """Return the answer of an async call in the sync shell, where it runs on a loop of our own."""
+    """Return the answer of an async call in the sync driver, where it runs on a loop of our own."""
     if _loop_is_running():
         if inspect.iscoroutine(awaitable):
             awaitable.close()
@@ -313,7 +313,7 @@ async def _aperform(effect: Effect) -> object:
 
 
 async def _in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float] | None = None) -> Result:
-    """Await a backend, at most the time limit; or up to a ``deadline`` of the monotonic clock, which may move.
+    """Await a backend up to the time limit, or up to a ``deadline`` of the monotonic clock, which may move.
 
     Not ``asyncio.wait_for``: it waits without end for a task that catches its cancellation, and a backend that was
     cancelled by its own client would look as if the agent had been.
@@ -379,7 +379,7 @@ class _Executors:
 
 
 class _BackgroundLoop:
-    """One event loop on a daemon thread, for async storages called from the sync shell."""
+    """One event loop on a daemon thread, for async storages called from the sync driver."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -388,8 +388,8 @@ class _BackgroundLoop:
     def result_of(self, awaitable: Awaitable[Result]) -> Result:
         """Run ``awaitable`` to its end, at most the time limit.
 
-        A storage that blocks the loop instead of awaiting keeps it from looking at the time. Its loop is left to it
-        then, and the next call, of whichever storage, gets a new one.
+        A storage that blocks the loop instead of awaiting keeps it from looking at the time. Then that loop is
+        abandoned, and the next call, of any storage, gets a new one.
         """
         with loading:
             import asyncio  # noqa: PLC0415 - see the head
@@ -412,7 +412,7 @@ class _BackgroundLoop:
                 loop = asyncio.new_event_loop()
                 try:
                     threading.Thread(target=_serve, args=(loop,), name="coatcheck-loop", daemon=True).start()
-                except RuntimeError:  # no more threads: what nobody serves would be waited for in vain
+                except RuntimeError:  # no more threads: nothing would ever run what is sent to the loop
                     loop.close()
                     raise
                 self._loop = loop
@@ -447,6 +447,6 @@ in_forked_child(_start_afresh)
 
 @atexit.register
 def _finish() -> None:
-    """Bring local work to its end when the interpreter ends; a storage behind a network may hang, and is left."""
+    """Finish local work when the interpreter ends. Nothing waits for calls to network storages, which may hang."""
     for threads in (_executors.short, _executors.long):
         threads.wait_until_idle()

@@ -1,7 +1,7 @@
 """The hard limit that holds where everything else failed: no result above it enters a conversation whole.
 
 An adapter comes here from its guard, after whatever went wrong in its conversions, in the engine or in a storage. So
-this is made of few parts: no preview by kind, no tokenizer, no policy, no line index. Sizes are counted in bytes.
+it has few parts: no preview by kind, no tokenizer, no policy, no line index. Sizes are counted in bytes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LastResort:
         return any(self._is_heavy(block) for block in blocks)
 
     def store(self, blocks: Sequence[Block], scope: Scope | Exception, *, tool_name: str) -> Effects[Reference]:
-        """Store all that is taken out, joined by line ends, and return the reference.
+        """Store everything that is taken out, joined by line ends, and return the reference.
 
         Raises:
             CoatcheckError: the storage failed, or is too small.
@@ -141,7 +141,7 @@ class LastResort:
 
 
 def _size_of(block: Block, *, up_to: float = math.inf) -> int:
-    """Return about how many bytes a block that is no text holds, in characters and bytes; stops beyond ``up_to``."""
+    """Return roughly how many bytes and characters a non-text block holds; stop counting above ``up_to``."""
     size, seen, left = 0, set[int](), [_held_by(block)]
     while left and size <= up_to:
         value = left.pop()
