@@ -20,9 +20,8 @@ from coatcheck.core.plan import Keep, certain_limit, certainly_within
 from coatcheck.core.policy import is_count, require_policy
 from coatcheck.core.settings import Settings
 from coatcheck.core.tokens import utf8_length
-from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.events import About, Recorder, Stats
-from coatcheck.engine.execution import SHORT_BYTES, arun, run
+from coatcheck.engine.execution import SHORT_BYTES, StorageAccess, arun, run
 from coatcheck.engine.request import OffloadRequest
 from coatcheck.scopes import choose_scope, require_own_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage

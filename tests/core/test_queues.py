@@ -26,7 +26,7 @@ from coatcheck import (
 )
 from coatcheck.core.policy import Always
 from coatcheck.core.reading import index
-from coatcheck.engine import execution
+from coatcheck.engine import execution, loops
 from coatcheck.engine.events import About
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES, SHORT_BYTES
 from coatcheck.engine.request import OffloadRequest
@@ -89,10 +89,10 @@ class CountingStorage(DictStorage):
 
 
 async def test_nothing_is_lost_in_a_line_that_moves_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, looked, loops = [0.0], threading.Event(), threading.get_ident()
+    now, looked, own_thread = [0.0], threading.Event(), threading.get_ident()
 
     def monotonic() -> float:
-        if threading.get_ident() == loops:
+        if threading.get_ident() == own_thread:
             looked.set()
         return now[0]
 
@@ -101,8 +101,9 @@ async def test_nothing_is_lost_in_a_line_that_moves_however_long_it_is(monkeypat
         looked.clear()
         assert looked.wait(PATIENCE)  # whoever waits has looked at the clock meanwhile
 
-    monkeypatch.setattr(execution, "time", SimpleNamespace(monotonic=monotonic))
-    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.03)
+    for module in (execution, loops):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.03)
     storage = CountingStorage(slow)
     outcomes = await asyncio.wait_for(asyncio.gather(*_together(_offloader(storage, network_threads=1), 8)), PATIENCE)
 
@@ -126,7 +127,7 @@ async def test_a_call_that_waits_too_long_is_given_up_and_never_made(
     [first] = _together(offloader, 1)
     assert await asyncio.to_thread(taken.wait, PATIENCE)
     if limit != "of waiting":
-        monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.01)
+        monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
     second = await asyncio.wait_for(offloader.aoffload([BIG], tool_name="second"), PATIENCE)
     released.set()
     await asyncio.wait_for(first, PATIENCE)

@@ -187,7 +187,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("engine/contents.py", 'or metadata.get("sha256", digest) != digest', "", _BROKEN),
     Mutation("engine/contents.py", "if len(entry.content) == found.stored.size:", "if False:", _BROKEN),
     Mutation("engine/contents.py", "and len(answer.splitlines()) == 1", "", ("core/test_named_references.py",)),
-    Mutation("engine/execution.py", "is_late = not task.done()", "is_late = False", _EXECUTION),
+    Mutation("engine/loops.py", "is_late = not task.done()", "is_late = False", _EXECUTION),
     Mutation(
         "engine/execution.py",
         "return min(self._entered + self._queue.seconds, ",

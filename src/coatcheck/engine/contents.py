@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Sequence
 
-    from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.execution import Effects
+    from coatcheck.engine.execution import Effects, StorageAccess
 
 __all__ = (
     "LONGEST_TOOL_NAME",

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from coatcheck.core.references import Scope
-    from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.execution import Effects
+    from coatcheck.engine.execution import Effects, StorageAccess
     from coatcheck.storage.protocol import Listed
 
 __all__ = ("LONGEST_PAGE", "list_contents", "listing")

@@ -41,10 +41,9 @@ from coatcheck.engine.listing import listing
 if TYPE_CHECKING:
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
-    from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.contents import Found
     from coatcheck.engine.events import Recorder
-    from coatcheck.engine.execution import Effects
+    from coatcheck.engine.execution import Effects, StorageAccess
 
 __all__ = ("READING_SECONDS", "Retrieving")
 

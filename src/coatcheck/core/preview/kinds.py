@@ -90,7 +90,7 @@ _HEAD, _TAIL = 4_096, 4_096
 def kinds_of(content: Previewed) -> list[Show]:
     """Return the functions that may show ``content``, the declared kind first, text the last at the latest.
 
-    In this order: JSON Lines may look like one list, and a table's rows may begin with a time.
+    The order matters: JSON Lines may look like one list, and the rows of a table may begin with a time.
     """
     head, tail = content.text[:_HEAD], content.text[-_TAIL:]
     first, last = head.lstrip()[:1], tail.rstrip()[-1:]
