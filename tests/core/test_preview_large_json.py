@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coatcheck import ByteCounter, TiktokenCounter
 from coatcheck.core.preview import Previewed, preview
-from coatcheck.core.preview.json_ends import _LEAST_WINDOW, _NotRead, _read
+from coatcheck.core.preview.json_ends import _LEAST_WINDOW, NotRead, _read
 from tests.core.strategies import json_values
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
     assume(len(text) > 70_000)
     try:
         ends = _read(text, _LEAST_WINDOW)
-    except _NotRead:
+    except NotRead:
         return  # shown in another way
 
     # As text, because NaN is not equal to itself.
@@ -126,17 +126,17 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
 
 
 def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
-    with pytest.raises(_NotRead):
+    with pytest.raises(NotRead):
         _read(json.dumps({"orders": RECORDS})[:-1] + "]", _LEAST_WINDOW)
 
 
 def test_a_number_beyond_floats_is_not_read_as_infinity() -> None:
-    with pytest.raises(_NotRead):
+    with pytest.raises(NotRead):
         _read('[{"id": 1e400}, ' + json.dumps(RECORDS)[1:], _LEAST_WINDOW)
 
 
 def test_two_lists_one_after_the_other_are_not_read_as_one() -> None:
-    with pytest.raises(_NotRead):
+    with pytest.raises(NotRead):
         _read(f"{json.dumps(RECORDS[:50])}\n{json.dumps(RECORDS)}", _LEAST_WINDOW)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from coatcheck.core.preview.json_ends import preview_json_ends
+from coatcheck.core.preview.json_ends import LARGE, preview_json_ends
 from coatcheck.core.preview.outline import fit_outline
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ MAX_PARSED_CHARACTERS = 8_000_000
 _MOST_VALUES = 500_000
 """Commas in what is parsed: of 8 MB that are nothing but small values, the parser makes millions of objects."""
 
-_LARGE = 1_000_000
-"""Characters from which on only the ends of a list of records are read."""
-
 _MAYBE_ROUNDED = re.compile(r"\de\+?\d")
 """orjson reads an integer beyond 64 bits as a rounded float; where the preview shows such a float, the standard
 ``json``, which is exact, reads the text again."""
@@ -34,7 +31,7 @@ _MAYBE_ROUNDED = re.compile(r"\de\+?\d")
 
 def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return an outline within ``budget`` tokens, or None if the text is no JSON or nothing useful fits."""
-    if len(content.text) > _LARGE:
+    if len(content.text) > LARGE:
         shown = preview_json_ends(content, budget, counter)
         if shown is not None or len(content.text) > MAX_PARSED_CHARACTERS:
             return shown

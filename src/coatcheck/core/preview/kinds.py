@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited
+from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited, search_delimited
 from coatcheck.core.preview.envelope import unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
-from coatcheck.core.preview.json_lines import preview_json_lines
+from coatcheck.core.preview.json_ends import search_json
+from coatcheck.core.preview.json_lines import preview_json_lines, search_json_lines
 from coatcheck.core.preview.log import find_trouble, preview_log
 from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
+from coatcheck.core.preview.pieces import Found
 from coatcheck.core.preview.python import preview_python
 from coatcheck.core.preview.source import Previewed, plain, sample_of
 from coatcheck.core.preview.text import preview_text
@@ -26,11 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
+    from coatcheck.core.preview.pieces import Search
     from coatcheck.core.tokens import TokenCounter
 
     Show: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
 
-__all__ = ("LITTLE_WORK", "find_trouble", "kinds_of", "preview_log")
+__all__ = ("LITTLE_WORK", "SEARCHES", "Found", "find_trouble", "kinds_of", "preview_log")
 
 _HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
 _LOG_TYPES = frozenset({"text/log", "text/x-log"})
@@ -62,6 +65,13 @@ _INSIDE = "text inside, unescaped, so line numbers are its own; search with patt
 
 LITTLE_WORK = frozenset({preview_log, preview_text})
 """They look at little more than they show, so no limit of work applies to them."""
+
+SEARCHES: dict[Show, Search] = {
+    preview_json: search_json,
+    preview_json_lines: search_json_lines,
+    preview_delimited: search_delimited,
+}
+"""What finds the odd records of a kind in a long text, in pieces."""
 
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
 _PAGE = re.compile(

@@ -11,10 +11,12 @@ from coatcheck.core.tokens import ends_of, fits_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from coatcheck.core.preview.pieces import Found
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
     "LEVELS",
+    "LOOKED_AT_WHOLE",
     "Previewed",
     "Trouble",
     "ends_within",
@@ -27,7 +29,7 @@ __all__ = (
     "shortened",
 )
 
-_LOOKED_AT_WHOLE = 256 * 1024
+LOOKED_AT_WHOLE = 256 * 1024
 """Characters of a content that is looked at from end to end; of a longer one, a part from each end."""
 
 _WINDOW = 32 * 1024
@@ -80,6 +82,9 @@ class Previewed:
     trouble: Trouble | None = None
     """The lines that tell of trouble, if the text was searched for them before."""
 
+    found: Found | None = None
+    """The odd records, if the text was searched for them before."""
+
     failures: dict[str, Exception] = field(default_factory=dict, compare=False, repr=False)
     """The kinds of preview that raised on this text, with their errors. ``preview`` adds to it and tries none twice."""
 
@@ -92,7 +97,7 @@ class Previewed:
 def lines_of(content: Previewed) -> dict[int, str]:
     """Return lines by number, counted from 1: all of them, or of a large content those of its head and its tail."""
     text = content.text
-    if len(text) <= _LOOKED_AT_WHOLE:
+    if len(text) <= LOOKED_AT_WHOLE:
         return dict(enumerate(text.removesuffix("\n").split("\n"), 1))
     head = text[:_WINDOW].split("\n")[:-1]
     tail = text[-_WINDOW:].removesuffix("\n").split("\n")[1:]
