@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from coatcheck.core.preview.json_ends import LARGE, preview_json_ends
+from coatcheck.core.preview.json_ends import LARGE, preview_json_ends, search_json
 from coatcheck.core.preview.outline import fit_outline
 
 if TYPE_CHECKING:
@@ -33,10 +33,8 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
     """Return an outline within ``budget`` tokens, or None if the text is no JSON or nothing useful fits."""
     if len(content.text) > LARGE:
         shown = preview_json_ends(content, budget, counter)
-        if shown is not None or len(content.text) > MAX_PARSED_CHARACTERS:
+        if shown is not None or not _is_parsed(content):
             return shown
-        if content.text.count(",") > _MOST_VALUES:
-            return None
     try:
         value: JsonValue = orjson.loads(content.text)
     except ValueError:
@@ -48,3 +46,9 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         except (RecursionError, ValueError):
             return None  # nested deeper than the standard parser goes, or a number of more digits than Python reads
     return shown
+
+
+def _is_parsed(content: Previewed) -> bool:
+    """Return whether a large text is read from end to end: not where the search has found records of another kind."""
+    is_other = content.found is not None and content.found.by is not search_json
+    return not is_other and len(content.text) <= MAX_PARSED_CHARACTERS and content.text.count(",") <= _MOST_VALUES

@@ -182,8 +182,8 @@ def _read(text: str, window: int, found: Found) -> _Ends:
         NotRead: it is no such JSON.
 
     """
-    head = text[:window]
-    start_of_list, path, before = opened(head)
+    start_of_list, path, before = opened(text)
+    head = text[: start_of_list + window]
     first, at = items_in(head, start_of_list)
     if len(first) < _LEAST_RECORDS or head[at - 1] == "]":  # a list that ends here is not the large one
         raise NotRead
@@ -194,8 +194,8 @@ def _read(text: str, window: int, found: Found) -> _Ends:
             pass  # there is another list
         else:
             base = max(found.tail, first[-1][1] + 1)
-            last, _ = items_in(text[base : found.end], 0)
-            return _Ends(path, before, first, _moved(last, base), after)
+            last = _moved(items_in(text[base : found.end], 0)[0], base)
+            return _Ends(path, before, first, [item for item in last if item[0] > found.end - window] or last, after)
     base = len(text) - window
     tail = text[base:]
     # The characters between the first two records, blanks and all, may also part records at the end.

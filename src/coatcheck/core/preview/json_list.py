@@ -58,13 +58,14 @@ class Opened(NamedTuple):
     """The members before it, by path."""
 
 
-def opened(head: str) -> Opened:
-    """Return where the first list begins that does not end in ``head``, the beginning of a text.
+def opened(text: str) -> Opened:
+    """Return where the list begins in ``text``, if it is one or hardly more than one.
 
     Raises:
         NotRead: there is none.
 
     """
+    head = text[:PIECE]
     before: dict[str, JsonValue] = {}
     path: tuple[str, ...] = ()
     at = _skip(head, 0)
@@ -87,7 +88,7 @@ def read_list(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
     Stops where the list ends, and at what is no object or longer than a piece.
     """
     try:
-        at = opened(text[:PIECE]).at
+        at = opened(text).at
     except NotRead:
         return
     parting = ""
