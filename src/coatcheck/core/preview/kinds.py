@@ -20,6 +20,7 @@ from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.pieces import Found
 from coatcheck.core.preview.python import preview_python
+from coatcheck.core.preview.sorts import preview_sorts
 from coatcheck.core.preview.source import Previewed, plain, sample_of
 from coatcheck.core.preview.text import preview_text
 from coatcheck.core.preview.xml import preview_xml
@@ -125,6 +126,7 @@ def kinds_of(content: Previewed) -> list[Show]:
             or _TERMINAL.search(tail)
         ),
         preview_noise: _NOISE.search(head),
+        preview_sorts: True,
         preview_text: True,
     }
     declared = content.declared

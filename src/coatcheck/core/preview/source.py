@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = (
+    "IN_NUMBERS",
     "LEVELS",
     "LOOKED_AT_WHOLE",
     "Previewed",
+    "Sort",
     "Trouble",
     "ends_within",
     "gap_of_lines",
@@ -47,8 +49,20 @@ LONGEST_LINE = 600
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 
+IN_NUMBERS = b"0123456789.,"
+"""Lines that differ in nothing else are of one sort."""
+
 LEVELS = ("FATAL", "ERROR", "WARN")
 """Of trouble, the worst first."""
+
+
+@dataclass(slots=True)
+class Sort:
+    """Lines that differ in numbers only."""
+
+    count: int = 0
+    lines: dict[int, bytes] = field(default_factory=dict)
+    """The first ones and the last, by number."""
 
 
 @dataclass(slots=True)
@@ -56,11 +70,14 @@ class Trouble:
     """The lines of a text that tell of trouble, as far as it has been searched."""
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LEVELS, 0))
-    lines: dict[str, dict[int, str]] = field(default_factory=lambda: {level: {} for level in LEVELS})
-    """By level, its first and last lines by number."""
+    sorts: dict[str, dict[bytes, Sort]] = field(default_factory=lambda: {level: {} for level in LEVELS})
+    """By level, the first and the last sorts of its lines, by the line without its numbers."""
 
     searched: int = 0
     """Lines that were searched."""
+
+    last: int = 0
+    """The number of the last line that was noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
