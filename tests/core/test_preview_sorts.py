@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coatcheck import TiktokenCounter
-from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview import Previewed, preview, sorts
 
 TIKTOKEN = TiktokenCounter()
 
@@ -46,6 +46,23 @@ def test_a_line_of_its_own_sort_is_shown_wherever_it_is(place: int) -> None:
 
     assert shown[at - 1].endswith(f"-{place:,} of 3,000 not shown …]")
     assert shown[at + 1].startswith(f"[… lines {place + 2:,}-")
+
+
+@pytest.mark.parametrize("place", [30, 33_333, 89_990])
+def test_a_line_of_its_own_sort_in_8_mb_is_shown(place: int) -> None:
+    lines = [f"{line}, and so on and on and on for a while until all is done" for line in _chunks(90_000)]
+    lines.insert(place, "skipped a chunk: its checksum differs")
+    shown = _shown(lines)
+
+    assert "skipped a chunk: its checksum differs" in shown
+    assert any("(60,000 alike)" in line for line in shown)
+    assert len("\n".join(lines)) > 7_500_000
+
+
+def test_text_of_more_than_8_mb_is_not_searched_so_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorts, "MOST_SEARCHED", 50_000)
+
+    assert not any("alike" in line for line in _shown(_chunks(3_000)))
 
 
 def test_what_the_sorts_leave_of_the_budget_goes_to_both_ends() -> None:

@@ -20,7 +20,7 @@ from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.pieces import Found
 from coatcheck.core.preview.python import preview_python
-from coatcheck.core.preview.sorts import preview_sorts
+from coatcheck.core.preview.sorts import preview_sorts, search_sorts
 from coatcheck.core.preview.source import Previewed, plain, sample_of
 from coatcheck.core.preview.text import preview_text
 from coatcheck.core.preview.xml import preview_xml
@@ -71,8 +71,9 @@ SEARCHES: dict[Show, Search] = {
     preview_json: search_json,
     preview_json_lines: search_json_lines,
     preview_delimited: search_delimited,
+    preview_sorts: search_sorts,
 }
-"""What finds the odd records of a kind in a long text, in pieces."""
+"""What finds the odd records or lines of a kind in a long text, in pieces."""
 
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
 _PAGE = re.compile(

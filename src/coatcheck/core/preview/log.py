@@ -99,7 +99,7 @@ def _note(trouble: Trouble, number: int, data: bytes, start: int) -> None:
     sort.count += 1
     if len(sort.lines) == _ALIKE:
         sort.lines.popitem()  # the last one so far
-    sort.lines[number] = line
+    sort.lines[number] = line.decode("utf-8", "replace")
     if len(sorts) > _KEPT:
         sorts.pop(next(islice(sorts, _KEPT // 2, None)))
 
@@ -154,5 +154,5 @@ def _ranked(trouble: Trouble) -> dict[int, str]:
             for sort in order:
                 number, line = [*sort.lines.items()][turn if turn < len(sort.lines) else 0]
                 alike = f" ({sort.count:,} alike)" if turn == 0 and sort.count > len(sort.lines) else ""
-                ranked.setdefault(number, plain(line.decode("utf-8", "replace")) + alike)
+                ranked.setdefault(number, plain(line) + alike)
     return ranked

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
 
-    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.preview.source import Previewed, Sort
 
     Search: TypeAlias = Callable[["Found", Previewed], Iterator[None]]
 
@@ -47,7 +47,7 @@ _MOST_CELLS = 6_000_000
 
 @dataclass(slots=True)
 class Found:
-    """The odd records of a text, as far as it has been searched for them."""
+    """The odd records or lines of a text, as far as it has been searched for them."""
 
     odd: Odd = NOTHING_ODD
     places: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -61,6 +61,9 @@ class Found:
 
     tail: int = 0
     """Where the last but one of the pieces begins that were searched."""
+
+    sorts: dict[bytes, Sort] = field(default_factory=dict)
+    """The lines of a text by what they are without numbers, each sort with its first line."""
 
     by: Search | None = None
     """What has searched."""

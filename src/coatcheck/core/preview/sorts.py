@@ -10,7 +10,8 @@ from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from coatcheck.core.preview.source import IN_NUMBERS, join_lines, lines_of, pick, plain
+from coatcheck.core.preview.pieces import MOST_SEARCHED, Found, found_in, line_pieces
+from coatcheck.core.preview.source import IN_NUMBERS, Sort, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("preview_sorts",)
+__all__ = ("preview_sorts", "search_sorts")
 
 _LEAST_LINES = 20
 _LEAST_ALIKE = 4
@@ -29,33 +30,51 @@ _MOST_DIGITS = 0.25
 """Of the characters of a line: in a line of figures, these are what the agent needs."""
 
 _LEAST_WORDS = 2
+_MOST_SORTS = 20_000
+"""Text with more is no text of few sorts."""
+
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBERED_NAME = re.compile(r"[^\W\d][/._-]?\d")
 
 
+def search_sorts(found: Found, content: Previewed) -> Iterator[None]:
+    """Count the lines of each sort; yield after each piece. Stops where few lines are alike."""
+    text, number = content.text, 1
+    for start, end in line_pieces(text, 0) if len(text) <= MOST_SEARCHED else ():
+        lines = text[start:end].removesuffix("\n").split("\n")
+        keys = "\n".join(lines).encode("utf-8", "surrogatepass").translate(None, IN_NUMBERS).split(b"\n")
+        counts = Counter(keys)
+        alike = sum(count for count in counts.values() if count >= _LEAST_ALIKE)
+        if alike < _LEAST_SHARE * len(keys) and not found.sorts:
+            return
+        firsts = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
+        for key, count in counts.items():
+            if key not in found.sorts:
+                found.sorts[key] = Sort(lines={number + firsts[key]: lines[firsts[key]]})
+            found.sorts[key].count += count
+        if len(found.sorts) > _MOST_SORTS:
+            return
+        number += len(lines)
+        found.end = end
+        yield
+
+
 def preview_sorts(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return lines within ``budget`` tokens, one of each sort before the second of any, or None if few are alike."""
-    if content.lines < _LEAST_LINES:
+    found = found_in(content, search_sorts) if content.lines >= _LEAST_LINES else Found()
+    if found.end < len(content.text):
+        return None
+    firsts = {number: (line, sort.count) for sort in found.sorts.values() for number, line in sort.lines.items()}
+    alike = {number: count for number, (line, count) in firsts.items() if count >= _LEAST_ALIKE and _is_sort(line)}
+    others = {number: count for number, (line, count) in firsts.items() if number not in alike and line.strip()}
+    if sum(alike.values()) < _LEAST_SHARE * (sum(alike.values()) + sum(others.values())):
         return None
     raw = lines_of(content)
-    keys = "\n".join(raw.values()).encode("utf-8", "surrogatepass").translate(None, IN_NUMBERS).split(b"\n")
-    counts = Counter(keys)
-    if sum(count for count in counts.values() if count >= _LEAST_ALIKE) < _LEAST_SHARE * len(keys):
-        return None  # nearly always, and without a look at the lines
-    firsts = dict(zip(reversed(keys), reversed(raw), strict=True))
-    sorts = {
-        firsts[key]: count for key, count in counts.items() if count >= _LEAST_ALIKE and _is_sort(raw[firsts[key]])
-    }
-    blank = sum(counts[key] for key in counts if not key.strip())
-    if sum(sorts.values()) < _LEAST_SHARE * (len(keys) - blank) or not sorts:
-        return None
-    collapsed = {key for key in counts if firsts[key] in sorts}
-    single = [number for number, key in zip(raw, keys, strict=True) if key not in collapsed]
-    wanted = chain([next(iter(raw)), next(reversed(raw))], sorts, _from_both_ends(single), _from_both_ends(list(raw)))
+    wanted = chain([1, content.lines], alike, _from_both_ends(list(others)), _from_both_ends(list(raw)))
 
     def line(number: int) -> str:
-        alike = f" ({sorts[number]:,} alike)" if number in sorts else ""
-        return plain(raw[number]) + alike
+        said = f" ({alike[number]:,} alike)" if number in alike else ""
+        return plain(firsts[number][0] if number in firsts else raw[number]) + said
 
     chosen = pick(wanted, line, content.lines, budget, counter)
     shown = join_lines(chosen, content.lines)

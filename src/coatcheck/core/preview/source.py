@@ -61,8 +61,8 @@ class Sort:
     """Lines that differ in numbers only."""
 
     count: int = 0
-    lines: dict[int, bytes] = field(default_factory=dict)
-    """The first ones and the last, by number."""
+    lines: dict[int, str] = field(default_factory=dict)
+    """Some of them, by number."""
 
 
 @dataclass(slots=True)
