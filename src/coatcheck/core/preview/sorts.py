@@ -83,7 +83,7 @@ def preview_sorts(content: Previewed, budget: int, counter: TokenCounter) -> str
 
 def _is_sort(line: str) -> bool:
     """Return whether a line says the same as one with other digits."""
-    has_words = len(_WORD.findall(line)) >= _LEAST_WORDS
+    has_words = sum(_WORD.search(part) is not None for part in line.split()) >= _LEAST_WORDS
     return has_words and not _NUMBERED_NAME.search(line) and sum(map(str.isdigit, line)) <= _MOST_DIGITS * len(line)
 
 
