@@ -10,11 +10,12 @@ from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.names import with_names
 from coatcheck.core.preview.pieces import MOST_SEARCHED, Found, found_in, line_pieces
 from coatcheck.core.preview.source import IN_NUMBERS, Sort, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
@@ -30,6 +31,12 @@ _MOST_DIGITS = 0.25
 """Of the characters of a line: in a line of figures, these are what the agent needs."""
 
 _LEAST_WORDS = 2
+_SHARE_BEFORE_NAMES = 0.75
+"""Of the budget: lines get at least this; names and numbers in lines of rare sorts get the rest, if any."""
+
+_RARE = 0.1
+"""Of the lines: a sort of fewer is rare."""
+
 _MOST_SORTS = 20_000
 """Text with more is no text of few sorts."""
 
@@ -42,7 +49,7 @@ def search_sorts(found: Found, content: Previewed) -> Iterator[None]:
     text, number = content.text, 1
     for start, end in line_pieces(text, 0) if len(text) <= MOST_SEARCHED else ():
         lines = text[start:end].removesuffix("\n").split("\n")
-        keys = "\n".join(lines).encode("utf-8", "surrogatepass").translate(None, IN_NUMBERS).split(b"\n")
+        keys = _keys(lines)
         counts = Counter(keys)
         alike = sum(count for count in counts.values() if count >= _LEAST_ALIKE)
         if alike < _LEAST_SHARE * len(keys) and not found.sorts:
@@ -60,7 +67,10 @@ def search_sorts(found: Found, content: Previewed) -> Iterator[None]:
 
 
 def preview_sorts(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return lines within ``budget`` tokens, one of each sort before the second of any, or None if few are alike."""
+    """Return lines within ``budget`` tokens, one of each sort before the second of any, or None if few are alike.
+
+    Names and numbers in lines of the rarer sorts follow: what is rare is what the agent asks for.
+    """
     found = found_in(content, search_sorts) if content.lines >= _LEAST_LINES else Found()
     if found.end < len(content.text):
         return None
@@ -70,15 +80,26 @@ def preview_sorts(content: Previewed, budget: int, counter: TokenCounter) -> str
     if sum(alike.values()) < _LEAST_SHARE * (sum(alike.values()) + sum(others.values())):
         return None
     raw = lines_of(content)
-    wanted = chain([1, content.lines], alike, _from_both_ends(list(others)), _from_both_ends(list(raw)))
 
     def line(number: int) -> str:
         said = f" ({alike[number]:,} alike)" if number in alike else ""
         return plain(firsts[number][0] if number in firsts else raw[number]) + said
 
-    chosen = pick(wanted, line, content.lines, budget, counter)
-    shown = join_lines(chosen, content.lines)
-    return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
+    def lines_within(budget: int) -> str:
+        wanted = chain([1, content.lines], alike, _from_both_ends(list(others)), _from_both_ends(list(raw)))
+        return join_lines(pick(wanted, line, content.lines, budget, counter), content.lines)
+
+    rare = (one for one, key in zip(raw.values(), _keys(raw.values()), strict=True)
+            if found.sorts[key].count < _RARE * content.lines)  # fmt: skip
+    shown = lines_within(int(budget * _SHARE_BEFORE_NAMES))
+    named = with_names(shown, "\n".join(rare), budget, counter)
+    made = named if named != shown else lines_within(budget)
+    return made if "alike)" in made and not counter.exceeds(made, budget) else None
+
+
+def _keys(lines: Iterable[str]) -> list[bytes]:
+    """Return each line without its numbers."""
+    return "\n".join(lines).encode("utf-8", "surrogatepass").translate(None, IN_NUMBERS).split(b"\n")
 
 
 def _is_sort(line: str) -> bool:
