@@ -167,6 +167,19 @@ def test_an_offload_shows_the_odd_record_in_the_middle_of_a_large_list() -> None
     assert "name 009000|lost" in block.text
 
 
+def test_a_search_that_fails_costs_no_preview(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    content = _content(_json(0, RECORDS[0]))
+    monkeypatch.setattr(odd.OddSearch, "add", fail)
+
+    assert _searched(content) is content
+    assert isinstance(content.failures["search_for_odd"], MemoryError)
+    monkeypatch.undo()
+    assert preview(content, TIKTOKEN, budget=400).startswith("list of 16,000 objects, one a line: ")
+
+
 # What is not searched is said.
 
 

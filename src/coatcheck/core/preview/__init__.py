@@ -41,10 +41,18 @@ def _kinds() -> ModuleType:
 
 
 def search_for_odd(content: Previewed) -> Generator[None, None, Previewed]:
-    """Return ``content`` with what is odd in it: the lines of trouble of a log, the odd ones of records.
+    """Return ``content`` with what is odd in it: the lines of trouble of a log, the odd ones of records or of text.
 
-    Yields after each piece of the search.
+    Yields after each piece of the search. Never raises: a search that fails is one of ``content.failures``.
     """
+    try:
+        return (yield from _searched(content))
+    except Exception as error:  # noqa: BLE001 - as in ``preview``
+        content.failures["search_for_odd"] = error
+        return content
+
+
+def _searched(content: Previewed) -> Generator[None, None, Previewed]:
     kinds = _kinds()
     shows = kinds.kinds_of(content)
     if shows[0] is kinds.preview_log:
