@@ -359,7 +359,7 @@ def test_what_only_looks_like_json_is_shown_as_text(text: str) -> None:
 
 def test_json_that_is_too_large_to_parse_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck.core.preview.json.MAX_PARSED_CHARACTERS", 1_000)
-    monkeypatch.setattr("coatcheck.core.preview.json._LARGE", 500)
+    monkeypatch.setattr("coatcheck.core.preview.json.LARGE", 500)
     monkeypatch.setattr("coatcheck.core.preview.python.MAX_PARSED_CHARACTERS", 1_000)
 
     assert "characters" in _preview(json.dumps({"deep": {"orders": ORDERS}}), 300)

@@ -24,7 +24,7 @@ from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
 from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cut_to
 from coatcheck.core.plan import MOST_LISTED, Decision, Keep, Measure, Offload, decide, fit_step
 from coatcheck.core.policy import Rule, is_count
-from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, preview, search_for_trouble
+from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, preview, search_for_odd
 from coatcheck.core.reading import Encoded, encode_bytes, index_text, is_text
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter
 from coatcheck.engine.events import Recorder, cause_for_model, class_of, log_failure, logger
@@ -235,7 +235,7 @@ class Offloading:
             if content is not None and sum(1 for each in departure.parts if each.text) == 1:
                 content = replace(content, exceeds=departure.measure.exceeded - departure.measure.media)
                 if len(content.text) > LARGE_CHARACTERS:
-                    content = yield from search_for_trouble(content)
+                    content = yield from search_for_odd(content)
                 budget = departure.decision.preview_tokens
                 ready = ReadyPreview(budget, preview(content, self._counter, budget=budget))
         except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
