@@ -70,8 +70,10 @@ OFFLINE: dict[str, str | None] = {
     "OPENAI_API_KEY": None,
     "OPENAI_BASE_URL": None,
     "NO_PROXY": "127.0.0.1,localhost",
+    "PYTHONDONTWRITEBYTECODE": None,
 }
-"""No test sends anything to anyone, whatever the environment of whoever runs it says; None takes a variable away."""
+"""No test sends anything to anyone, whatever the environment of whoever runs it says; None takes a variable away.
+Where bytecode is not written, each process compiles all that it imports anew: half a minute for LangGraph's tests."""
 
 
 @nox.session(venv_backend="none")
