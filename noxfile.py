@@ -50,8 +50,9 @@ UPSTREAM = {"strands": ("strands-agents", "1.62.0"), "haystack": ("haystack-ai",
 DEMO = ("-e.[cli,langgraph]", "langchain-openai")
 """What `coatcheck demo` needs."""
 
-PYTEST = ("python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal")
-"""A process with nothing left takes tests from another: some take seconds, most take milliseconds."""
+PYTEST = ("python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "-pno:langsmith_plugin")
+"""A process with nothing left takes tests from another: some take seconds, most take milliseconds. LangSmith's plugin
+comes with LangChain; no test uses it, and each process takes a second to load it."""
 
 REST = [
     *("types", "docs", "wheel", "browser", "lint"),

@@ -21,6 +21,14 @@ settings.register_profile("explore", deadline=None, max_examples=2_000, print_bl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
+@pytest.hookimpl(trylast=True)  # after Hypothesis, which marks its own
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Trace no property for coverage: it runs lines that examples cover fifty times, and tracing doubles its time."""
+    for item in items:
+        if item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.no_cover)
+
+
 @pytest.fixture(autouse=True)
 def default_scope_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the warning about the default scope out of the logs of tests that are about something else."""
