@@ -76,6 +76,15 @@ def test_exceeds_agrees_with_count_near_the_limit_of_a_long_text(piece: str, siz
     assert TIKTOKEN.exceeds(text, max(0, tokens + near)) == (tokens > max(0, tokens + near))
 
 
+def test_a_text_is_no_longer_because_its_pieces_take_more_tokens_than_the_whole() -> None:
+    text = ("=" * 77 + "\n") * 200
+    tokens = TIKTOKEN.count(text)
+    assert sum(TIKTOKEN.count(text[start : start + 2_048]) for start in range(0, len(text), 2_048)) > tokens
+
+    assert not TIKTOKEN.exceeds(text, tokens)
+    assert TIKTOKEN.exceeds(text, tokens - 1)
+
+
 @given(text=texts(), limit=st.integers(0, 20))
 def test_a_counter_that_only_counts_gets_the_other_methods(text: str, limit: int) -> None:
     counter = WordCounter()
