@@ -154,6 +154,17 @@ def test_an_estimate_beyond_its_limit_has_two_digits_and_is_near() -> None:
     assert estimate.tokens == pytest.approx(TIKTOKEN.count(text), rel=0.1)
 
 
+def test_an_estimate_is_no_less_than_what_was_counted_where_its_windows_miss_the_dense_parts() -> None:
+    blanks, dense = " " * 1_500, "\u5de5\u5177 7," * 900
+    text = dense.join([blanks] * 8)  # a window begins about every seventh of it, the first and the last at its ends
+
+    estimate = estimate_tokens(text, TIKTOKEN, exact_up_to=5_000)
+
+    assert TIKTOKEN.count(text[:WINDOW_CHARACTERS]) > 5_000
+    assert not estimate.exact
+    assert estimate.tokens >= 5_000
+
+
 def test_an_estimate_of_a_huge_text_looks_at_small_windows_only() -> None:
     looked_at = 0
 
