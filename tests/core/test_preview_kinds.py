@@ -53,6 +53,7 @@ def test_every_content_is_shown_as_its_own_kind_and_as_no_other(name: str, count
     assert _kind_of(_made(name, count)) == SAMPLES[name][0]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("budget", [100, 250, 1_000])
 def test_a_preview_uses_its_budget_and_says_that_something_is_missing(name: str, budget: int) -> None:

@@ -65,6 +65,7 @@ KINDS: dict[str, tuple[Callable[[int, int], str], str]] = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", [300, LARGE])
 def test_the_odd_one_is_shown_wherever_it_is(kind: str, count: int) -> None:

@@ -85,6 +85,7 @@ def test_what_does_not_tell_its_kind_is_taken_for_what_it_is_declared(content_ty
     assert _kind_of(text, "text/plain") != kind
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("content_type", [one for one, kind in DECLARED.items() if kind not in {"text", "html", "log"}])
 def test_a_wrong_declaration_changes_nothing(name: str, content_type: str) -> None:

@@ -20,6 +20,7 @@ from langgraph.store.postgres.aio import AsyncPostgresStore
 from langgraph.store.sqlite import SqliteStore
 
 from coatcheck import (
+    ByteCounter,
     CorruptContent,
     InvalidRequest,
     Offloaded,
@@ -106,11 +107,12 @@ def test_an_async_store_serves_an_async_agent_without_a_deadlock(postgres: str) 
 @pytest.mark.parametrize("attempt", range(6))
 def test_deleting_a_scope_leaves_nothing_of_a_burst_on_an_async_store(postgres: str, attempt: int) -> None:
     # LangGraph puts what is saved in one tick into one INSERT, so that many entries share one time.
-    texts = [f"entry {number} of customer {attempt}\n" * 800 for number in range(200)]
+    texts = [f"entry {number} of customer {attempt}\n" * 60 for number in range(200)]
 
     async def run() -> tuple[int, list[str], int]:
         async with AsyncPostgresStore.from_conn_string(postgres) as store:
-            offloader = Offloader(LangGraphStoreBridge(store, (f"test {next(NUMBERS)}",)))
+            bridge = LangGraphStoreBridge(store, (f"test {next(NUMBERS)}",))
+            offloader = Offloader(bridge, token_counter=ByteCounter(), max_result_tokens=500)
             saving = (offloader.aoffload([TextBlock(text)], tool_name="t", scope="customer") for text in texts)
             references = [str(outcome.references[0]) for outcome in await asyncio.gather(*saving)]
             deleted = await offloader.adelete_scope("customer")
