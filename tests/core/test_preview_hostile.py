@@ -21,7 +21,7 @@ from coatcheck.core.preview.matches import preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.notation import named
 from coatcheck.core.preview.outline import fit_outline
-from coatcheck.core.preview.pieces import Found
+from coatcheck.core.preview.source import Found
 from coatcheck.core.tokens import estimate_tokens
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from coatcheck import ByteCounter, TiktokenCounter
 from coatcheck.core.preview import Previewed, pieces, preview
 from coatcheck.core.preview.json_ends import _LEAST_WINDOW, _read
 from coatcheck.core.preview.json_list import NotRead
-from coatcheck.core.preview.pieces import Found
+from coatcheck.core.preview.source import Found
 from tests.core.strategies import json_values
 
 if TYPE_CHECKING:

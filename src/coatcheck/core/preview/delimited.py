@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from coatcheck.core.preview.odd import OddSearch
-    from coatcheck.core.preview.pieces import Found
-    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = ("DELIMITED_TYPES", "DELIMITERS", "delimiter_of", "preview_delimited", "search_delimited")

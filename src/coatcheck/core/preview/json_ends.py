@@ -22,14 +22,14 @@ from coatcheck.core.preview.json_list import (
     split_list,
 )
 from coatcheck.core.preview.notation import brief
-from coatcheck.core.preview.pieces import Found, found_in, search_pieces
+from coatcheck.core.preview.pieces import found_in, search_pieces
 from coatcheck.core.preview.table import Records, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from coatcheck.core.blocks import JsonValue
-    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
 
     Item: TypeAlias = tuple[int, int, JsonValue]

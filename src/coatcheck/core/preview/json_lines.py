@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.preview.odd import OddSearch
-    from coatcheck.core.preview.pieces import Found
-    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = ("preview_json_lines", "search_json_lines")

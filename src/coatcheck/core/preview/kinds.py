@@ -18,10 +18,9 @@ from coatcheck.core.preview.json_lines import preview_json_lines, search_json_li
 from coatcheck.core.preview.log import find_trouble, preview_log
 from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
-from coatcheck.core.preview.pieces import Found
 from coatcheck.core.preview.python import preview_python
 from coatcheck.core.preview.sorts import preview_sorts, search_sorts
-from coatcheck.core.preview.source import Previewed, plain, sample_of
+from coatcheck.core.preview.source import Found, Previewed, plain, sample_of
 from coatcheck.core.preview.text import preview_text
 from coatcheck.core.preview.xml import preview_xml
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import TypeAlias
 
-    from coatcheck.core.preview.pieces import Search
+    from coatcheck.core.preview.source import Search
     from coatcheck.core.tokens import TokenCounter
 
     Show: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]

@@ -7,24 +7,19 @@ Only where the odd records are is kept, since all records of 8 MB of JSON take s
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from coatcheck.core.preview.odd import NOTHING_ODD, Odd, OddSearch
+from coatcheck.core.preview.odd import OddSearch
+from coatcheck.core.preview.source import Found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
 
-    from coatcheck.core.preview.source import Previewed, Sort
-
-    Search: TypeAlias = Callable[["Found", Previewed], Iterator[None]]
+    from coatcheck.core.preview.source import Previewed, Search
 
 __all__ = (
     "MOST_SEARCHED",
     "PIECE",
-    "Found",
-    "Search",
     "found_in",
     "line_pieces",
     "search_pieces",
@@ -43,30 +38,6 @@ _LONGEST_LINE = 1_000_000
 
 _MOST_CELLS = 6_000_000
 """Values that are looked at, some 0.3 s: records that have hardly a field in common take that."""
-
-
-@dataclass(slots=True)
-class Found:
-    """The odd records or lines of a text, as far as it has been searched for them."""
-
-    odd: Odd = NOTHING_ODD
-    places: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Where each odd record begins and ends, by its position."""
-
-    total: int = 0
-    """Records that were searched."""
-
-    end: int = 0
-    """Where the search ended, in characters."""
-
-    tail: int = 0
-    """Where the last but one of the pieces begins that were searched."""
-
-    sorts: dict[bytes, Sort] = field(default_factory=dict)
-    """The lines of a text by what they are without numbers, each sort with its first line."""
-
-    by: Search | None = None
-    """What has searched."""
 
 
 def found_in(content: Previewed, search: Search) -> Found:

@@ -11,8 +11,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.names import with_names
-from coatcheck.core.preview.pieces import MOST_SEARCHED, Found, found_in, line_pieces
-from coatcheck.core.preview.source import IN_NUMBERS, Sort, join_lines, lines_of, pick, plain
+from coatcheck.core.preview.pieces import MOST_SEARCHED, found_in, line_pieces
+from coatcheck.core.preview.source import IN_NUMBERS, Found, Sort, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,19 +6,24 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.odd import NOTHING_ODD, Odd
 from coatcheck.core.tokens import ends_of, fits_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import TypeAlias
 
-    from coatcheck.core.preview.pieces import Found
     from coatcheck.core.tokens import TokenCounter
+
+    Search: TypeAlias = Callable[["Found", "Previewed"], Iterator[None]]
 
 __all__ = (
     "IN_NUMBERS",
     "LEVELS",
     "LOOKED_AT_WHOLE",
+    "Found",
     "Previewed",
+    "Search",
     "Sort",
     "Trouble",
     "ends_within",
@@ -78,6 +83,30 @@ class Trouble:
 
     last: int = 0
     """The number of the last line that was noted."""
+
+
+@dataclass(slots=True)
+class Found:
+    """The odd records or lines of a text, as far as it has been searched for them."""
+
+    odd: Odd = NOTHING_ODD
+    places: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Where each odd record begins and ends, by its position."""
+
+    total: int = 0
+    """Records that were searched."""
+
+    end: int = 0
+    """Where the search ended, in characters."""
+
+    tail: int = 0
+    """Where the last but one of the pieces begins that were searched."""
+
+    sorts: dict[bytes, Sort] = field(default_factory=dict)
+    """The lines of a text by what they are without numbers, each sort with its first line."""
+
+    by: Search | None = None
+    """What has searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
