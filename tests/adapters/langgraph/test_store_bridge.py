@@ -107,7 +107,7 @@ def test_an_async_store_serves_an_async_agent_without_a_deadlock(postgres: str) 
 @pytest.mark.parametrize("attempt", range(6))
 def test_deleting_a_scope_leaves_nothing_of_a_burst_on_an_async_store(postgres: str, attempt: int) -> None:
     # LangGraph puts what is saved in one tick into one INSERT, so that many entries share one time.
-    texts = [f"entry {number} of customer {attempt}\n" * 60 for number in range(200)]
+    texts = [f"entry {number} of customer {attempt}\n" * 800 for number in range(200)]
 
     async def run() -> tuple[int, list[str], int]:
         async with AsyncPostgresStore.from_conn_string(postgres) as store:
