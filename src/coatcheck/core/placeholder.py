@@ -19,6 +19,7 @@ from coatcheck.core.notice import (
     truncation_notice,
 )
 from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.tokens import CountedOnce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,14 +154,15 @@ def _fit(
         over = 0 if decision.limit is None else made.tokens - decision.limit
         if over <= 0:
             return made
-        budget = max(0, min(budget, counter.count(previews)) - over)
+        budget = max(0, min(budget, CountedOnce.of(counter).count_lines(previews)) - over)
     made = _assemble(head, "", rest, counter)
     return made if decision.limit is None or made.tokens <= decision.limit else None
 
 
 def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
     blocks = (TextBlock(to_valid_unicode(f"{head}\n\n{previews}" if previews else head)), *rest)
-    tokens = sum(counter.count(block.text) for block in blocks if isinstance(block, TextBlock))
+    once = CountedOnce.of(counter)
+    tokens = sum(once.count_lines(block.text) for block in blocks if isinstance(block, TextBlock))
     return Placeholder(blocks=blocks, tokens=tokens)
 
 

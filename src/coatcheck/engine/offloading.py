@@ -102,7 +102,8 @@ class Offloading:
             items.append(saved)
         references = tuple(item.reference for item in items if item.reference is not None)
         tool = request.retrieval_tool
-        build = partial(build_placeholder, items, decision, counter=self._counter, tokens=tokens, retrieval_tool=tool)
+        counter = measure.counter
+        build = partial(build_placeholder, items, decision, counter=counter, tokens=tokens, retrieval_tool=tool)
         index: Reference | None = None
         placeholder = build(index=None) if len(references) <= MOST_LISTED else None
         if placeholder is None:
@@ -237,7 +238,7 @@ class Offloading:
                 if len(content.text) > LARGE_CHARACTERS:
                     content = yield from search_for_trouble(content)
                 budget = departure.decision.preview_tokens
-                ready = ReadyPreview(budget, preview(content, self._counter, budget=budget))
+                ready = ReadyPreview(budget, preview(content, departure.measure.counter, budget=budget))
         except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
             log_failure(logger, "a text is stored without its line index or its preview", error=error)
         return encoded, content or _previewed(part), ready

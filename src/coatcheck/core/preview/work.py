@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coatcheck.core.tokens import TokenCounter
+from coatcheck.core.tokens import CountedOnce, TokenCounter
 
 __all__ = ("Metered", "TooMuchWork", "spend")
 
@@ -21,10 +21,13 @@ class TooMuchWork(Exception):
 
 
 class Metered(TokenCounter):
-    """Counts as another counter does, and raises ``TooMuchWork`` once that and ``spend`` took too much together."""
+    """Counts as another counter does, and raises ``TooMuchWork`` once that and ``spend`` took too much together.
 
-    def __init__(self, counter: TokenCounter, *, units: int = MOST_UNITS) -> None:
-        self._counter = counter
+    Each line is counted once, so to count a preview again after a change costs what has changed.
+    """
+
+    def __init__(self, counter: TokenCounter, *, units: float = MOST_UNITS) -> None:
+        self._counter = CountedOnce.of(counter)
         self._left = units
         self.bytewise = counter.bytewise
 
@@ -47,11 +50,13 @@ class Metered(TokenCounter):
     def count(self, text: str) -> int:
         """Count, and take note of the work."""
         self.spend(_UNITS_OF_A_COUNT + len(text))
-        return self._counter.count(text)
+        return self._counter.count_lines(text)
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Compare, and take note of the work."""
         self._spend_up_to(text, limit)
+        if len(text) <= max(0, limit) * _CHARACTERS_OF_A_TOKEN:
+            return self._counter.count_lines(text) > limit
         return self._counter.exceeds(text, limit)
 
     def head(self, text: str, limit: int) -> str:
