@@ -160,10 +160,10 @@ def _fit(
 
 
 def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
-    blocks = (TextBlock(to_valid_unicode(f"{head}\n\n{previews}" if previews else head)), *rest)
     once = CountedOnce.of(counter)
-    tokens = sum(once.count_lines(block.text) for block in blocks if isinstance(block, TextBlock))
-    return Placeholder(blocks=blocks, tokens=tokens)
+    parts = (to_valid_unicode(f"{head}\n\n"), to_valid_unicode(previews)) if previews else (to_valid_unicode(head),)
+    tokens = once.count_parts(*parts) + sum(once.count(block.text) for block in rest if isinstance(block, TextBlock))
+    return Placeholder(blocks=(TextBlock("".join(parts)), *rest), tokens=tokens)
 
 
 def _rest(items: Sequence[Item], *, marks: bool) -> tuple[Block, ...]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import ABC, abstractmethod
+from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
@@ -68,6 +70,9 @@ parted, and takes as many tokens as its parts. Before a slash, a line end can be
 
 _LINE_END = re.compile(r"\n(?=[^\s/]| +\S)")
 _GAP = re.compile(r"(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~])")
+_LINE_CHARACTERS = 400
+"""A longer line is counted in parts of about this length, so that one with another end is known for the most part."""
+
 _LONGEST_WORD = 48
 """Characters that are searched for a gap between two words."""
 
@@ -371,12 +376,31 @@ class CountedOnce(TokenCounter):
             known = self._known[text] = self._counter.count(text)
         return known
 
-    def count_lines(self, text: str) -> int:
-        """Return the same as ``count``, by adding up the lines, where most of them have been counted before."""
-        if not self._adds_up or len(text) > WINDOW_CHARACTERS:
+    def count_lines(self, text: str, *, most: float = inf) -> int:
+        """Return the same as ``count``, added up from lines and parts of long ones, where many are known.
+
+        Stop where there are more than ``most``.
+        """
+        if text in self._known or not self._adds_up or len(text) > WINDOW_CHARACTERS:
             return self.count(text)
-        *lines, last = _LINE_END.split(text)
-        return sum([self.count(f"{line}\n") for line in lines]) + self.count(last)
+        total = start = 0
+        while start < len(text):
+            end = _end_of_piece(text, start)
+            total += self.count(text[start:end])
+            if total > most:
+                return total
+            start = end
+        self._known[text] = total
+        return total
+
+    def count_parts(self, *parts: str) -> int:
+        """Return the tokens of all parts together: added up where text can be parted there."""
+        text = "".join(parts)
+        starts = [*accumulate(map(len, parts))][:-1]
+        if not self._adds_up or len(text) > WINDOW_CHARACTERS or not all(_can_be_parted(text, one) for one in starts):
+            return self.count_lines(text)
+        total = self._known[text] = sum(map(self.count_lines, parts))
+        return total
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Return what the other counter answers; where it would count windows, they are remembered."""
@@ -385,18 +409,18 @@ class CountedOnce(TokenCounter):
         return self._counter.exceeds(text, limit)
 
     def head(self, text: str, limit: int) -> str:
-        """Return a prefix of at most ``limit`` tokens: lines, which are remembered, and a part of the next one."""
-        cut, end, left = 0, 0, limit if self._adds_up else 0
-        while left > 0 and end < len(text):
-            most = min(len(text), cut + left * _CHARACTERS_THAT_EXCEED)
-            found = _LINE_END.search(text, cut, most)
-            end = found.end() if found else most
-            if (found is None and end < len(text)) or (tokens := self.count(text[cut:end])) > left:
+        """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
+        start = end = 0
+        left = limit if self._adds_up else 0
+        while left > 0 and start < len(text):
+            end = _end_of_piece(text, start)
+            tokens = self.count(text[start:end]) if end - start <= _PIECE_CHARACTERS else left + 1
+            if tokens > left:
                 break
-            cut, left = end, left - tokens
-        if not 0 < cut <= WINDOW_CHARACTERS:
+            start, left = end, left - tokens
+        if not 0 < start <= WINDOW_CHARACTERS:
             return self._counter.head(text, limit)
-        return text[: cut + len(self._counter.head(text[cut:end], left))]
+        return text[: start + len(self._counter.head(text[start:end], left))]
 
     def tail(self, text: str, limit: int) -> str:
         """Return a suffix of at most ``limit`` tokens; see ``head``."""
@@ -491,6 +515,23 @@ def _start_of_line(text: str, start: int, end: int) -> int | None:
         if _LINE_END.match(text, at):
             return at + 1
     return None
+
+
+def _end_of_piece(text: str, start: int) -> int:
+    """Return where a line or a part of one ends that begins at ``start``; such text can be parted there."""
+    most = start + _LINE_CHARACTERS
+    found = _LINE_END.search(text, start, most)
+    if found is not None:
+        return found.end()
+    gap = gap_before(text, most)
+    if gap is not None:
+        return gap
+    found = _GAP.search(text, most)
+    return found.start() if found else len(text)
+
+
+def _can_be_parted(text: str, at: int) -> bool:
+    return at in {0, len(text)} or bool(_GAP.match(text, at) or _LINE_END.match(text, at - 1))
 
 
 _JOINER = "\u200d"

@@ -14,7 +14,7 @@ from coatcheck.core.preview.table import ends
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
@@ -73,16 +73,43 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
 def _odd(lines: Sequence[str], delimiter: str, counter: TokenCounter) -> Odd:
     """Return the odd rows below the header; none where a cell goes on over several lines."""
     try:
-        sample = list(csv.reader(lines[1:_SAMPLE], delimiter=delimiter, strict=True))
-        if not any(may_be_rare(values) for values in zip(*sample, strict=False)):
+        header, *sample = csv.reader(lines[:_SAMPLE], delimiter=delimiter, strict=True)
+        few = [number for number, values in enumerate(zip(*sample, strict=False)) if may_be_rare(values)]
+        if not few:
             return Odd((), "")
         spend(counter, sum(map(len, lines)) // 16)
-        header, *rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        columns = _columns(lines, delimiter, len(header))
     except csv.Error:
         return Odd((), "")
-    if len(rows) != len(lines) - 1 or {len(row) for row in rows} != {len(header)}:
-        return Odd((), "")
-    return find_odd(zip(header, zip(*rows, strict=True), strict=True), len(rows), counter)
+    return find_odd(((header[number], columns(number)) for number in few), len(lines) - 1, counter)
+
+
+def _columns(lines: Sequence[str], delimiter: str, columns: int) -> Callable[[int], list[str]]:
+    """Return what gives the cells of a column below the header.
+
+    Raises:
+        csv.Error: a line has more cells than ``columns``, or fewer.
+
+    """
+    # Only lines with quotes need a parser: to part all others at once takes a quarter of its time.
+    quoted = {number: line for number, line in enumerate(lines) if '"' in line or "\r" in line}
+    rows = [*csv.reader(quoted.values(), delimiter=delimiter, strict=True)]
+    plain = [delimiter * (columns - 1) if number in quoted else line for number, line in enumerate(lines)]
+    if (
+        len(rows) != len(quoted)
+        or {*map(len, rows)} - {columns}
+        or {line.count(delimiter) for line in plain} != {columns - 1}
+    ):
+        raise csv.Error
+    cells = delimiter.join(plain).split(delimiter)
+
+    def column(number: int) -> list[str]:
+        values = cells[number::columns]
+        for position, row in zip(quoted, rows, strict=True):
+            values[position] = row[number]
+        return values[1:]
+
+    return column
 
 
 def delimiter_of(content: Previewed) -> str | None:

@@ -65,6 +65,7 @@ _INSIDE = "text inside, unescaped, so line numbers are its own; search with patt
 LITTLE_WORK = frozenset({preview_log, preview_text})
 """They look at little more than they show, so no limit of work applies to them."""
 
+_CHARACTERS_OF_A_TOKEN = 8
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
 _PAGE = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
@@ -155,7 +156,8 @@ def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> 
     left = budget - counter.count(heading) - 1
     if left <= 0:
         return None
-    if not counter.exceeds(text, left):
+    # Hardly any text has more characters for a token; to count it as far as that takes as long as its preview.
+    if len(text) <= left * _CHARACTERS_OF_A_TOKEN and not counter.exceeds(text, left):
         return f"{heading}\n{text}"
     inside = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
     for show in kinds_of(inside):

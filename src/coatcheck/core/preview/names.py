@@ -6,6 +6,8 @@ import re
 import string
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.work import count_parts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -40,7 +42,7 @@ _NAME = re.compile(
 """What begins a term: an identifier, a path, a capitalised word; or a figure, which is all of it. Before the first sign
 that words do not have, none may be: one way to read it, so in linear time."""
 
-_IN_THE_REST = "[… more, in it: {} …]"
+_IN_THE_REST = ("[… more, in it:", " …]")
 _NUMBER = re.compile(r"[ \t]*(\d+)(?=[:|\t])", re.ASCII)
 _BEGINNINGS = (
     "All Also And Any Are Been But Can Did Does Each For From Had Has Have Here How Into Its May More Most Not Now One"
@@ -52,12 +54,13 @@ _BEGINS_A_SENTENCE = frozenset(_BEGINNINGS.split())
 
 def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str:
     """Return ``shown`` and, in what it leaves of ``budget`` tokens, names of ``text`` that it does not hold."""
-    room = budget - counter.count(f"{shown}\n{_IN_THE_REST.format('')}") - 1
+    opening, closing = _IN_THE_REST
+    room = budget - count_parts(counter, f"{shown}\n", opening, closing) - 1
     if room < _LEAST_ROOM:
         return shown
     names, _ = names_in(text, counter, start=0, end=len(text), shown=shown, budget=room, numbered=False)
-    named = f"{shown}\n{_IN_THE_REST.format(names)}"
-    return named if names and counter.count(named) <= budget else shown
+    parts = (f"{shown}\n", opening, f" {names}", closing)
+    return "".join(parts) if names and count_parts(counter, *parts) <= budget else shown
 
 
 def names_in(
@@ -83,12 +86,14 @@ def names_in(
     names = " ".join(found)
     if len(names) > (last - start) * _DENSE:
         return "", True
+    names = f" {names}"  # as it is counted where it is shown
     kept = counter.head(names, budget)
     if kept == names:
-        return names, True
-    before, _, last_shown = (kept := kept.rpartition(" ")[0]).rpartition(" ")
+        return names[1:], True
+    kept = kept if names[len(kept)] == " " else kept.rpartition(" ")[0]
+    before, _, last_shown = kept.rpartition(" ")
     # The number of a line goes with its names, which no longer fit.
-    return before if numbered and last_shown.isdecimal() else kept, False
+    return (before if numbered and last_shown.isdecimal() else kept)[1:], False
 
 
 def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> Iterator[tuple[str | None, str]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from coatcheck.core.preview.names import names_in
 from coatcheck.core.preview.source import sample_of
+from coatcheck.core.preview.work import count_parts
 
 if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
@@ -50,7 +51,8 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
     while room > 0:
         gap = _gap(cut.start, cut.end, content, names=cut.names)
         shown = f"{text[: cut.start].removesuffix(chr(10))}\n{gap}\n{text[cut.end :]}"
-        over = counter.count(shown) - budget
+        before, names, after = shown.partition(f" {cut.names} …]") if cut.names else (shown, "", "")
+        over = count_parts(counter, before, names.removesuffix(" …]"), names and " …]" + after) - budget
         if over <= 0:
             return shown
         room -= over  # tokens of the joined parts can be more than the sum of their own
@@ -102,7 +104,7 @@ def _held(names: str) -> str:
 
 
 def _tokens_of(names: str, counter: TokenCounter) -> int:
-    return counter.count(_held(names)) if names else 0
+    return count_parts(counter, _held("").rstrip(), f" {names}") if names else 0
 
 
 def _gap(start: int, end: int, content: Previewed, *, names: str = "") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coatcheck.core.tokens import CountedOnce, TokenCounter
 
-__all__ = ("Metered", "TooMuchWork", "spend")
+__all__ = ("Metered", "TooMuchWork", "count_parts", "spend")
 
 MOST_UNITS = 1_500_000
 """Some 0.1 s. A unit is what counting one character costs a tokenizer, about 0.07 microseconds."""
@@ -52,11 +52,16 @@ class Metered(TokenCounter):
         self.spend(_UNITS_OF_A_COUNT + len(text))
         return self._counter.count_lines(text)
 
+    def count_parts(self, *parts: str) -> int:
+        """Count all parts together, and take note of the work."""
+        self.spend(_UNITS_OF_A_COUNT + sum(map(len, parts)))
+        return self._counter.count_parts(*parts)
+
     def exceeds(self, text: str, limit: int) -> bool:
         """Compare, and take note of the work."""
         self._spend_up_to(text, limit)
         if len(text) <= max(0, limit) * _CHARACTERS_OF_A_TOKEN:
-            return self._counter.count_lines(text) > limit
+            return self._counter.count_lines(text, most=limit) > limit
         return self._counter.exceeds(text, limit)
 
     def head(self, text: str, limit: int) -> str:
@@ -77,3 +82,8 @@ def spend(counter: TokenCounter, units: int) -> None:
     """Take note of work other than counting, where it is metered; raises ``TooMuchWork``."""
     if isinstance(counter, Metered):
         counter.spend(units)
+
+
+def count_parts(counter: TokenCounter, *parts: str) -> int:
+    """Return the tokens of all parts together; each is counted once, where the counter remembers."""
+    return counter.count_parts(*parts) if isinstance(counter, Metered) else counter.count("".join(parts))
