@@ -220,6 +220,8 @@ class TiktokenCounter(TokenCounter):
 
     def count(self, text: str) -> int:
         """Return the number of tokens in ``text``. Special tokens are counted as the ordinary text that they are."""
+        if len(text) <= WINDOW_CHARACTERS:
+            return len(self._encode(text))
         return sum(len(self._encode(window)) for window in windows(text))
 
     def exceeds(self, text: str, limit: int) -> bool:
@@ -375,6 +377,10 @@ class CountedOnce(TokenCounter):
         if known is None:
             known = self._known[text] = self._counter.count(text)
         return known
+
+    def known(self, text: str) -> int | None:
+        """Return the tokens of ``text``, if they have been counted."""
+        return self._known.get(text) if len(text) <= WINDOW_CHARACTERS else None
 
     def count_lines(self, text: str, *, most: float = inf) -> int:
         """Return the same as ``count``, added up from lines and parts of long ones, where many are known.

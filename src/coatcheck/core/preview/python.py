@@ -85,12 +85,15 @@ def _parsed(text: str, counter: TokenCounter) -> JsonValue:
     skeleton = _SET.sub(r"[\1]", skeleton.translate(_AS_LISTS)).replace(",]", "]")
     written = [""] * (2 * len(held) + 1)
     written[::2] = (_LAST_COMMA.sub(r"\1", skeleton) if _LAST_COMMA.search(skeleton) else skeleton).split(_HELD)
-    texts = (one if one[0] == _WRITTEN else one[1:-1] for one in held)
-    written[1::2] = [
-        encode_basestring(unescaped_text(one) if "\\" in one and one[:1] != _WRITTEN else one) for one in texts
-    ]
+    written[1::2] = [encode_basestring(one if one[0] == _WRITTEN else one[1:-1]) for one in _unescaped(held, text)]
     value: JsonValue = orjson.loads("".join(written))
     return _as_written(value, 0, _Words()) if has_words else value
+
+
+def _unescaped(held: list[str], text: str) -> list[str]:
+    if "\\" not in text:
+        return held
+    return [f"'{unescaped_text(one[1:-1])}'" if "\\" in one and one[0] != _WRITTEN else one for one in held]
 
 
 def _taken_out(skeleton: str, held: Sequence[str], counter: TokenCounter) -> tuple[str, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coatcheck.core.tokens import CountedOnce, TokenCounter
 
-__all__ = ("Metered", "TooMuchWork", "count_parts", "spend")
+__all__ = ("Metered", "TooMuchWork", "characters_of_a_token", "count_parts", "spend")
 
 MOST_UNITS = 1_500_000
 """Some 0.1 s. A unit is what counting one character costs a tokenizer, about 0.07 microseconds."""
@@ -14,6 +14,10 @@ _UNITS_OF_A_COUNT = 60
 
 _CHARACTERS_OF_A_TOKEN = 16
 """At most, of the text that is looked at to cut or to compare: a tokenizer stops where the limit is reached."""
+
+
+_SAMPLED = slice(256, 1_280)
+"""Characters of a text that tell how many take a token."""
 
 
 class TooMuchWork(Exception):
@@ -52,6 +56,10 @@ class Metered(TokenCounter):
         self.spend(_UNITS_OF_A_COUNT + len(text))
         return self._counter.count_lines(text)
 
+    def known(self, text: str) -> int | None:
+        """Return the tokens of ``text``, if they have been counted."""
+        return self._counter.known(text)
+
     def count_parts(self, *parts: str) -> int:
         """Count all parts together, and take note of the work."""
         self.spend(_UNITS_OF_A_COUNT + sum(map(len, parts)))
@@ -87,3 +95,10 @@ def spend(counter: TokenCounter, units: int) -> None:
 def count_parts(counter: TokenCounter, *parts: str) -> int:
     """Return the tokens of all parts together; each is counted once, where the counter remembers."""
     return counter.count_parts(*parts) if isinstance(counter, Metered) else counter.count("".join(parts))
+
+
+def characters_of_a_token(counter: TokenCounter, text: str) -> float:
+    """Return about how many characters of ``text`` take a token: of all, if that has been counted, or of a part."""
+    tokens = counter.known(text) if isinstance(counter, Metered) else None
+    part = text if tokens is not None else text[_SAMPLED]
+    return len(part) / max(1, counter.count(part) if tokens is None else tokens)
