@@ -69,6 +69,9 @@ _DENSITY = 2.6
 _FIRST_GUESS, _MOST = 0.95, 1.6
 """Of an outline, the characters of a token, compared with those of its text: in the mean, and at most."""
 
+_LARGE_PART = 400
+"""Characters: what does not fit is passed over, and what comes after it may fit."""
+
 _ROUNDS = 5
 _ENOUGH = 0.93
 """Of the budget: what takes that much is not tried again with one part more."""
@@ -129,7 +132,8 @@ def _fitted(
 
     ``density`` is how many characters of the value's text take a token.
     """
-    steps = _steps(root, budget * min(_CHARACTERS_OF_A_TOKEN, max(_DENSITY, density * _MOST)), counter)
+    looked_at = budget * min(_CHARACTERS_OF_A_TOKEN, max(_DENSITY, density * _MOST)) + _LARGE_PART
+    steps = _steps(root, looked_at, counter)
     best, used = None, 0
     most = total = sum(cost for _, _, cost in steps)
     size, least = min(most, int(budget * density * _FIRST_GUESS)), 0
