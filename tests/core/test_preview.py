@@ -144,9 +144,10 @@ def test_the_names_in_what_is_not_shown_are_terms_to_search_for() -> None:
 
 def test_a_name_that_the_end_of_the_gap_parts_is_no_name() -> None:
     text = "x" * 40 + " order_17 order_18000"
-    names = names_in(text, TIKTOKEN, start=0, end=len(text) - 3, shown="", budget=50, numbered=False)
+    names, has_all = names_in(text, TIKTOKEN, start=0, end=len(text) - 3, shown="", budget=50, numbered=False)
 
     assert names == "order_17"
+    assert has_all
 
 
 def test_names_are_looked_for_in_linear_time() -> None:

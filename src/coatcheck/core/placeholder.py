@@ -19,6 +19,7 @@ from coatcheck.core.notice import (
     truncation_notice,
 )
 from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.tokens import CountedOnce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,15 +154,16 @@ def _fit(
         over = 0 if decision.limit is None else made.tokens - decision.limit
         if over <= 0:
             return made
-        budget = max(0, min(budget, counter.count(previews)) - over)
+        budget = max(0, min(budget, CountedOnce.of(counter).count_lines(previews)) - over)
     made = _assemble(head, "", rest, counter)
     return made if decision.limit is None or made.tokens <= decision.limit else None
 
 
 def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
-    blocks = (TextBlock(to_valid_unicode(f"{head}\n\n{previews}" if previews else head)), *rest)
-    tokens = sum(counter.count(block.text) for block in blocks if isinstance(block, TextBlock))
-    return Placeholder(blocks=blocks, tokens=tokens)
+    once = CountedOnce.of(counter)
+    parts = (to_valid_unicode(f"{head}\n\n"), to_valid_unicode(previews)) if previews else (to_valid_unicode(head),)
+    tokens = once.count_parts(*parts) + sum(once.count(block.text) for block in rest if isinstance(block, TextBlock))
+    return Placeholder(blocks=(TextBlock("".join(parts)), *rest), tokens=tokens)
 
 
 def _rest(slots: Sequence[Slot], *, marks: bool) -> tuple[Block, ...]:

@@ -13,7 +13,7 @@ from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, Tex
 from coatcheck.core.facts import Estimate
 from coatcheck.core.items import MOST_APART, Part
 from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
-from coatcheck.core.tokens import TokenCounter, estimate_tokens, utf8_length
+from coatcheck.core.tokens import CountedOnce, TokenCounter, estimate_tokens, utf8_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -131,7 +131,8 @@ class Measure:
         """All texts that are not empty."""
         self.exceeded = -1
         """Tokens that the result is known to exceed, from what was asked so far; below 0 nothing is known."""
-        self._counter = counter
+        self.counter = CountedOnce(counter)
+        """Counts the result, its preview and its placeholder."""
         self._measured = measured_tokens
         self._estimates: dict[int, Estimate] = {}
 
@@ -143,11 +144,11 @@ class Measure:
             return True
         left = limit - self.media
         for position, text in enumerate(self.texts):
-            if left < 0 or self._counter.exceeds(text, left):
+            if left < 0 or self.counter.exceeds(text, left):
                 self.exceeded = limit
                 return True
             if position + 1 < len(self.texts):
-                left -= self._counter.count(text)
+                left -= self.counter.count(text)
         if left < 0:
             self.exceeded = limit
         return left < 0
@@ -165,7 +166,7 @@ class Measure:
         texts = self.texts
         if len(texts) > MOST_APART and self.exceeds(exact_up_to, as_measured=False):
             texts = ["\n".join(texts)]  # each of them alone is small, and would be counted to its end
-        estimates = [estimate_tokens(text, self._counter, exact_up_to=exact_up_to) for text in texts]
+        estimates = [estimate_tokens(text, self.counter, exact_up_to=exact_up_to) for text in texts]
         exact = all(estimate.exact for estimate in estimates)
         tokens = self.media + sum(estimate.tokens for estimate in estimates)
         self._estimates[exact_up_to] = Estimate(tokens, exact=exact)

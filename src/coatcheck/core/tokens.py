@@ -7,8 +7,11 @@ uses the network: the ranks of ``o200k_base`` ship with this package. Only count
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from abc import ABC, abstractmethod
+from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
@@ -29,7 +32,15 @@ if TYPE_CHECKING:
 
     import tiktoken
 
-__all__ = ("ByteCounter", "TiktokenCounter", "TokenCounter", "ends_of", "estimate_tokens", "for_any_text")
+__all__ = (
+    "ByteCounter",
+    "CountedOnce",
+    "TiktokenCounter",
+    "TokenCounter",
+    "ends_of",
+    "estimate_tokens",
+    "for_any_text",
+)
 
 WINDOW_CHARACTERS = 16_384
 """What a tokenizer is fed at once: at most 64 KB of UTF-8. A million blanks in one piece end tiktoken's Rust code in a
@@ -52,6 +63,18 @@ _CHARACTERS_THAT_EXCEED = 8
 
 _BYTES_PER_TOKEN = 4
 """English and code run at about four bytes a token in every current vocabulary."""
+
+_ADD_UP = frozenset({"cl100k_base", "o200k_base", "o200k_harmony"})
+"""Encodings whose words hold no blank but at their beginning, and no line end but at their end: there text can be
+parted, and takes as many tokens as its parts. Before a slash, a line end can be within a word."""
+
+_LINE_END = re.compile(r"\n(?=[^\s/]| +\S)")
+_GAP = re.compile(r"(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~])")
+_LINE_CHARACTERS = 400
+"""A longer line is counted in parts of about this length, so that one with another end is known for the most part."""
+
+_LONGEST_WORD = 48
+"""Characters that are searched for a gap between two words."""
 
 _LONGEST_CLUSTER = 32
 """How far a cut moves to keep a character with its combining marks. Real clusters are shorter; hostile ones end."""
@@ -167,6 +190,8 @@ class TiktokenCounter(TokenCounter):
             self._vocabulary: Vocabulary | None = None  # that of the process: a copy of this counter is small
         else:
             self._name, self._vocabulary = encoding.name, wrap_encoding(encoding)
+        self.adds_up = self._name in _ADD_UP
+        """Whether text takes as many tokens as its parts, where it is parted between two words or two lines."""
 
     def __repr__(self) -> str:
         return f"TiktokenCounter({self._name!r})"
@@ -195,6 +220,8 @@ class TiktokenCounter(TokenCounter):
 
     def count(self, text: str) -> int:
         """Return the number of tokens in ``text``. Special tokens are counted as the ordinary text that they are."""
+        if len(text) <= WINDOW_CHARACTERS:
+            return len(self._encode(text))
         return sum(len(self._encode(window)) for window in windows(text))
 
     def exceeds(self, text: str, limit: int) -> bool:
@@ -223,16 +250,20 @@ class TiktokenCounter(TokenCounter):
         """Return a prefix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
         if fits_bytes(text, limit):
             return text
-        left, cut = max(limit, 0), 0
+        left, cut, adds_up = max(limit, 0), 0, self.adds_up
         while cut < len(text):
-            window = text[cut : cut + _window_for(left)]
-            tokens = self._encode(window)
+            end = gap_before(text, cut + _window_for(left)) if adds_up else None
+            adds_up, end = end is not None, end or cut + _window_for(left)
+            tokens = self._encode(text[cut:end])
             if len(tokens) > left:
                 cut += self._characters(tokens[:left])
                 break
             left -= len(tokens)
-            cut += len(window)
-        cut = boundary_before(text, cut)
+            cut = end
+        gap = gap_before(text, cut) if adds_up else None
+        if gap is not None and gap <= WINDOW_CHARACTERS:
+            return text[:gap]
+        cut = boundary_before(text, min(cut, len(text)))
         # A prefix can take more tokens alone than as a part: the merge across its end is gone.
         tries = 0
         while cut and self.exceeds(text[:cut], limit):
@@ -244,15 +275,19 @@ class TiktokenCounter(TokenCounter):
         """Return a suffix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
         if fits_bytes(text, limit):
             return text
-        left, start = max(limit, 0), len(text)
+        left, start, adds_up = max(limit, 0), len(text), self.adds_up
         while start:
-            window = text[max(0, start - _window_for(left)) : start]
-            tokens = self._encode(window)
+            begin = gap_after(text, start - _window_for(left)) if adds_up else None
+            adds_up, begin = begin is not None, max(0, start - _window_for(left)) if begin is None else begin
+            tokens = self._encode(text[begin:start])
             if len(tokens) > left:
                 start -= self._characters(tokens[len(tokens) - left :])
                 break
             left -= len(tokens)
-            start -= len(window)
+            start = begin
+        gap = gap_after(text, start) if adds_up else None
+        if gap is not None and len(text) - gap <= WINDOW_CHARACTERS:
+            return text[gap:]
         start = boundary_after(text, start)
         tries = 0
         while start < len(text) and self.exceeds(text[start:], limit):
@@ -312,6 +347,102 @@ class _ForAnyText(TokenCounter):
         return text[len(text) - len(self._counter.tail(to_valid_unicode(text), limit)) :]
 
 
+class CountedOnce(TokenCounter):
+    """Counts as another counter does, but each text and each line once: a result is measured, shown and announced.
+
+    It remembers what it counted, so it belongs to one result and goes with it.
+    """
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self.bytewise = counter.bytewise
+        self._known: dict[str, int] = {}
+        self._adds_up = isinstance(counter, TiktokenCounter) and counter.adds_up
+
+    @classmethod
+    def of(cls, counter: TokenCounter) -> CountedOnce:
+        """Return ``counter``, which remembers already, or one that does."""
+        return counter if isinstance(counter, cls) else cls(counter)
+
+    @property
+    def longest_token(self) -> int | None:
+        """As the other counter says."""
+        return self._counter.longest_token
+
+    def count(self, text: str) -> int:
+        """Return what the other counter counts."""
+        if len(text) > WINDOW_CHARACTERS:  # to look it up costs as much as to read it
+            return self._counter.count(text)
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._counter.count(text)
+        return known
+
+    def known(self, text: str) -> int | None:
+        """Return the tokens of ``text``, if they have been counted."""
+        return self._known.get(text) if len(text) <= WINDOW_CHARACTERS else None
+
+    def count_lines(self, text: str, *, most: float = inf) -> int:
+        """Return the same as ``count``, added up from lines and parts of long ones, where many are known.
+
+        Stop where there are more than ``most``.
+        """
+        if text in self._known or not self._adds_up or len(text) > WINDOW_CHARACTERS:
+            return self.count(text)
+        total = start = 0
+        while start < len(text):
+            end = _end_of_piece(text, start)
+            total += self.count(text[start:end])
+            if total > most:
+                return total
+            start = end
+        self._known[text] = total
+        return total
+
+    def count_parts(self, *parts: str) -> int:
+        """Return the tokens of all parts together: added up where text can be parted there."""
+        text = "".join(parts)
+        starts = [*accumulate(map(len, parts))][:-1]
+        if not self._adds_up or len(text) > WINDOW_CHARACTERS or not all(_can_be_parted(text, one) for one in starts):
+            return self.count_lines(text)
+        total = self._known[text] = sum(map(self.count_lines, parts))
+        return total
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        """Return what the other counter answers; where it would count windows, they are remembered."""
+        if isinstance(self._counter, TiktokenCounter) and len(text) <= limit * _CHARACTERS_THAT_EXCEED:
+            return super().exceeds(text, limit)
+        return self._counter.exceeds(text, limit)
+
+    def head(self, text: str, limit: int) -> str:
+        """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
+        start = end = 0
+        left = limit if self._adds_up else 0
+        while left > 0 and start < len(text):
+            end = _end_of_piece(text, start)
+            tokens = self.count(text[start:end]) if end - start <= _PIECE_CHARACTERS else left + 1
+            if tokens > left:
+                break
+            start, left = end, left - tokens
+        if not 0 < start <= WINDOW_CHARACTERS:
+            return self._counter.head(text, limit)
+        return text[: start + len(self._counter.head(text[start:end], left))]
+
+    def tail(self, text: str, limit: int) -> str:
+        """Return a suffix of at most ``limit`` tokens; see ``head``."""
+        cut, begin, left = len(text), len(text), limit if self._adds_up else 0
+        while left > 0 and begin > 0:
+            least = max(0, cut - left * _CHARACTERS_THAT_EXCEED)
+            found = _start_of_line(text, least, cut)
+            begin = least if found is None else found
+            if (found is None and begin > 0) or (tokens := self.count(text[begin:cut])) > left:
+                break
+            cut, left = begin, left - tokens
+        if not 0 < len(text) - cut <= WINDOW_CHARACTERS:
+            return self._counter.tail(text, limit)
+        return text[cut - len(self._counter.tail(text[begin:cut], left)) :]
+
+
 def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Estimate:
     """Return the tokens in ``text``: exact up to ``exact_up_to``, above that extrapolated from eight fixed windows.
 
@@ -365,6 +496,48 @@ def boundary_before(text: str, cut: int) -> int:
 def boundary_after(text: str, cut: int) -> int:
     """Return the first position, at least ``cut``, that does not split a character from its modifiers."""
     return next((at for at in range(cut, min(cut + _LONGEST_CLUSTER, len(text) + 1)) if not _joined(text, at)), cut)
+
+
+def gap_before(text: str, cut: int) -> int | None:
+    """Return the last position up to ``cut`` where text of an encoding in ``_ADD_UP`` can be parted, if one is near."""
+    if cut >= len(text):
+        return len(text)
+    gaps = [found.start() for found in _GAP.finditer(text, max(0, cut - _LONGEST_WORD), cut + 2)]
+    return max((gap for gap in gaps if 0 < gap <= cut), default=None)
+
+
+def gap_after(text: str, cut: int) -> int | None:
+    """Return the first position from ``cut`` on where such text can be parted, if one is near."""
+    if cut <= 0:
+        return 0
+    found = _GAP.search(text, cut, min(len(text), cut + _LONGEST_WORD))
+    return found and found.start()
+
+
+def _start_of_line(text: str, start: int, end: int) -> int | None:
+    """Return where the last line from ``start`` to ``end`` begins, if such text can be parted there."""
+    at = end - 1
+    while (at := text.rfind("\n", start, at)) >= 0:
+        if _LINE_END.match(text, at):
+            return at + 1
+    return None
+
+
+def _end_of_piece(text: str, start: int) -> int:
+    """Return where a line or a part of one ends that begins at ``start``; such text can be parted there."""
+    most = start + _LINE_CHARACTERS
+    found = _LINE_END.search(text, start, most)
+    if found is not None:
+        return found.end()
+    gap = gap_before(text, most)
+    if gap is not None:
+        return gap
+    found = _GAP.search(text, most)
+    return found.start() if found else len(text)
+
+
+def _can_be_parted(text: str, at: int) -> bool:
+    return at in {0, len(text)} or bool(_GAP.match(text, at) or _LINE_END.match(text, at - 1))
 
 
 _JOINER = "\u200d"

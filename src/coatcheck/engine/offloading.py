@@ -102,7 +102,8 @@ class Offloading:
             slots.append(saved)
         references = tuple(slot.reference for slot in slots if slot.reference is not None)
         tool = request.retrieval_tool
-        build = partial(build_placeholder, slots, decision, counter=self._counter, tokens=tokens, retrieval_tool=tool)
+        counter = measure.counter
+        build = partial(build_placeholder, slots, decision, counter=counter, tokens=tokens, retrieval_tool=tool)
         full_list: Reference | None = None
         placeholder = build(full_list=None) if len(references) <= MOST_LISTED else None
         if placeholder is None:
@@ -237,7 +238,7 @@ class Offloading:
                 if len(content.text) > LARGE_CHARACTERS:
                     content = yield from search_for_odd(content)
                 budget = departure.decision.preview_tokens
-                ready = ReadyPreview(budget, preview(content, self._counter, budget=budget))
+                ready = ReadyPreview(budget, preview(content, departure.measure.counter, budget=budget))
         except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
             log_failure(logger, "a text is stored without its line index or its preview", error=error)
         return encoded, content or _previewed(part), ready

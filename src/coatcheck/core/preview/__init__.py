@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from math import inf
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.forks import loading
 from coatcheck.core.preview.source import Previewed, Trouble, ends_within
 from coatcheck.core.preview.work import Metered, TooMuchWork
+from coatcheck.core.tokens import CountedOnce
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -78,7 +80,8 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     """
     if budget <= 0:
         return ""
-    kinds, metered = _kinds(), None
+    counter = CountedOnce.of(counter)
+    kinds, metered, unmetered = _kinds(), Metered(counter), Metered(counter, units=inf)
     shows: list[Show] = []
     # A preview is a convenience: no fault in one may cost the result that it is made of.
     try:
@@ -90,7 +93,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     for show in shows:
         if show.__name__ in content.failures:
             continue
-        asked = counter if show in kinds.LITTLE_WORK else (metered := metered or Metered(counter))
+        asked = unmetered if show in kinds.LITTLE_WORK else metered
         try:
             shown = show(content, budget, asked)
         except TooMuchWork:

@@ -69,7 +69,7 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
         line = line.rstrip("\r")
         if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
             return None  # a row that goes on behind a line end, or notes below the table: lines are no rows
-        cost = counter.count(line) + 1
+        cost = counter.count(f"{line}\n")
         if cost > left:
             break
         chosen[number] = line

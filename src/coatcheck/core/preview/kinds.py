@@ -58,8 +58,10 @@ _TYPES: dict[Show, frozenset[str]] = {
 }
 """The content types that declare a kind. What declares plain text is shown by head and tail, whatever it looks like."""
 
-_QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'](?:[\[{<]|.*\\[\\\"'ntru/])", re.DOTALL)
-"""A quote that opens, and behind it a bracket or something escaped."""
+_QUOTE = re.compile(r"(?:^|[:=(\[{,])\s*[\"']")
+_QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'][\[{<]")
+_QUOTED_SIGNS = tuple(f"{quote}{sign}" for quote in "\"'" for sign in "[{<")
+_ESCAPE = re.compile(r"\\[\\\"'ntru/]")
 
 _INSIDE = "text inside, unescaped, so line numbers are its own; search with pattern:"
 
@@ -76,6 +78,7 @@ SEARCHES: dict[Show, Search] = {
 }
 """What finds the odd records or lines of a kind in a long text, in pieces."""
 
+_CHARACTERS_OF_A_TOKEN = 8
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
 _PAGE = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
@@ -89,8 +92,16 @@ _STAMPED = re.compile(
     r"\W{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]|\d\d[:.]\d\d[:.]\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\d{10}[. ]"
     r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b)"
 )
-_TERMINAL = re.compile(r"\x1b\[[0-9;]*[mK]|[^\n\r]\r[^\n\r]|^Traceback \(most recent call last\):$", re.MULTILINE)
+_TERMINAL = {
+    "\x1b[": re.compile(r"\x1b\[[0-9;]*[mK]"),
+    "\r": re.compile(r"[^\n\r]\r[^\n\r]"),
+    "Traceback (": re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE),
+}
+"""By what each must hold: to look for that takes a hundredth of the time of a match at each character."""
+
 _NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
+_AROUND = 62
+"""Characters: around the middle of what is noise, there is a line end at most, and behind it or before it 60 digits."""
 
 _LEAST_RECORDS = 2
 _LEAST_MATCHES = 5
@@ -113,7 +124,7 @@ def kinds_of(content: Previewed) -> list[Show]:
     stamped = sum(_STAMPED.match(line) is not None for line in lines)
     may_be: dict[Show, object] = {
         preview_output: head.lstrip()[:1] == "<" and output_in(content.text),
-        preview_envelope: _QUOTED.search(head),
+        preview_envelope: _may_be_envelope(head),
         preview_json: is_pair and first != "(",
         preview_json_lines: len(lines) >= _LEAST_RECORDS and all(line.lstrip()[:1] in {"{", "["} for line in lines),
         preview_python: is_pair,
@@ -125,10 +136,10 @@ def kinds_of(content: Previewed) -> list[Show]:
         and (
             is_declared_log
             or (lines and stamped >= _STAMPED_SHARE * len(lines))
-            or _TERMINAL.search(head)
-            or _TERMINAL.search(tail)
+            or _is_terminal(head)
+            or _is_terminal(tail)
         ),
-        preview_noise: _NOISE.search(head),
+        preview_noise: _NOISE.search(head, max(0, len(head) // 2 - _AROUND), len(head) // 2 + _AROUND),
         preview_sorts: True,
         preview_text: True,
     }
@@ -138,6 +149,16 @@ def kinds_of(content: Previewed) -> list[Show]:
         declared = f"application/{suffix}"
     kinds = [show for show, may in may_be.items() if may]
     return sorted(kinds, key=lambda show: declared not in _TYPES.get(show, ()))
+
+
+def _may_be_envelope(head: str) -> bool:
+    """Return whether a quote opens, and behind it is a bracket or something escaped."""
+    escapes = "\\" in head and (quote := _QUOTE.search(head)) is not None and _ESCAPE.search(head, quote.end())
+    return bool(escapes) or (any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head) is not None)
+
+
+def _is_terminal(end: str) -> bool:
+    return any(held in end and sign.search(end) for held, sign in _TERMINAL.items())
 
 
 def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -171,7 +192,8 @@ def _preview_inside(
     if left <= 0:
         return None
     inside = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
-    if not counter.exceeds(text, left):
+    # Hardly any text has more characters for a token; to count it as far as that takes as long as its preview.
+    if len(text) <= left * _CHARACTERS_OF_A_TOKEN and not counter.exceeds(text, left):
         return f"{heading}\n{text}"
     for show in kinds_of(inside):
         if show in unless:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+import string
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.work import count_parts
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = ("names_in", "with_names")
@@ -23,15 +28,22 @@ _DENSE = 0.6
 _LEAST_ROOM = 8
 """Tokens."""
 
-_NAME = r"(?<![\w./~@:+-])(?:[A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_])"
-"""The part before the first sign that words lack holds no such sign: so there is one way to match, in linear time."""
+_SIGNS = "_./~@:+-"
+"""What names hold besides letters and digits."""
 
-_IN_THE_REST = "[… more, in it: {} …]"
-_GOES_ON = re.compile(r"[\w./~@:+-]", re.ASCII)
-_NUMBER = r"^[ \t]*(\d+)(?=[:|\t])"
-_FIGURE = r"(?<![\w./~@:+-])\d+(?:,\d+)*(?:\.\d+)?(?![\w./~@:+-])"
-_NAMES = re.compile(f"{_NAME}|{_FIGURE}", re.ASCII)
-_NUMBERS_AND_NAMES = re.compile(f"{_NUMBER}|{_NAME}", re.ASCII | re.MULTILINE)
+_OF_TERMS = f"{string.ascii_letters}{string.digits}{_SIGNS}"
+_BESIDES_TERMS = bytes(code if chr(code) in f"{_OF_TERMS},\n" else ord(" ") for code in range(256))
+_TERM = re.compile(r"\d+(?:,\d+)+(?:\.\d+)?|[^,]+", re.ASCII)
+"""Of letters, digits, signs and commas: what is a term by itself, as only figures hold commas."""
+
+_NAME = re.compile(
+    r"[A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|\d+(?:,\d+)*(?:\.\d+)?\Z", re.ASCII
+)
+"""What begins a term: an identifier, a path, a capitalised word; or a figure, which is all of it. Before the first sign
+that words do not have, none may be: one way to read it, so in linear time."""
+
+_IN_THE_REST = ("[… more, in it:", " …]")
+_NUMBER = re.compile(r"[ \t]*(\d+)(?=[:|\t])", re.ASCII)
 _BEGINNINGS = (
     "All Also And Any Are Been But Can Did Does Each For From Had Has Have Here How Into Its May More Most Not Now One"
     " Our She Some Such Than That The Their Then There These They This Those Was Were What When Where Which While Who"
@@ -42,49 +54,77 @@ _BEGINS_A_SENTENCE = frozenset(_BEGINNINGS.split())
 
 def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str:
     """Return ``shown``, followed by names of ``text`` that it lacks if they fit; at most ``budget`` tokens in all."""
-    room = budget - counter.count(f"{shown}\n{_IN_THE_REST.format('')}") - 1
+    opening, closing = _IN_THE_REST
+    room = budget - count_parts(counter, f"{shown}\n", opening, closing) - 1
     if room < _LEAST_ROOM:
         return shown
-    names = names_in(text, counter, start=0, end=len(text), shown=shown, budget=room, numbered=False)
-    named = f"{shown}\n{_IN_THE_REST.format(names)}"
-    return named if names and not counter.exceeds(named, budget) else shown
+    names, _ = names_in(text, counter, start=0, end=len(text), shown=shown, budget=room, numbered=False)
+    parts = (f"{shown}\n", opening, f" {names}", closing)
+    return "".join(parts) if names and count_parts(counter, *parts) <= budget else shown
 
 
-def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: str, budget: int, numbered: bool) -> str:
+def names_in(
+    text: str, counter: TokenCounter, *, start: int, end: int, shown: str, budget: int, numbered: bool
+) -> tuple[str, bool]:
     """Return names of ``text`` between ``start`` and ``end`` that ``shown`` lacks, in order, within ``budget`` tokens.
 
-    If the lines are ``numbered``, the number of a line comes before its names. If the lines hold hardly anything but
-    names, such as paths, it returns nothing: more lines say the same.
+    Also returns whether those are all that were found. If the lines are ``numbered``, the number of a line comes before
+    its names. If the lines hold hardly anything but names, such as paths, it returns nothing: more lines say the same.
     """
     if budget <= 0:
-        return ""
+        return "", False
     found: list[str] = []
-    known: set[str] = set()
-    number: str | None = None
-    last, length = start, 0
-    stop = min(end, start + _LOOKED_AT)
-    for match in (_NUMBERS_AND_NAMES if numbered else _NAMES).finditer(text, start, stop):
-        if match.end() == stop and _GOES_ON.match(text, stop):
-            break  # the beginning of a longer one
-        if numbered and match[1]:
-            number = match[1]
-            continue
-        name = match[0]
-        if name in known or not _SHORTEST <= len(name) <= _LONGEST or name in _BEGINS_A_SENTENCE or name in shown:
-            continue
-        known.add(name)
-        found += [name] if number is None else [number, name]
-        number = None
-        last = match.end()
+    given: str | None = None
+    length = 0
+    for number, name in _names(text, start, min(end, start + _LOOKED_AT), shown=shown, numbered=numbered):
+        found += [name] if number is None or number == given else [number, name]
+        given = number
         length += len(name)
         if len(found) > budget or length > budget * _LONGEST_TOKEN:
             break
+    last = text.find(found[-1], start) + len(found[-1]) if found else start
     names = " ".join(found)
     if len(names) > (last - start) * _DENSE:
-        return ""
+        return "", True
+    names = f" {names}"  # as it is counted where it is shown
     kept = counter.head(names, budget)
-    kept = kept if kept == names else kept.rpartition(" ")[0]
+    if kept == names:
+        return names[1:], True
+    kept = kept if names[len(kept)] == " " else kept.rpartition(" ")[0]
     before, _, last_shown = kept.rpartition(" ")
-    return (
-        before if numbered and last_shown.isdecimal() else kept
-    )  # the number of a line without its names, which no longer fit
+    # The number of a line goes with its names, which no longer fit.
+    return (before if numbered and last_shown.isdecimal() else kept)[1:], False
+
+
+def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> Iterator[tuple[str | None, str]]:
+    """Yield each name from ``start`` to ``end`` once, with the number of its line where those are ``numbered``.
+
+    Each sort of terms is looked at once: a match for every name in the text takes ten times as long.
+    """
+    part = text[start:end]
+    if start and text[start - 1] in _OF_TERMS:
+        part = part.lstrip(_OF_TERMS)  # the end of a longer one
+    if end < len(text) and text[end] in _OF_TERMS:
+        part = part.rstrip(_OF_TERMS)
+    plain = part.encode("utf-8", "replace").translate(_BESIDES_TERMS).decode("ascii")
+    known = set(shown.encode("utf-8", "replace").translate(_BESIDES_TERMS).decode("ascii").split())
+    lines = zip(part.split("\n"), plain.split("\n"), strict=True) if numbered else [("", plain)]
+    for line, terms in lines:
+        number = _NUMBER.match(line) if numbered else None
+        for term in _each(terms[number.end() :] if number else terms):
+            found = None if term in known or (numbered and term[0].isdecimal()) else _NAME.match(term)
+            known.add(term)
+            if found is None or not _SHORTEST <= len(found[0]) <= _LONGEST or found[0] in _BEGINS_A_SENTENCE:
+                continue
+            if (found[0] == term or found[0] not in known) and found[0] not in shown:
+                known.add(found[0])
+                yield number and number[1], found[0]
+
+
+def _each(terms: str) -> Iterator[str]:
+    """Yield each sort of terms once."""
+    for term in dict.fromkeys(terms.split()):
+        if "," in term:
+            yield from _TERM.findall(term)
+        else:
+            yield term

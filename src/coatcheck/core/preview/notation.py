@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,10 +37,13 @@ class Verbatim(str):
     __slots__ = ()
 
 
+_WORDS: dict[JsonValue, str] = {None: "null", True: "true", False: "false"}
+
+
 def key_of(key: str) -> str:
     """Return a field name as a query writes it: bare where it is a word, else in double quotes."""
     bare = isinstance(key, Verbatim) or (key.isascii() and key.isidentifier())
-    return key if bare else json.dumps(key, ensure_ascii=False)
+    return key if bare else encode_basestring(key)
 
 
 def count_of(number: int, noun: str) -> str:
@@ -51,9 +55,11 @@ def scalar(value: JsonValue, longest: int) -> str:
     """Return a text, number, truth value or null; of a text beyond ``longest`` characters its head, and its length."""
     if isinstance(value, str):
         if len(value) > longest + LEAST_CUT:
-            return f"{json.dumps(value[:longest], ensure_ascii=False)}… ({len(value):,} characters)"
-        return value if isinstance(value, Verbatim) or _BARE.fullmatch(value) else json.dumps(value, ensure_ascii=False)
-    return str(value) if type(value) is int else json.dumps(value, ensure_ascii=False)
+            return f"{encode_basestring(value[:longest])}… ({len(value):,} characters)"
+        return value if isinstance(value, Verbatim) or _BARE.fullmatch(value) else encode_basestring(value)
+    if type(value) is int:
+        return str(value)
+    return _WORDS[value] if value is None or isinstance(value, bool) else json.dumps(value)
 
 
 def named(value: dict[str, JsonValue] | list[JsonValue]) -> str:

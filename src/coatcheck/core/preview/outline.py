@@ -19,7 +19,7 @@ from coatcheck.core.preview.names import with_names
 from coatcheck.core.preview.notation import LEAST_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
 from coatcheck.core.preview.odd import NOTHING_ODD, find_odd
 from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, records_of, with_gaps
-from coatcheck.core.preview.work import spend
+from coatcheck.core.preview.work import characters_of_a_token, spend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +63,15 @@ _SHARE_BEFORE_NAMES = 0.75
 _CHARACTERS_OF_A_TOKEN = 5
 """At most, in what is taken before the first exact count."""
 
-_FIRST_GUESS = 2.6
+_DENSITY = 2.6
+"""Characters of a token, where they are not known."""
+
+_FIRST_GUESS, _MOST = 0.95, 1.6
+"""Of an outline, the characters of a token, compared with those of its text: in the mean, and at most."""
+
+_LARGE_PART = 400
+"""Characters: what does not fit is passed over, and what comes after it may fit."""
+
 _ROUNDS = 5
 _ENOUGH = 0.93
 """Of the budget: what takes that much is not tried again with one part more."""
@@ -88,18 +96,19 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     root.open()
     if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
+    density = characters_of_a_token(counter, text) if text else _DENSITY
     if root.is_table or not text or budget < _LEAST_FOR_NAMES:
-        return _fitted(value, root, budget, counter)
-    shown = _fitted(value, root, int(budget * _SHARE_BEFORE_NAMES), counter)
+        return _fitted(value, root, budget, counter, density=density)
+    shown = _fitted(value, root, int(budget * _SHARE_BEFORE_NAMES), counter, density=density)
     return with_names(shown, text, budget, counter) if shown else None
 
 
-def _steps(root: _Container, budget: int, counter: TokenCounter) -> list[tuple[_Part, int, int]]:
-    """Return the parts by rank, each with its level and about how many characters it takes: more than may fit."""
+def _steps(root: _Container, most: float, counter: TokenCounter) -> list[tuple[_Part, int, int]]:
+    """Return the parts by rank that have ``most`` characters, each with its level and about how many it takes."""
     steps: list[tuple[_Part, int, int]] = []
     heap: list[tuple[float, int, _Part, int]] = [(0.0, 0, root, _SHOWN)]
     serial = cost = 0
-    while heap and cost < budget * _CHARACTERS_OF_A_TOKEN:
+    while heap and cost < most:
         rank, _, part, level = heapq.heappop(heap)
         steps.append((part, level, part.cost(level) + 1))
         cost += steps[-1][2]
@@ -112,13 +121,22 @@ def _steps(root: _Container, budget: int, counter: TokenCounter) -> list[tuple[_
 
 
 def _fitted(
-    value: dict[str, JsonValue] | list[JsonValue], root: _Container, budget: int, counter: TokenCounter
+    value: dict[str, JsonValue] | list[JsonValue],
+    root: _Container,
+    budget: int,
+    counter: TokenCounter,
+    *,
+    density: float,
 ) -> str | None:
-    """Return the value with as many parts as fit; a few exact counts tell how many those are."""
-    steps = _steps(root, budget, counter)
+    """Return the value with as many parts as fit; a few exact counts tell how many those are.
+
+    ``density`` is how many characters of the value's text take a token.
+    """
+    looked_at = budget * min(_CHARACTERS_OF_A_TOKEN, max(_DENSITY, density * _MOST)) + _LARGE_PART
+    steps = _steps(root, looked_at, counter)
     best, used = None, 0
     most = total = sum(cost for _, _, cost in steps)
-    size, least = min(most, int(budget * _FIRST_GUESS)), 0
+    size, least = min(most, int(budget * density * _FIRST_GUESS)), 0
     for _ in range(_ROUNDS):
         _take(steps, size)
         shown = "\n".join(root.lines(0))

@@ -1,13 +1,17 @@
 """Python literals, such as the lists of tuples that database tools print: outlined like JSON.
 
-Read by a small parser of its own: ``ast`` refuses ``Decimal('1.5')`` and ``datetime.date(2024, 5, 1)``, which rows are
-full of, and warns about texts that only look like Python. What is no text, list or dict stays as it is written.
+Rewritten as JSON and read by its parser. ``ast`` refuses ``Decimal('1.5')`` and ``datetime.date(2024, 5, 1)``, which
+rows are full of, and warns about texts that only look like Python; a parser in Python takes ten times as long. What is
+no text, list or dict stays as it is written.
 """
 
 from __future__ import annotations
 
 import re
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING
+
+import orjson
 
 from coatcheck.core.preview.envelope import unescaped_text
 from coatcheck.core.preview.notation import Verbatim
@@ -15,6 +19,8 @@ from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
@@ -24,20 +30,31 @@ __all__ = ("preview_python",)
 MAX_PARSED_CHARACTERS = 1_000_000
 """A longer literal is shown as text."""
 
-_UNITS_OF_A_PIECE = 30
+_UNITS_OF_A_VALUE = 15
 _UNITS_OF_AN_ESCAPE = 30
 
 _DEEPEST = 50
-_PIECE = re.compile(
-    r"\s*(?=\S)(?:(?P<text>[bBuU]?"
-    r"(?:'[^'\\\n]*(?:\\.[^'\\\n]*){0,50000}'|\"[^\"\\\n]*(?:\\.[^\"\\\n]*){0,50000}\"))"
-    r"|(?P<mark>[\[\](){},:])|(?P<word>[^\s\[\](){},:'\"]+))"
-)
+_TEXT = re.compile(r"('[^'\\\n]*(?:\\.[^'\\\n]*){0,50000}'|\"[^\"\\\n]*(?:\\.[^\"\\\n]*){0,50000}\")")
 """A text of more escapes is shown as it is: ``re`` takes some 130 bytes for each, and so it would for each character
 without the inner repeats."""
 
-_EDGES = {"[": "]", "(": ")", "{": "}"}
-_WORD = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.][\d.eE+_-]*j?|[A-Za-z_][\w.]*(?=\()")
+_HELD = "\x00"
+"""In the skeleton of a literal, where a text or a word was taken out."""
+
+_WRITTEN = "\x01"
+"""Begins a text of JSON that holds what is shown as it is written."""
+
+_WORD = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.][\d.eE+_-]*j?")
+_OTHER = rf"\s\[\]){{}},:{_HELD}"
+_VALUE = re.compile(rf"[A-Za-z_][\w.]*\([^()]*\)|[bBuU]?{_HELD}|[^({_OTHER}]+(?=[{_OTHER}]|\Z)")
+"""A call without another one inside, a text with what may be before it, or a word."""
+
+_IS_WORD = re.compile(rf"[^\s\[\](){{}},:{_HELD}]")
+_CALL = re.compile(r"[\w.]\(")
+_DEEPEST_CALL = 3
+_SET = re.compile(r"\{([^{}:]*[^{}:\s][^{}:]*)\}")
+_LAST_COMMA = re.compile(r",\s*([\]}])")
+_AS_LISTS = str.maketrans("()", "[]")
 
 
 def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -45,83 +62,89 @@ def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> st
     if len(content.text) > MAX_PARSED_CHARACTERS:
         return None
     try:
-        value = _Parser(content.text, counter).whole()
+        value = _parsed(content.text, counter)
     except ValueError:
         return None
     return fit_outline(value, budget, counter, text=content.text)
 
 
-class _Parser:
-    """Reads one literal; raises ``ValueError`` where there is none."""
-
-    def __init__(self, text: str, counter: TokenCounter) -> None:
-        self._text = text
-        self._counter = counter
-        self._at = 0
-        self._kind = self._piece = ""
-        self._advance()
-
-    def whole(self) -> JsonValue:
-        value = self._value(0)
-        if self._kind:
-            raise ValueError
-        return value
-
-    def _advance(self) -> None:
-        spend(self._counter, _UNITS_OF_A_PIECE)
-        found = _PIECE.match(self._text, self._at)
-        if found is None:
-            if self._text[self._at :].strip():
-                raise ValueError
-            self._kind = self._piece = ""
-            return
-        self._kind = found.lastgroup or ""
-        self._piece = found[self._kind]
-        self._at = found.end()
-
-    def _value(self, depth: int) -> JsonValue:
-        kind, token = self._kind, self._piece
-        if depth > _DEEPEST or not kind:
-            raise ValueError
-        start = self._at - len(token)
-        if kind == "mark":
-            if token not in _EDGES:
-                raise ValueError
-            return self._container(_EDGES[token], depth + 1)
-        if kind == "word" and _WORD.fullmatch(self._text, start, self._at) is None and not _called(self._text, start):
-            raise ValueError
-        self._advance()
-        if kind == "text":
-            spend(self._counter, _UNITS_OF_AN_ESCAPE * token.count("\\"))
-            return unescaped_text(token[1:-1]) if token[0] in "'\"" else Verbatim(token)
-        if self._piece == "(":
-            self._container(")", depth + 1)
-            end = self._text.rindex(")", start, self._at - len(self._piece)) + 1
-            return Verbatim(self._text[start:end])
-        return Verbatim(token)
-
-    def _container(self, closing: str, depth: int) -> JsonValue:
-        items: list[JsonValue] = []
-        named: dict[str, JsonValue] = {}
-        self._advance()
-        while self._piece != closing or self._kind != "mark":
-            item = self._value(depth)
-            if self._kind == "mark" and self._piece == ":" and closing == "}":
-                if not isinstance(item, str) or item in named:
-                    raise ValueError  # no name of JSON's, or one that looks like another: 1 next to '1'
-                self._advance()
-                named[item] = self._value(depth)
-            else:
-                items.append(item)
-            if self._kind == "mark" and self._piece == ",":
-                self._advance()
-            elif self._piece != closing:
-                raise ValueError
-        self._advance()
-        if named and items:
-            raise ValueError
-        return named if named or (closing == "}" and not items) else items
+def _parsed(text: str, counter: TokenCounter) -> JsonValue:
+    """Return the value of a literal; raises ``ValueError`` where there is none."""
+    if _HELD in text or _WRITTEN in text:
+        raise ValueError
+    pieces = _TEXT.split(text)
+    skeleton, held = _HELD.join(pieces[::2]), pieces[1::2]
+    spend(counter, len(text) // 4 + _UNITS_OF_A_VALUE * len(held) + _UNITS_OF_AN_ESCAPE * text.count("\\"))
+    has_words = _IS_WORD.search(skeleton) is not None
+    if has_words:
+        skeleton, held = _taken_out(skeleton, held, counter)
+        for _ in range(_DEEPEST_CALL):
+            if _CALL.search(skeleton) is None:
+                break
+            skeleton, held = _taken_out(skeleton, held, counter)
+    skeleton = _SET.sub(r"[\1]", skeleton.translate(_AS_LISTS)).replace(",]", "]")
+    written = [""] * (2 * len(held) + 1)
+    written[::2] = (_LAST_COMMA.sub(r"\1", skeleton) if _LAST_COMMA.search(skeleton) else skeleton).split(_HELD)
+    written[1::2] = [encode_basestring(one if one[0] == _WRITTEN else one[1:-1]) for one in _unescaped(held, text)]
+    value: JsonValue = orjson.loads("".join(written))
+    return _as_written(value, 0, _Words()) if has_words else value
 
 
-def _called(text: str, start: int) -> bool:
-    return re.compile(r"[A-Za-z_][\w.]*\(").match(text, start) is not None
+def _unescaped(held: list[str], text: str) -> list[str]:
+    if "\\" not in text:
+        return held
+    return [f"'{unescaped_text(one[1:-1])}'" if "\\" in one and one[0] != _WRITTEN else one for one in held]
+
+
+def _taken_out(skeleton: str, held: Sequence[str], counter: TokenCounter) -> tuple[str, list[str]]:
+    """Return a skeleton without its words and innermost calls, and all that is held in their places.
+
+    Raises:
+        ValueError: a word is none of a literal.
+
+    """
+    values = _VALUE.findall(skeleton)
+    spend(counter, _UNITS_OF_A_VALUE * len(values) + len(skeleton) // 4)
+    words = {one for one in {*values} if one[-1] not in f"){_HELD}"}
+    if not all(map(_WORD.fullmatch, words)):
+        raise ValueError
+    left = iter(held)
+    kept = [
+        next(left) if one == _HELD else f"{_WRITTEN}{one}" if one in words else _filled(one, left) for one in values
+    ]
+    return _VALUE.sub(_HELD, skeleton), kept
+
+
+def _filled(call: str, left: Iterator[str]) -> str:
+    """Return a call with what it held before."""
+    before, *parts = call.split(_HELD)
+    return "".join((_WRITTEN, before, *(f"{next(left).removeprefix(_WRITTEN)}{part}" for part in parts)))
+
+
+class _Words(dict[str, str]):
+    """What is shown for each text of JSON: a word or a call as it is written. Most words come again and again."""
+
+    def __missing__(self, held: str) -> str:
+        self[held] = shown = Verbatim(held[1:]) if held[:1] == _WRITTEN else held
+        return shown
+
+
+def _as_written(value: JsonValue, depth: int, words: _Words) -> JsonValue:
+    """Return a value with words and calls as they are written.
+
+    Raises:
+        ValueError: two names look alike, such as 1 and '1', or it is nested too deep.
+
+    """
+    if isinstance(value, str):
+        return words[value]
+    if depth > _DEEPEST:
+        raise ValueError
+    if isinstance(value, list):
+        return [words[one] if isinstance(one, str) else _as_written(one, depth + 1, words) for one in value]
+    if not isinstance(value, dict):
+        raise ValueError  # noqa: TRY004 - no literal: a word of JSON between brackets
+    named: dict[str, JsonValue] = {words[name]: _as_written(one, depth + 1, words) for name, one in value.items()}
+    if len(named) < len(value):
+        raise ValueError
+    return named

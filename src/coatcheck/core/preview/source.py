@@ -223,7 +223,7 @@ def pick(
             continue
         text = shortened(line(number))
         apart = (number - 1 not in known) + (number + 1 not in known) - 1
-        cost = counter.count(text) + 1 + gap * apart
+        cost = counter.count(f"{text}\n") + gap * apart
         if cost > left:
             misses += 1
             if misses > _MOST_MISSES:

@@ -6,6 +6,7 @@ record is shown whole, or with its long values named by their size.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -173,15 +174,14 @@ class Rows:
         names_of = _Names()
         for deepest in (_DEEPEST, 0):
             cells: dict[int, list[Record]] = {}
-            columns: dict[str, int] = {}
+            seen: set[str] = set()
             for position, rows_of in objects.items():
                 cells[position] = flat = [_flat(one, deepest, names_of) for one in rows_of]
-                for row in flat:
-                    for column in row:
-                        columns[column] = columns.get(column, 0) + 1
+                seen.update(*flat)
                 spend(counter, _UNITS_OF_A_CELL * sum(map(len, flat)))
-                if len(columns) > _MOST_COLUMNS:
+                if len(seen) > _MOST_COLUMNS:
                     break
+            columns = Counter(chain.from_iterable(chain.from_iterable(cells.values())))
             rows = sum(map(len, cells.values()))
             if len(columns) <= _MOST_COLUMNS and sum(columns.values()) >= _LEAST_FILLED * len(columns) * rows:
                 same = _same(cells, columns, rows)
@@ -195,14 +195,18 @@ class Rows:
     @property
     def are_cells(self) -> bool:
         """Whether the records are lists of scalars, with cells that have no names."""
-        return _cell(0) in self.columns or _cell(0) in self.same
+        return _CELLS[0] in self.columns or _CELLS[0] in self.same
 
     def widest(self, position: int) -> int:
         """Return how many characters the longest text of a record has; a container counts as a long one."""
-        values = (
-            value for flat in self.cells[position] for value in flat.values() if isinstance(value, (str, dict, list))
-        )
-        return max((len(value) if isinstance(value, str) else _CONTAINER for value in values if value), default=0)
+        widest = 0
+        for flat in self.cells[position]:
+            for value in flat.values():
+                if isinstance(value, str):
+                    widest = max(widest, len(value))
+                elif value and isinstance(value, (dict, list)):
+                    widest = max(widest, _CONTAINER)
+        return widest
 
     @property
     def size(self) -> int:
@@ -235,13 +239,13 @@ class Rows:
         names = "|".join(_grouped(self.columns))
         key = "" if self.records.keys is None else f"key = {self.key}|" if self.key else "key|"
         same = ", ".join(f"{name}: {brief(value, longest)}" for name, value in self.same.items())
-        if not same and self.columns[:1] == [_cell(0)]:
+        if not same and self.columns[:1] == [_CELLS[0]]:
             names = "cells parted by |"
         return f"{self.records.what}, one a line: {key}{names}" + (f" (each row shown has {same})" if same else "")
 
     def row(self, position: int, longest: int) -> str:
         """Return the line of a record; a value of more than ``longest`` characters is shortened."""
-        parts = ["|".join(brief(row[name], longest) if name in row else "" for name in self.columns)
+        parts = ["|".join([brief(row[name], longest) if name in row else "" for name in self.columns])
                  for row in self.cells[position]]  # fmt: skip
         key = "" if self.records.keys is None else f"{key_of(self.records.keys[position])}|"
         return key + _PART.join(parts)
@@ -291,16 +295,18 @@ def _objects(item: JsonValue) -> list[Record]:
     if not isinstance(item, list):
         return []
     head = item[: _MOST_COLUMNS + 1]
-    if len(head) > _MOST_COLUMNS and not any(isinstance(one, (dict, list)) for one in head):
+    if len(head) > _MOST_COLUMNS and _ARE_CONTAINERS.isdisjoint(map(type, head)):
         return []  # more columns than a table has: not worth making a cell of each of a million
-    if not any(isinstance(one, (dict, list)) for one in item):
-        return [{_cell(index): one for index, one in enumerate(item)}]
+    if _ARE_CONTAINERS.isdisjoint(map(type, item)):
+        return [dict(zip(_CELLS, item, strict=False))]
     objects = [one for one in item if isinstance(one, dict)]
     return objects if len(objects) == len(item) else []
 
 
-def _cell(index: int) -> str:
-    return Verbatim(f"[{index}]")
+_CELLS = [Verbatim(f"[{index}]") for index in range(_MOST_COLUMNS + 1)]
+"""The names of cells that have none."""
+
+_ARE_CONTAINERS = frozenset({dict, list})
 
 
 class _Names(dict[str, str]):
@@ -313,6 +319,8 @@ class _Names(dict[str, str]):
 
 def _flat(record: Record, deepest: int, names: _Names) -> Record:
     """Return the record with nested objects as columns: ``price.amount``."""
+    if next(iter(record), None) is _CELLS[0]:
+        return record
     flat: Record = {}
     left = [("", record, deepest)]
     for prefix, one, depth in left:

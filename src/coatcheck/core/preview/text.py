@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from coatcheck.core.preview.names import names_in
 from coatcheck.core.preview.source import sample_of
+from coatcheck.core.preview.work import count_parts
 
 if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
@@ -43,13 +44,15 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
     numbered = _is_numbered(content)
     for_names = int(room * _SHARE_OF_NAMES[numbered])
     cut = _cut(content, room, for_names, counter, numbered=numbered)
-    taken = counter.count(_held(cut.names)) if cut.names else 0
-    if taken < for_names * _WORTH_THE_ROOM:  # head and tail get what few names leave
-        cut = _cut(content, room, taken, counter, numbered=numbered)
+    taken = for_names
+    if cut.has_all and (taken := _tokens_of(cut.names, counter)) < for_names * _WORTH_THE_ROOM:
+        # Head and tail get what few names leave.
+        cut = _cut(content, room, taken, counter, numbered=numbered, among=cut.names)
     while room > 0:
         gap = _gap(cut.start, cut.end, content, names=cut.names)
         shown = f"{text[: cut.start].removesuffix(chr(10))}\n{gap}\n{text[cut.end :]}"
-        over = counter.count(shown) - budget
+        before, names, after = shown.partition(f" {cut.names} …]") if cut.names else (shown, "", "")
+        over = count_parts(counter, before, names.removesuffix(" …]"), names and " …]" + after) - budget
         if over <= 0:
             return shown
         room -= over  # tokens of the joined parts can be more than the sum of their own
@@ -67,18 +70,28 @@ class _Cut(NamedTuple):
     start: int
     end: int
     names: str
+    has_all: bool
+    """Whether no name was left out for want of room."""
 
 
-def _cut(content: Previewed, room: int, for_names: int, counter: TokenCounter, *, numbered: bool) -> _Cut:
-    """Return the cut that leaves head, tail and names within about ``room`` tokens."""
+def _cut(
+    content: Previewed, room: int, for_names: int, counter: TokenCounter, *, numbered: bool, among: str | None = None
+) -> _Cut:
+    """Return the cut that leaves head, tail and names within about ``room`` tokens; ``among`` has all names, if known.
+
+    The number of a line is not a name, so where lines have numbers, the names are looked for again.
+    """
     text = content.text
     for_head = int((room - for_names) * (1 if numbered else HEAD_SHARE))
     head = _end_at_a_line(counter.head(text, for_head))
     tail = _start_at_a_line(counter.tail(text, room - for_names - for_head))
     start, end = len(head), max(len(text) - len(tail), len(head))
+    shown = f"{head}\n{tail}"
+    if among is not None and not numbered:
+        return _Cut(start, end, " ".join(name for name in among.split() if name not in shown), has_all=True)
     left = for_names - counter.count(_held(""))
-    names = names_in(text, counter, start=start, end=end, shown=f"{head}\n{tail}", budget=left, numbered=numbered)
-    return _Cut(start, end, names)
+    names, has_all = names_in(text, counter, start=start, end=end, shown=shown, budget=left, numbered=numbered)
+    return _Cut(start, end, names, has_all)
 
 
 def _is_numbered(content: Previewed) -> bool:
@@ -88,6 +101,10 @@ def _is_numbered(content: Previewed) -> bool:
 
 def _held(names: str) -> str:
     return f", in them: {names}"
+
+
+def _tokens_of(names: str, counter: TokenCounter) -> int:
+    return count_parts(counter, _held("").rstrip(), f" {names}") if names else 0
 
 
 def _gap(start: int, end: int, content: Previewed, *, names: str = "") -> str:

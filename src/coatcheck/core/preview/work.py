@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coatcheck.core.tokens import TokenCounter
+from coatcheck.core.tokens import CountedOnce, TokenCounter
 
-__all__ = ("Metered", "TooMuchWork", "spend")
+__all__ = ("Metered", "TooMuchWork", "characters_of_a_token", "count_parts", "spend")
 
 MOST_UNITS = 1_500_000
 """Some 0.1 s. A unit is what counting one character costs a tokenizer, about 0.07 microseconds."""
@@ -16,15 +16,22 @@ _CHARACTERS_OF_A_TOKEN = 16
 """At most, of the text that is looked at to cut or to compare: a tokenizer stops where the limit is reached."""
 
 
+_SAMPLED = slice(256, 1_280)
+"""Characters of a text that tell how many take a token."""
+
+
 class TooMuchWork(Exception):
     """A kind of preview has used up its work: a simpler kind shows the content."""
 
 
 class Metered(TokenCounter):
-    """Counts as another counter does, and raises ``TooMuchWork`` once that and ``spend`` took too much together."""
+    """Counts as another counter does, and raises ``TooMuchWork`` once that and ``spend`` took too much together.
 
-    def __init__(self, counter: TokenCounter, *, units: int = MOST_UNITS) -> None:
-        self._counter = counter
+    Each line is counted once, so to count a preview again after a change costs what has changed.
+    """
+
+    def __init__(self, counter: TokenCounter, *, units: float = MOST_UNITS) -> None:
+        self._counter = CountedOnce.of(counter)
         self._left = units
         self.bytewise = counter.bytewise
 
@@ -47,11 +54,22 @@ class Metered(TokenCounter):
     def count(self, text: str) -> int:
         """Count, and take note of the work."""
         self.spend(_UNITS_OF_A_COUNT + len(text))
-        return self._counter.count(text)
+        return self._counter.count_lines(text)
+
+    def known(self, text: str) -> int | None:
+        """Return the tokens of ``text``, if they have been counted."""
+        return self._counter.known(text)
+
+    def count_parts(self, *parts: str) -> int:
+        """Count all parts together, and take note of the work."""
+        self.spend(_UNITS_OF_A_COUNT + sum(map(len, parts)))
+        return self._counter.count_parts(*parts)
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Compare, and take note of the work."""
         self._spend_up_to(text, limit)
+        if len(text) <= max(0, limit) * _CHARACTERS_OF_A_TOKEN:
+            return self._counter.count_lines(text, most=limit) > limit
         return self._counter.exceeds(text, limit)
 
     def head(self, text: str, limit: int) -> str:
@@ -72,3 +90,15 @@ def spend(counter: TokenCounter, units: int) -> None:
     """Take note of work other than counting, where it is metered; raises ``TooMuchWork``."""
     if isinstance(counter, Metered):
         counter.spend(units)
+
+
+def count_parts(counter: TokenCounter, *parts: str) -> int:
+    """Return the tokens of all parts together; each is counted once, where the counter remembers."""
+    return counter.count_parts(*parts) if isinstance(counter, Metered) else counter.count("".join(parts))
+
+
+def characters_of_a_token(counter: TokenCounter, text: str) -> float:
+    """Return about how many characters of ``text`` take a token: of all, if that has been counted, or of a part."""
+    tokens = counter.known(text) if isinstance(counter, Metered) else None
+    part = text if tokens is not None else text[_SAMPLED]
+    return len(part) / max(1, counter.count(part) if tokens is None else tokens)
