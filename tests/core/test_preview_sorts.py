@@ -78,7 +78,7 @@ def test_numbers_in_lines_of_a_rare_sort_are_named() -> None:
     lines = _chunks(3_000)
     for place in range(50, 3_000, 150):
         lines[place] = f"the checksum of a chunk is {place * 7_919}"
-    *_, names = _shown(lines, 300)
+    *_, names = _shown(lines, 310)
 
     assert names == f"[… more, in it: {' '.join(str(place * 7_919) for place in range(200, 3_000, 150))} …]"
 

@@ -1,0 +1,99 @@
+"""Python literals are read as Python reads them, and calls in them stay as they are written."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coatcheck.core.preview import Previewed, python
+from coatcheck.core.preview.python import preview_python
+from coatcheck.core.tokens import ByteCounter
+
+if TYPE_CHECKING:
+    from coatcheck.core.blocks import JsonValue
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+LITERALS = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner) | st.tuples(inner, inner) | st.tuples(inner) | st.dictionaries(st.text() | st.integers(), inner)
+    ),
+    max_leaves=20,
+)
+
+
+def read(text: str) -> JsonValue | None:
+    """Return what is outlined; None if the text is no literal."""
+    values: list[JsonValue] = []
+
+    def keep(value: JsonValue, *_: object, **__: object) -> str:
+        values.append(value)
+        return ""
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(python, "fit_outline", keep)
+        preview_python(Previewed(text=text, content_type="text/plain", lines=1), 500, ByteCounter())
+    return values[0] if values else None
+
+
+def as_read(value: Any) -> JsonValue:  # noqa: ANN401 - any literal
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return [as_read(one) for one in value]
+    if isinstance(value, dict):
+        return {str(name): as_read(one) for name, one in value.items()}
+    return repr(value)
+
+
+@given(value=st.lists(LITERALS) | st.dictionaries(st.text(), LITERALS))
+def test_a_literal_is_read_as_python_reads_it(value: object) -> None:
+    text = repr(value)
+    names = [name for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Dict) for name in _names_of(each)]
+    if "\x00" in text or "\x01" in text or len(names) != len(set(names)):
+        return  # two names that look alike, such as 1 and '1', are no names of one JSON object
+
+    assert read(text) == as_read(value)
+
+
+def _names_of(each: ast.Dict) -> list[str]:
+    return [f"{id(each)} {ast.literal_eval(key)}" for key in each.keys if key is not None]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "Decimal('1.50')",
+        "datetime.datetime(2024, 5, 1, tzinfo=datetime.timezone.utc)",
+        "OrderedDict([('a', 1), ('b', Decimal('2'))])",
+        "Row(id=1, tags=['a', 'b'], at=(1, 2))",
+        "UUID('12345678-1234-5678-1234-567812345678')",
+        "f(g(h(1)))",
+    ],
+)
+def test_a_call_stays_as_it_is_written(call: str) -> None:
+    assert read(f"[(1, {call}, 'one'), (2, None, 'two')]") == [["1", call, "one"], ["2", "None", "two"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[1, 2,]", ["1", "2"]),
+        ("({'a'}, {}, ())", [["a"], {}, []]),
+        (r"['it\'s', \"x\"]".replace('\\"', '"'), ["it's", "x"]),
+        ("['a, (b', \"[c: 'd'\"]", ["a, (b", "[c: 'd'"]),
+    ],
+)
+def test_marks_and_quotes_are_told_from_what_is_in_texts(text: str, value: JsonValue) -> None:
+    assert read(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["[see below]", "[1 2]", "[1, 2", "(a, b)", "{1: 2, '1': 3}", "[f(1, 2]", "[1]]", "[maybe, None]"]
+)
+def test_what_is_no_literal_is_not_read(text: str) -> None:
+    assert read(text) is None
