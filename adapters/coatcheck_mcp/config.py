@@ -142,7 +142,8 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
 
     Args:
         path: the file.
-        variables: what ``${NAME}`` in the ``env``, ``url`` and ``headers`` of servers stands for. None: it stays as it is, where nothing is started.
+        variables: what ``${NAME}`` in the ``env``, ``url`` and ``headers`` of servers stands for. None: it stays as
+            it is, for a caller that starts nothing.
 
     Raises:
         InvalidRequest: the file cannot be read, or something in it is wrong. The message names file, line and key.

@@ -131,7 +131,8 @@ def _behind_command(text: str, entry: Value, command: Member | None, front: str)
         yield command.value.end, command.value.end, f"{_NO_ARGS}{words}]"
     else:
         at = args.value.start + 1
-        yield at, at, words + (_comma(text, at) if args.value.items else "")
+        comma = "," if text.startswith(("\n", "\r"), at) else ", "  # no blank at the end of a line
+        yield at, at, words + (comma if args.value.items else "")
 
 
 _NO_ARGS = ', "args": [ '
@@ -139,23 +140,19 @@ _NO_ARGS = ', "args": [ '
 words directly follow the bracket."""
 
 
-def _comma(text: str, at: int) -> str:
-    return "," if text.startswith(("\n", "\r"), at) else ", "
-
-
 def _own_args(text: str, command: Member, front: _Front) -> _Edit:
     """Return the edit that takes the arguments of ours away, and their array if it is ours."""
     array, old = front.args.value, _behind(front)
-    first = (array.items or ())[0]
-    last = front.behind + 1 == len(array.items or ())
-    if last and text[command.value.end : first.start] == _NO_ARGS and old.end + 1 == array.end:
+    start = (array.items or ())[0].start
+    is_last = front.behind + 1 == len(array.items or ())
+    if is_last and text[command.value.end : start] == _NO_ARGS and old.end + 1 == array.end:
         return command.value.end, array.end, ""
-    if last:
-        return first.start, old.end, ""
-    comma = skip(text, old.end) + 1
-    if first.start > array.start + 1:  # somebody laid it out anew
-        return first.start, skip(text, comma), ""
-    return first.start, comma + (0 if _comma(text, comma) == "," else 1), ""
+    comma = skip(text, old.end)
+    if not text.startswith(",", comma):
+        return start, old.end, ""
+    if is_last or start > array.start + 1:  # somebody laid it out anew
+        return start, skip(text, comma + 1), ""
+    return start, comma + (2 if text.startswith(" ", comma + 1) else 1), ""
 
 
 # In front of an address.
