@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Offloaded, Policy, Scope, Truncated
 
-__all__ = ("Call", "advertised", "logger", "offload_result")
+__all__ = ("Call", "logger", "may_leave", "offload_result")
 
 logger = logging.getLogger("coatcheck_mcp")
 
@@ -47,6 +47,9 @@ class Call:
 
     scope: Scope | Exception | None = None
     """Who may read back; an error where nobody can know it."""
+
+    policy: Policy | None = None
+    """What the user said about this tool elsewhere than in the offloader's policies."""
 
     retrieval_tool: str
     """The name under which the client has the retrieval tool."""
@@ -89,20 +92,20 @@ async def offload_result(result: Result, call: Call, offloader: Offloader) -> Re
     return await asettle(_Delivery(raw=result, call=call, offloader=offloader), logger=logger)
 
 
-def advertised(tool: Mapping[str, Any], offloader: Offloader) -> Mapping[str, Any]:
-    """Return a tool's definition as clients get it: without ``outputSchema`` where its results may leave.
+def may_leave(tool_name: str, offloader: Offloader, policy: Policy | None = None) -> bool:
+    """Return whether results of a tool may leave, so that it must advertise no output schema.
 
     A client that validates against the schema would refuse a result without structured content.
     """
-    if "outputSchema" not in tool or isinstance(offloader.settings.tool_policies.of(tool["name"]), Never):
-        return tool
-    return {key: value for key, value in tool.items() if key != "outputSchema"}
+    return not isinstance(policy or offloader.settings.tool_policies.of(tool_name), Never)
 
 
 def _policy_of(offloader: Offloader, call: Call, result: Result) -> Policy | None:
     """Return the policy of this call where it is not the configured one."""
     if asks_to_keep(call.meta):
         return Never()
+    if call.policy is not None:
+        return call.policy
     declared = (result.get("_meta") or {}).get(DECLARED_SIZE) or call.tool_meta.get(DECLARED_SIZE)
     if not isinstance(declared, int) or isinstance(declared, bool) or declared <= 0:
         return None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcp.server import ServerRequestContext
     from mcp.server.session import ServerSession
 
-    from coatcheck_mcp.transports import Server
+    from coatcheck_mcp.transports import Upstream
 
 __all__ = ("Link",)
 
@@ -79,18 +79,18 @@ class Link:
     """A session with the server on behalf of one client."""
 
     def __init__(
-        self, server: Server, *, client_info: Mapping[str, Any] | None, capabilities: Mapping[str, Any], modern: bool
+        self, upstream: Upstream, *, client_info: Mapping[str, Any] | None, capabilities: Mapping[str, Any], modern: bool
     ) -> None:
         """Be ready to connect.
 
         Args:
-            server: the server behind the proxy.
+            upstream: the server behind the proxy.
             client_info: what the client says about itself.
             capabilities: those of the client.
             modern: whether the client speaks the protocol without a handshake, 2026-07-28.
 
         """
-        self._server = server
+        self._upstream = upstream
         self._client_info = client_info
         self._modern = modern
         # Tasks are requests of their own, which the proxy does not forward.
@@ -120,7 +120,7 @@ class Link:
         """
         failure: Exception | None = None
         try:
-            async with self._server.connect() as streams, _Session(*streams, **self._callbacks()) as session:
+            async with self._upstream.connect() as streams, _Session(*streams, **self._callbacks()) as session:
                 # Inside, because a task group wraps what passes it.
                 try:
                     with anyio.fail_after(CONNECT_SECONDS):
@@ -135,9 +135,9 @@ class Link:
         finally:
             self._closing.set()
         if failure is not None and self._session is None:
-            raise _start_failure(self._server.name, failure)
+            raise _start_failure(self._upstream.name, failure)
         if failure is not None:
-            logger.warning("coatcheck mcp: the session with %s ended: %s", self._server.name, failure)
+            logger.warning("coatcheck mcp: the session with %s ended: %s", self._upstream.name, failure)
 
     def close(self) -> None:
         """End the connection; ``run`` returns once the process is gone."""
@@ -157,14 +157,14 @@ class Link:
 
         """
         if self._session is None or self.closed:
-            raise _ended(self._server.name)
+            raise _ended(self._upstream.name)
         return self._session
 
     @property
     def server_name(self) -> str:
         """The server's own name, where it says one; else what people know it by."""
         info = self.session.server_info
-        return self._server.name if info is None else info.name
+        return self._upstream.name if info is None else info.name
 
     def describe(self, answer: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
         """Return the answer to ``initialize`` or ``server/discover``: our protocol version, and else the server's."""
@@ -273,9 +273,9 @@ class Link:
             if error.code != types.CONNECTION_CLOSED:
                 raise
             self.close()
-            raise _ended(self._server.name) from None
+            raise _ended(self._upstream.name) from None
         except ValidationError as error:
-            msg = f"the MCP server {self._server.name} answered {method} with what the protocol does not allow: {error}"
+            msg = f"the MCP server {self._upstream.name} answered {method} with what the protocol does not allow: {error}"
             raise MCPError(code=types.INTERNAL_ERROR, message=msg[:2_000]) from None
 
     async def notify(self, notification: types.ClientNotification) -> None:

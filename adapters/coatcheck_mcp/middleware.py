@@ -18,10 +18,9 @@ from fastmcp.tools import Tool
 from fastmcp.tools.base import ToolResult
 from pydantic import TypeAdapter
 
-from coatcheck import Never
 from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_scope, make_offloader, resolve_scope
 from coatcheck_mcp.convert import Result
-from coatcheck_mcp.hook import Call, offload_result
+from coatcheck_mcp.hook import Call, may_leave, offload_result
 from coatcheck_mcp.retrieval import answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope
 
@@ -77,11 +76,10 @@ class OffloadMiddleware(Middleware):
     ) -> Sequence[Tool]:
         """Add the retrieval tool, and take the output schemas away."""
         tools = await call_next(context)
-        policies = self.offloader.settings.tool_policies
         listed = [
-            tool
-            if tool.output_schema is None or isinstance(policies.of(tool.name), Never)
-            else tool.model_copy(update={"output_schema": None})
+            tool.model_copy(update={"output_schema": None})
+            if tool.output_schema is not None and may_leave(tool.name, self.offloader)
+            else tool
             for tool in tools
         ]
         ctx = context.fastmcp_context

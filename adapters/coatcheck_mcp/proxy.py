@@ -20,13 +20,13 @@ from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from coatcheck.adapting import StorageOrOffloader, make_offloader
-from coatcheck_mcp.hook import Call, advertised, offload_result
+from coatcheck_mcp.hook import Call, may_leave, offload_result
 from coatcheck_mcp.link import Link
 from coatcheck_mcp.retrieval import answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Hashable, Mapping
+    from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 
     from anyio.abc import TaskGroup
     from mcp.server import ServerRequestContext
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
     from typing_extensions import Unpack
 
-    from coatcheck import OffloaderOptions, Scope
+    from coatcheck import OffloaderOptions, Policy, Scope
     from coatcheck_mcp.convert import Result
-    from coatcheck_mcp.transports import Server
+    from coatcheck_mcp.transports import Upstream
 
 __all__ = ("Proxy",)
 
@@ -68,19 +68,21 @@ class Proxy:
 
     def __init__(
         self,
-        server: Server,
+        upstream: Upstream,
         storage: StorageOrOffloader | None = None,
         *,
         scope: Scope | None = None,
+        policy_of: Callable[[str], Policy | None] = lambda _: None,
         **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure; nothing is started.
 
         Args:
-            server: the server behind the proxy: ``command_server`` or ``url_server``.
+            upstream: the server behind the proxy: ``command_upstream`` or ``url_upstream``.
             storage: where content goes: a storage, or a ready ``Offloader``.
             scope: who may read back. None: one scope for the server's name and the working
                 directory, so that references live across restarts and projects do not mix.
+            policy_of: returns the policy of a tool by its name; None: the offloader's policies decide.
             **options: of ``Offloader``.
 
         Raises:
@@ -90,8 +92,9 @@ class Proxy:
         """
         no_steps = "a proxy sees one call at a time, so leave it out"
         self.offloader = make_offloader(storage, options, owner="Proxy", no_steps=no_steps)
-        self._server = server
+        self._upstream = upstream
         self._scope = scope
+        self._policy_of = policy_of
         self._links: dict[Hashable, Link] = {}
         self._connecting: defaultdict[Hashable, anyio.Lock] = defaultdict(anyio.Lock)
         self._tasks: TaskGroup | None = None
@@ -143,7 +146,7 @@ class Proxy:
         return link
 
     async def _connect(self, ctx: Context, client: _Client) -> Link:
-        link = Link(self._server, client_info=client.info, capabilities=client.capabilities, modern=client.modern)
+        link = Link(self._upstream, client_info=client.info, capabilities=client.capabilities, modern=client.modern)
         if self._tasks is None:
             msg = "a Proxy serves clients only inside `async with proxy.running():`"
             raise RuntimeError(msg)
@@ -195,7 +198,7 @@ class Proxy:
         is_first = not (ctx.params or {}).get("cursor")
         if is_first and listed.get("nextCursor") is None:
             link.learn_tools({tool["name"]: tool for tool in listed["tools"]})
-        tools = [advertised(tool, self.offloader) for tool in listed["tools"]]
+        tools = [self._advertised(tool) for tool in listed["tools"]]
         if is_first:
             tools.append(definition(free_name(await link.tools())))
         return {**listed, "tools": tools}
@@ -215,9 +218,14 @@ class Proxy:
             meta=(ctx.params or {}).get("_meta") or {},
             tool_meta=tools.get(params.name, {}).get("_meta") or {},
             scope=scope,
+            policy=self._policy_of(params.name),
             retrieval_tool=retrieval_tool,
         )
         return await offload_result(result, call, self.offloader)
+
+    def _advertised(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
+        leaves = may_leave(tool["name"], self.offloader, self._policy_of(tool["name"]))
+        return {key: value for key, value in tool.items() if key != "outputSchema" or not leaves}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_code
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams  # the type of what both clients yield; at check time only
 
-__all__ = ("Server", "command_server", "url_server")
+__all__ = ("Upstream", "command_upstream", "url_upstream")
 
 Connect: TypeAlias = "Callable[[], AbstractAsyncContextManager[TransportStreams]]"
 
@@ -32,7 +32,7 @@ _READ_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Upstream:
     """A server that the proxy can connect to, as often as it has clients."""
 
     name: str
@@ -42,13 +42,13 @@ class Server:
     """Opens a connection, and starts the process where there is one."""
 
 
-def command_server(
+def command_upstream(
     command: Sequence[str],
     *,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     max_bytes: int = MAX_MESSAGE_BYTES,
-) -> Server:
+) -> Upstream:
     """Return the server that a command starts, with the whole environment of this process and ``env``.
 
     What it writes to stderr goes to this process's stderr directly, so that it cannot fill a pipe that nobody reads.
@@ -61,16 +61,16 @@ def command_server(
         cwd=cwd,
         encoding=lines_codec(max_bytes),
     )
-    return Server(name=PurePath(program).name, connect=lambda: stdio_client(parameters))
+    return Upstream(name=PurePath(program).name, connect=lambda: stdio_client(parameters))
 
 
-def url_server(
+def url_upstream(
     url: str,
     *,
     headers: Mapping[str, str] | None = None,
     oauth: bool = False,
     max_bytes: int = MAX_MESSAGE_BYTES,
-) -> Server:
+) -> Upstream:
     """Return the server at a URL that speaks streamable HTTP.
 
     Args:
@@ -94,7 +94,7 @@ def url_server(
         async with client, streamable_http_client(url, http_client=client, max_sse_event_size=max_bytes) as streams:
             yield streams
 
-    return Server(name=httpx2.URL(url).host, connect=connect)
+    return Upstream(name=httpx2.URL(url).host, connect=connect)
 
 
 def _oauth(url: str) -> Any:  # noqa: ANN401 - an httpx2.Auth
