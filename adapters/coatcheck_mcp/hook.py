@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from coatcheck import Never, Offloader, OverChars, asks_to_keep
+from coatcheck import Never, Offloaded, Offloader, OverChars, asks_to_keep
 from coatcheck.adapting import Arrival, Batch, Delivery, asettle
 from coatcheck_mcp.convert import Result, blocks_of, plain_blocks_of, rewrite, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coatcheck import Offloaded, Policy, Scope, Truncated
+    from coatcheck import Policy, Scope, Truncated
 
 __all__ = ("Call", "logger", "may_leave", "offload_result")
 
@@ -84,6 +84,10 @@ class _Delivery(Delivery[Result]):
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Result:
         ((_, outcome),) = changed
+        if isinstance(outcome, Offloaded):
+            stored = ", ".join(reference.id for reference in outcome.references)
+            words = "a result of %s, about %s tokens, is stored as %s"
+            logger.info(words, self.call.tool_name, f"{outcome.tokens.tokens:,}", stored)
         return rewrite(self.raw, outcome)
 
 
