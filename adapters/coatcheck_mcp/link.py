@@ -14,6 +14,7 @@ import anyio
 import mcp_types as types
 from mcp import ClientSession, MCPError
 from mcp.client.subscriptions import listen
+from mcp.server.connection import allowed_log_levels
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.subscriptions import event_from_wire, event_to_notification
@@ -349,13 +350,11 @@ class Link:
         if event is not None:
             await self._bus.publish(event)
         latest = self._latest()
-        if isinstance(message, types.LoggingMessageNotification):
-            if latest is not None:
-                # It knows what a modern client wants to hear. Deprecated for authors of servers; a proxy relays it.
-                await latest.session.send_log_message(  # pyright: ignore[reportDeprecated]
-                    message.params.level, message.params.data, message.params.logger, latest.request_id
-                )
-                return
+        if isinstance(message, types.LoggingMessageNotification) and latest is not None:
+            # A modern client says with each request what it wants to hear while that runs.
+            if message.params.level in allowed_log_levels(latest.protocol_version, latest.meta):
+                await latest.session.send_notification(message, latest.request_id)
+            return
         if self._modern:
             return
         if not self._ready.is_set():

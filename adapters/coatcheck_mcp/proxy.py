@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 import mcp_types as types
 from mcp.server import Server as FrontServer
+from mcp.server.caching import CACHEABLE_METHODS, CacheHint
 from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -26,7 +27,7 @@ from coatcheck_mcp.retrieval import answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 
     from anyio.abc import TaskGroup
     from mcp.server import ServerRequestContext
@@ -118,11 +119,13 @@ class Proxy:
             await front.run(*streams, front.create_initialization_options())
 
     def _build(self) -> FrontServer[Any]:
-        front: FrontServer[Any] = FrontServer("coatcheck", version=version("coatcheck"))
+        # A modern client is told for how long a list holds; a server of the handshake does not say, so it does not.
+        hints = dict.fromkeys(CACHEABLE_METHODS, CacheHint())
+        front: FrontServer[Any] = FrontServer("coatcheck", version=version("coatcheck"), cache_hints=hints)
         for method in _FORWARDED:
-            front.add_request_handler(method, types.RequestParams, self._forward)
-        front.add_request_handler("tools/list", types.RequestParams, self._list_tools)
-        front.add_request_handler("tools/call", types.CallToolRequestParams, self._call_tool)
+            front.add_request_handler(method, types.RequestParams, _complete(self._forward))
+        front.add_request_handler("tools/list", types.RequestParams, _complete(self._list_tools))
+        front.add_request_handler("tools/call", types.CallToolRequestParams, _complete(self._call_tool))
         front.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
         front.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
         front.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, self._roots_changed)
@@ -226,6 +229,16 @@ class Proxy:
     def _advertised(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         leaves = may_leave(tool["name"], self.offloader, self._policy_of(tool["name"]))
         return {key: value for key, value in tool.items() if key != "outputSchema" or not leaves}
+
+
+def _complete(handler: Callable[[Context, Any], Awaitable[Result]]) -> Callable[[Context, Any], Awaitable[Any]]:
+    """Return a handler that tells modern clients that a result is one, where a server of the handshake did not."""
+
+    async def handle(ctx: Context, params: Any) -> Result:  # noqa: ANN401 - of each method
+        result = await handler(ctx, params)
+        return {"resultType": "complete", **result} if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else result
+
+    return handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
