@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 __all__ = ("HEADER_PREFIX", "is_wrapped", "unwrap", "wrap")
 
 HEADER_PREFIX = "COATCHECK_HEADER_"
-"""Begins a variable of the proxy that holds a header for the server; the rest is its name, with _ for -. Variables,
-because every program on the machine can read arguments."""
+"""Begins a variable of the proxy that holds the value of a header; the rest is the header's name, with _ for -. The
+arguments name the variable alone, because every program on the machine can read arguments."""
 
 RUN = ("-m", "coatcheck", "mcp")
 SAFE = "-P"
 """Keeps the folder in which the client starts us out of the places where Python looks for modules: it may be a project
 that nobody trusts. Python 3.10 lacks it."""
 
-_VALUED = frozenset({"--name", "--config", "--storage", "--scope"})
+_VALUED = frozenset({"--name", "--config", "--storage", "--scope", "--header"})
 """The options that ``install`` writes; each is followed by its value."""
 
 _NOT_FOR_A_PROXY = ("oauth", "auth", "headersHelper", "requestInit", "eventSourceInit")
@@ -75,10 +75,10 @@ def wrap(text: str, entry: Value, options: Sequence[str]) -> str:
     command, url = entry.member("command"), entry.member("url")
     if (command is None) == (url is None):
         _refuse("it needs either command or url")
-    run = [SAFE, *RUN] if sys.version_info >= (3, 11) else list(RUN)
-    front = ", ".join(_quoted(word) for word in (*run, *options, "--" if url is None else "--url"))
-    edits = _behind_url(entry, url, front) if url is not None else _behind_command(text, entry, command, front)
-    return _edited(text, edits)
+    words = [*([SAFE] if sys.version_info >= (3, 11) else []), *RUN, *options]
+    return _edited(
+        text, _behind_command(text, entry, command, words) if url is None else _behind_url(entry, url, words)
+    )
 
 
 def unwrap(text: str, entry: Value) -> str:
@@ -108,6 +108,10 @@ def _quoted(word: str) -> str:
     return json.dumps(word, ensure_ascii=False)
 
 
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(map(_quoted, words))
+
+
 def _edited(text: str, edits: Iterable[_Edit]) -> str:
     for start, end, new in sorted(edits, reverse=True):
         text = f"{text[:start]}{new}{text[end:]}"
@@ -117,7 +121,7 @@ def _edited(text: str, edits: Iterable[_Edit]) -> str:
 # In front of a program.
 
 
-def _behind_command(text: str, entry: Value, command: Member | None, front: str) -> Iterator[_Edit]:
+def _behind_command(text: str, entry: Value, command: Member | None, front: list[str]) -> Iterator[_Edit]:
     kind, args = entry.member("type"), entry.member("args")
     if command is None or not command.value.string:
         _refuse("its command is not a string")
@@ -126,7 +130,7 @@ def _behind_command(text: str, entry: Value, command: Member | None, front: str)
     if args is not None and args.value.strings is None:
         _refuse("its args are not an array of strings")
     yield command.value.start, command.value.end, _quoted(_interpreter())
-    words = f"{front}, {command.value.raw}"
+    words = f"{_listed([*front, '--'])}, {command.value.raw}"
     if args is None:
         yield command.value.end, command.value.end, f"{_NO_ARGS}{words}]"
     else:
@@ -158,7 +162,7 @@ def _own_args(text: str, command: Member, front: _Front) -> _Edit:
 # In front of an address.
 
 
-def _behind_url(entry: Value, url: Member, front: str) -> Iterator[_Edit]:
+def _behind_url(entry: Value, url: Member, front: list[str]) -> Iterator[_Edit]:
     if not url.value.string or entry.member("args") is not None:
         _refuse("its url is not a string, or it has args next to it")
     if found := [key for key in _NOT_FOR_A_PROXY if entry.member(key) is not None]:
@@ -166,27 +170,29 @@ def _behind_url(entry: Value, url: Member, front: str) -> Iterator[_Edit]:
     kind, headers = entry.member("type"), entry.member("headers")
     if kind is not None and kind.value.raw != '"http"':
         _refuse('its type is not "http": the proxy reaches addresses by streamable HTTP only')
+    variables = {} if headers is None else _variables_for(entry, headers)
+    named = [word for name, variable in variables.items() for word in ("--header", f"{name}: ${variable}")]
+    words = f"{_listed([*front, *named, '--url'])}, {url.value.raw}"
     yield url.key.start, url.key.end, '"command"'
-    yield url.value.start, url.value.end, f'{_quoted(_interpreter())}, "args": [{front}, {url.value.raw}]'
+    yield url.value.start, url.value.end, f'{_quoted(_interpreter())}, "args": [{words}]'
     if kind is not None:
         yield kind.value.start, kind.value.end, '"stdio"'
-    if headers is not None:
-        yield from _as_variables(entry, headers)
+    if headers is not None and variables:  # their values stay as they are, for the client to fill in
+        yield headers.key.start, headers.key.end, '"env"'
+        for member in headers.value.members or ():
+            yield member.key.start, member.key.end, _quoted(variables[member.name])
 
 
-def _as_variables(entry: Value, headers: Member) -> Iterator[_Edit]:
-    """Yield the edits that make headers variables: their values stay as they are, for the client to fill in."""
+def _variables_for(entry: Value, headers: Member) -> dict[str, str]:
+    """Return the variable that is to hold each header."""
     members = headers.value.members
     if members is None or any(member.value.string is None for member in members):
         _refuse("its headers are not an object of strings")
     if members and entry.member("env") is not None:
         _refuse("it has both headers and env")
-    for member in members:
-        if _HEADER.fullmatch(member.key.raw) is None:
-            _refuse(f"the header {member.name!r} has other characters than letters, digits and -")
-        yield member.key.start, member.key.end, f'"{HEADER_PREFIX}{member.name.replace("-", "_")}"'
-    if members:
-        yield headers.key.start, headers.key.end, '"env"'
+    if wrong := [member.name for member in members if _HEADER.fullmatch(member.key.raw) is None]:
+        _refuse(f"the header {wrong[0]!r} has other characters than letters, digits and -")
+    return {member.name: f"{HEADER_PREFIX}{member.name.replace('-', '_')}" for member in members}
 
 
 def _url_again(text: str, entry: Value, command: Member, front: _Front) -> Iterator[_Edit]:
@@ -258,7 +264,7 @@ def _front_of(entry: Value) -> _Front | None:
             return _Front("--", args, at + 1)
         if word == "--url" and at + 2 == len(words):
             return _Front("--url", args, at + 1)
-        if word not in _VALUED:
+        if word not in _VALUED or (word == "--header" and f": ${HEADER_PREFIX}" not in words[at + 1]):
             break
         at += 2
     _refuse("its args are others than install writes")

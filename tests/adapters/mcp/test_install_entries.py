@@ -69,12 +69,14 @@ def test_only_the_entry_changes_and_it_starts_what_it_named(document: Document) 
     new, old = after["mcpServers"].pop("wanted"), before["mcpServers"].pop("wanted")
     assert after == before
     assert list(after) == list(before)
-    behind = ["--url", old["url"]] if "url" in old else ["--", old["command"], *old.get("args", [])]
+    variables = {name: f"{HEADER_PREFIX}{name.replace('-', '_')}" for name in old.get("headers", {})}
+    named = [word for name, variable in variables.items() for word in ("--header", f"{name}: ${variable}")]
+    behind = [*named, "--url", old["url"]] if "url" in old else ["--", old["command"], *old.get("args", [])]
     assert (new["command"], new["args"]) == (sys.executable, [*RUN, *OPTIONS, *behind])
     assert "url" not in new
     assert new.get("type", "stdio") == "stdio"
     if headers := old.get("headers"):
-        assert new["env"] == {f"{HEADER_PREFIX}{name.replace('-', '_')}": value for name, value in headers.items()}
+        assert new["env"] == {variables[name]: value for name, value in headers.items()}
     elif "env" in old:
         assert new["env"] == old["env"]
     kept = {*old, *new} - {"command", "args", "url", "type", "env", "headers"}
@@ -111,8 +113,8 @@ def test_what_others_laid_out_anew_still_comes_off(document: Document, data: st.
         ('{"command":"\\u0078"}', '{"command":"PY", "args": [ RUN, "--", "\\u0078"]}'),
         ('{"url" : "http://h"}', '{"command" : "PY", "args": [RUN, "--url", "http://h"]}'),
         (
-            '{"type": "http", "url": "u", "headers": {"X-Key": "$K"}}',
-            '{"type": "stdio", "command": "PY", "args": [RUN, "--url", "u"], "env": {"COATCHECK_HEADER_X_Key": "$K"}}',
+            '{"type": "http", "url": "u", "headers": {"X-Y": "$K"}}',
+            '{"type": "stdio", "command": "PY", "args": [RUN, HEADER, "--url", "u"], "env": {"COATCHECK_HEADER_X_Y": "$K"}}',
         ),
         ('{"url": "http://h", "headers": {}}', '{"command": "PY", "args": [RUN, "--url", "http://h"], "headers": {}}'),
     ],
@@ -120,6 +122,7 @@ def test_what_others_laid_out_anew_still_comes_off(document: Document, data: st.
 def test_the_text_of_an_entry_before_and_after(before: str, after: str) -> None:
     run = ", ".join(f'"{word}"' for word in (*RUN, "--name", "wanted"))
     expected = after.replace('"PY"', json.dumps(sys.executable)).replace("RUN", run)
+    expected = expected.replace("HEADER,", '"--header", "X-Y: $COATCHECK_HEADER_X_Y",')
 
     assert wrapped(before) == expected
     assert unwrapped(expected) == before
@@ -164,6 +167,7 @@ def test_what_is_not_understood_is_refused(entry: str, why: str) -> None:
         ('{"command": "p", "args": ["-m", "coatcheck", "mcp", "--"]}', "its args are others"),
         ('{"command": "p", "args": ["-m", "coatcheck", "mcp", "--http", "1", "--", "x"]}', "its args are others"),
         ('{"command": "p", "args": ["-m", "coatcheck", "mcp", "--url", "u", "x"]}', "its args are others"),
+        ('{"command": "coatcheck", "args": ["mcp", "--header", "A: b", "--url", "u"]}', "its args are others"),
         (
             '{"args": ["mcp", "--url", "u"], "env": {"COATCHECK_HEADER_A": "", "B": ""}, "command": "coatcheck"}',
             "its env has variables next to the headers",
