@@ -113,8 +113,8 @@ def test_what_others_laid_out_anew_still_comes_off(document: Document, data: st.
         ('{"command":"\\u0078"}', '{"command":"PY", "args": [ RUN, "--", "\\u0078"]}'),
         ('{"url" : "http://h"}', '{"command" : "PY", "args": [RUN, "--url", "http://h"]}'),
         (
-            '{"type": "http", "url": "u", "headers": {"X-Y": "$K"}}',
-            '{"type": "stdio", "command": "PY", "args": [RUN, HEADER, "--url", "u"], "env": {"COATCHECK_HEADER_X_Y": "$K"}}',
+            '{"url": "u", "headers": {"X-Y": "z"}}',
+            '{"command": "PY", "args": [RUN, HEADER, "--url", "u"], "env": {"COATCHECK_HEADER_X_Y": "z"}}',
         ),
         ('{"url": "http://h", "headers": {}}', '{"command": "PY", "args": [RUN, "--url", "http://h"], "headers": {}}'),
     ],
