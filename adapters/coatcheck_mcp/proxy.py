@@ -113,6 +113,12 @@ class Proxy:
                 for link in self._links.values():
                     link.close()
 
+    async def aclose(self) -> None:
+        """End all sessions with the server, and wait until its processes are gone."""
+        async with anyio.create_task_group() as tasks:
+            for link in self._links.values():
+                tasks.start_soon(link.aclose)
+
     async def serve_stdio(self) -> None:
         """Serve the one client on stdin and stdout, until it leaves."""
         async with self.running() as front, stdio_server() as streams:
