@@ -137,12 +137,13 @@ class Config:
         return self.tools[max(matching, key=lambda pattern: (pattern in names, len(pattern)))]
 
 
-def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] = os.environ) -> Config:
+def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | None = os.environ) -> Config:
     """Return what a file says, checked; the defaults if ``path`` is None.
 
     Args:
         path: the file.
-        variables: what ``${NAME}`` in the ``env``, ``url`` and ``headers`` of servers stands for.
+        variables: what ``${NAME}`` in the ``env``, ``url`` and ``headers`` of servers stands for. None: it stays as
+            it is, for a caller that starts nothing.
 
     Raises:
         InvalidRequest: the file cannot be read, or something in it is wrong. The message names file, line and key.
@@ -252,7 +253,7 @@ def _rule(table: Table, settings: Settings) -> ToolRule:
     return OverTokens(threshold)
 
 
-def _server(name: str, table: Table, variables: Mapping[str, str]) -> Server:
+def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Server:
     if _SERVER_NAME.fullmatch(name) is None:
         table.refuse(None, "needs a name of letters, digits, _ and -, at most 64: its tools begin with it")
     table.refuse_unknown(SERVER_KEYS)
@@ -267,6 +268,8 @@ def _server(name: str, table: Table, variables: Mapping[str, str]) -> Server:
         table.refuse("url", f"must begin with http:// or https:// and a host, not {shown(url)}")
 
     def filled(key: str, text: str) -> str:
+        if variables is None:
+            return text
         missing = [variable for variable in _VARIABLE.findall(text) if variable not in variables]
         if missing:
             table.refuse(key, f"names the variable {missing[0]}, which is not set; set it where the proxy starts")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from functools import partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,6 +70,7 @@ def run_proxy(
         typer.Option(envvar=SCOPE_VARIABLE, metavar="SCOPE", help="Who may read back; else by server and folder."),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings: a coatcheck.toml.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help='The server, as in [tools."NAME.*"].')] = None,
     url: Annotated[str | None, typer.Option(metavar="URL", help="The server's address, in place of a command.")] = None,
     header: Annotated[
         list[str] | None, typer.Option(metavar="NAME:VALUE", help="For that address; $NAME in it is a variable.")
@@ -92,7 +94,7 @@ def run_proxy(
         raise CannotRun(msg)
     settings = _settings(config)
     upstream = _upstream(command, url, headers=_headers(header or []), oauth=oauth)
-    proxy = _proxy(upstream, settings, storage or settings.storage, scope=scope)
+    proxy = _proxy(upstream, settings, storage or settings.storage, scope=scope, name=name)
     if http is None:
         _serve(proxy)
     else:
@@ -141,14 +143,16 @@ def _upstream(command: Sequence[str], url: str | None, *, headers: dict[str, str
         raise CannotRun(str(error)) from None
 
 
-def _proxy(upstream: Upstream, settings: Config, storage: str, *, scope: Sequence[str] | None) -> Proxy:
+def _proxy(
+    upstream: Upstream, settings: Config, storage: str, *, scope: Sequence[str] | None, name: str | None
+) -> Proxy:
     from coatcheck_mcp import Proxy  # noqa: PLC0415 - see _settings
 
     proxy = Proxy(
         upstream,
         storage_at(storage, may_be_new=True),
         scope=scope_of(scope) if scope else settings.scope,
-        policy_of=settings.rule_of,
+        policy_of=partial(settings.rule_of, server=name),
         settings=settings.settings,
     )
     _say_on_stderr()
@@ -169,7 +173,6 @@ def _serve(proxy: Proxy) -> None:
 
 def _serve_port(proxy: Proxy, port: int) -> None:
     import secrets  # noqa: PLC0415 - only for HTTP
-    from functools import partial  # noqa: PLC0415 - as above
 
     import anyio  # noqa: PLC0415 - see _settings
     from coatcheck_mcp.serving import LOOPBACK, PATH, serve_http  # noqa: PLC0415 - see _settings
