@@ -80,7 +80,12 @@ class Link:
     """A session with the server on behalf of one client."""
 
     def __init__(
-        self, upstream: Upstream, *, client_info: Mapping[str, Any] | None, capabilities: Mapping[str, Any], modern: bool
+        self,
+        upstream: Upstream,
+        *,
+        client_info: Mapping[str, Any] | None,
+        capabilities: Mapping[str, Any],
+        modern: bool,
     ) -> None:
         """Be ready to connect.
 
@@ -92,12 +97,14 @@ class Link:
 
         """
         self._upstream = upstream
+        self._name = upstream.name
         self._client_info = client_info
         self._modern = modern
         # Tasks are requests of their own, which the proxy does not forward.
         self._capabilities = {name: value for name, value in capabilities.items() if name != "tasks"}
         self._session: _Session | None = None
         self._closing = anyio.Event()
+        self._ended = anyio.Event()
         self._in_flight: dict[object, ServerRequestContext[Any, Any]] = {}
         self._front: ServerSession | None = None
         self._ready = anyio.Event()
@@ -127,6 +134,7 @@ class Link:
                     with anyio.fail_after(CONNECT_SECONDS):
                         await self._negotiate(session)
                     self._session = session
+                    self._name = session.server_info.name if session.server_info else self._name
                     task_status.started()
                     await self._hold(session)
                 except Exception as error:  # noqa: BLE001 - told to the client below
@@ -135,14 +143,20 @@ class Link:
             failure = failure or error
         finally:
             self._closing.set()
+            self._ended.set()
         if failure is not None and self._session is None:
-            raise _start_failure(self._upstream.name, failure)
+            raise _start_failure(self._name, failure)
         if failure is not None:
-            logger.warning("coatcheck mcp: the session with %s ended: %s", self._upstream.name, failure)
+            logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, failure)
 
     def close(self) -> None:
         """End the connection; ``run`` returns once the process is gone."""
         self._closing.set()
+
+    async def aclose(self) -> None:
+        """End the connection, and wait until the process is gone; the library gives it six seconds at most."""
+        self.close()
+        await self._ended.wait()
 
     @property
     def closed(self) -> bool:
@@ -158,14 +172,13 @@ class Link:
 
         """
         if self._session is None or self.closed:
-            raise _ended(self._upstream.name)
+            raise _ended(self._name)
         return self._session
 
     @property
     def server_name(self) -> str:
         """The server's own name, where it says one; else what people know it by."""
-        info = self.session.server_info
-        return self._upstream.name if info is None else info.name
+        return self._name
 
     def describe(self, answer: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
         """Return the answer to ``initialize`` or ``server/discover``: our protocol version, and else the server's."""
@@ -259,7 +272,9 @@ class Link:
         self, method: str, params: Mapping[str, Any] | None, ctx: ServerRequestContext[Any, Any] | None = None
     ) -> dict[str, Any]:
         """Send any request to the server; progress goes to the client's request ``ctx``."""
-        meta = {name: value for name, value in ((params or {}).get("_meta") or {}).items() if name not in _OF_CONNECTION}
+        meta = {
+            name: value for name, value in ((params or {}).get("_meta") or {}).items() if name not in _OF_CONNECTION
+        }
         if self.speaks_modern and self._log_level is not None:
             meta.setdefault(types.LOG_LEVEL_META_KEY, self._log_level)
         sent = {**(params or {}), "_meta": meta}
@@ -274,9 +289,9 @@ class Link:
             if error.code != types.CONNECTION_CLOSED:
                 raise
             self.close()
-            raise _ended(self._upstream.name) from None
+            raise _ended(self._name) from None
         except ValidationError as error:
-            msg = f"the MCP server {self._upstream.name} answered {method} with what the protocol does not allow: {error}"
+            msg = f"the MCP server {self._name} answered {method} with what the protocol does not allow: {error}"
             raise MCPError(code=types.INTERNAL_ERROR, message=msg[:2_000]) from None
 
     async def notify(self, notification: types.ClientNotification) -> None:
@@ -385,7 +400,12 @@ class Link:
         return await self._ask("roots", types.ListRootsRequest(), types.ListRootsResult, seconds=ROOTS_SECONDS)
 
     async def _ask(
-        self, capability: str, request: Any, answer: Any, *, seconds: float | None = None  # noqa: ANN401 - a pair of the library's
+        self,
+        capability: str,
+        request: Any,
+        answer: Any,
+        *,
+        seconds: float | None = None,  # noqa: ANN401 - a pair of the library's
     ) -> Any:  # noqa: ANN401 - as above
         """Ask the client on behalf of the server; an error says why the client cannot be asked."""
         if capability not in self._capabilities or self._modern:

@@ -113,6 +113,12 @@ class Proxy:
                 for link in self._links.values():
                     link.close()
 
+    async def aclose(self) -> None:
+        """End all sessions with the server, and wait until its processes are gone."""
+        async with anyio.create_task_group() as tasks:
+            for link in self._links.values():
+                tasks.start_soon(link.aclose)
+
     async def serve_stdio(self) -> None:
         """Serve the one client on stdin and stdout, until it leaves."""
         async with self.running() as front, stdio_server() as streams:
@@ -128,7 +134,9 @@ class Proxy:
         front.add_request_handler("tools/call", types.CallToolRequestParams, _complete(self._call_tool))
         front.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
         front.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
-        front.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, self._roots_changed)
+        front.add_notification_handler(
+            "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
+        )
         front.middleware.append(self._negotiate)
         return front
 

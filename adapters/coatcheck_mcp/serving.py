@@ -7,6 +7,7 @@ shows. So each request must carry a token, and name a host and an origin of this
 from __future__ import annotations
 
 import hmac
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ _CLIENT = "coatcheck"
 async def serve_stdio(proxy: Proxy) -> None:
     """Serve the client that started this process, until it leaves or the process is told to end."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_end_when_told, tasks.cancel_scope)
+        tasks.start_soon(_end_when_told, proxy)
         await proxy.serve_stdio()
         tasks.cancel_scope.cancel()
 
@@ -75,9 +76,10 @@ class _OneToken:
         return AccessToken(token=token, client_id=_CLIENT, scopes=[])
 
 
-async def _end_when_told(scope: anyio.CancelScope) -> None:
-    """End on SIGTERM and SIGINT as when the client leaves, so that the server's process goes first."""
+async def _end_when_told(proxy: Proxy) -> None:
+    """End the server's process, and then this one, on SIGTERM and SIGINT."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
-            scope.cancel()
-            return
+            await proxy.aclose()
+            # A thread waits for the next line of the client, and cancelling would wait for that thread.
+            os._exit(0)
