@@ -162,6 +162,7 @@ RULES = Config(
         "github.*": OverTokens(3),
         "github.search": Never(),
         "search": Always(),
+        "*s*e*a*r*c*h*": OverTokens(4),
     }
 )
 

@@ -104,6 +104,7 @@ def test_what_others_laid_out_anew_still_comes_off(document: Document, data: st.
     ("before", "after"),
     [
         ('{"command":"x"}', '{"command":"PY", "args": [ RUN, "--", "x"]}'),
+        ('{"command": "x", "args": []}', '{"command": "PY", "args": [RUN, "--", "x"]}'),
         ('{"command":"x","args":[]}', '{"command":"PY","args":[RUN, "--", "x"]}'),
         ('{"command":"x","args":["y"]}', '{"command":"PY","args":[RUN, "--", "x", "y"]}'),
         (
