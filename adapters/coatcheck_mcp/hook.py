@@ -7,7 +7,7 @@ inside it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping  # noqa: TC003 - of the fields of a dataclass
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 

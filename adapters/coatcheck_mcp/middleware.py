@@ -19,7 +19,6 @@ from fastmcp.tools.base import ToolResult
 from pydantic import TypeAdapter
 
 from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_scope, make_offloader, resolve_scope
-from coatcheck_mcp.convert import Result
 from coatcheck_mcp.hook import Call, may_leave, offload_result
 from coatcheck_mcp.retrieval import answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import OffloaderOptions, Scope
+    from coatcheck_mcp.convert import Result
 
 __all__ = ("OffloadMiddleware",)
 

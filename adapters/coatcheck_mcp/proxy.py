@@ -11,12 +11,12 @@ from collections import defaultdict
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import anyio
 import mcp_types as types
 from mcp.server import Server as FrontServer
-from mcp.server.caching import CACHEABLE_METHODS, CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -122,11 +122,11 @@ class Proxy:
     async def serve_stdio(self) -> None:
         """Serve the one client on stdin and stdout, until it leaves."""
         async with self.running() as front, stdio_server() as streams:
-            await front.run(*streams, front.create_initialization_options())
+            await front.run(streams[0], streams[1], front.create_initialization_options())
 
     def _build(self) -> FrontServer[Any]:
         # A modern client is told for how long a list holds; a server of the handshake does not say, so it does not.
-        hints = dict.fromkeys(CACHEABLE_METHODS, CacheHint())
+        hints = {method: CacheHint() for method in get_args(CacheableMethod)}
         front: FrontServer[Any] = FrontServer("coatcheck", version=version("coatcheck"), cache_hints=hints)
         for method in _FORWARDED:
             front.add_request_handler(method, types.RequestParams, _complete(self._forward))

@@ -1,5 +1,7 @@
 """An MCP server with one of everything, and clients of the proxy in front of it, all in this process."""
 
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
 from __future__ import annotations
 
 import base64
@@ -14,6 +16,7 @@ from mcp.server import Server
 from mcp.server.caching import CACHEABLE_METHODS, CacheHint
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter
 
 from coatcheck import InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream
@@ -80,7 +83,7 @@ class Everything:
         self.roots_changed = 0
         self.cancelled = 0
         self.sessions: list[Any] = []
-        hints = dict.fromkeys(CACHEABLE_METHODS, CacheHint())
+        hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, CacheHint())
         self.server: Server[Any] = Server("everything", version="7", instructions="Be kind.", cache_hints=hints)
         for method, params, handler in (
             ("tools/list", types.PaginatedRequestParams, self._list),
@@ -94,7 +97,7 @@ class Everything:
             ("completion/complete", types.CompleteRequestParams, self._complete),
             ("logging/setLevel", types.SetLevelRequestParams, self._set_level),
         ):
-            self.server.add_request_handler(method, params, _complete(handler))  # type: ignore[arg-type]
+            self.server.add_request_handler(method, params, _complete(handler))
         self.server.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
@@ -193,7 +196,7 @@ def _complete(handler: Any) -> Any:
 @asynccontextmanager
 async def client_of(
     upstream: Upstream | Everything, *, proxy: Proxy | None = None, mode: str = "legacy", **options: Any
-) -> AsyncIterator[Client]:
+) -> AsyncIterator[Any]:
     """Connect a client through a proxy; ``options`` are those of ``Proxy`` and of ``Client``."""
     of_proxy = {name: options.pop(name) for name in ("policies", "scope", "max_result_tokens") if name in options}
     target = upstream.upstream() if isinstance(upstream, Everything) else upstream
@@ -204,7 +207,5 @@ async def client_of(
 
 async def wire(client: Client, method: str, params: dict[str, Any] | None = None) -> Any:
     """Return a result as it came, without what models of a library leave out."""
-    from pydantic import TypeAdapter
-
     request = types.Request[dict[str, Any], str](method=method, params=params or {})
     return await client.session.send_request(request, TypeAdapter(dict[str, Any]))
