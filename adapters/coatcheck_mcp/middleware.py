@@ -53,6 +53,7 @@ class OffloadMiddleware(Middleware):
         storage: StorageOrOffloader | None = None,
         *,
         scope: ScopeOption = None,
+        native_media: bool = True,
         **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure.
@@ -62,6 +63,7 @@ class OffloadMiddleware(Middleware):
             scope: who may read back: a scope, or a callable on FastMCP's ``MiddlewareContext``. Else the authenticated
                 subject; else, for a server on stdio or in memory, one scope for its name and working directory. A
                 server on HTTP without either stores nothing.
+            native_media: the retrieval tool returns images and files themselves instead of a description.
             **options: of ``Offloader``.
 
         Raises:
@@ -72,6 +74,7 @@ class OffloadMiddleware(Middleware):
         no_steps = "a server sees one call at a time, so leave it out"
         self.offloader = make_offloader(storage, options, owner="OffloadMiddleware", no_steps=no_steps)
         self._scope = check_scope(scope)
+        self._native_media = native_media
 
     async def on_list_tools(
         self,
@@ -102,9 +105,14 @@ class OffloadMiddleware(Middleware):
         message, retrieval_tool = context.message, await _retrieval_name(ctx.fastmcp)
         if message.name == retrieval_tool:
             scope = self._scope_of(context, ctx)
-            return _result(
-                await answer_call(message.arguments, offloader=self.offloader, scope=scope, name=retrieval_tool)
+            answered = await answer_call(
+                message.arguments,
+                offloader=self.offloader,
+                scope=scope,
+                name=retrieval_tool,
+                native_media=self._native_media,
             )
+            return _result(answered)
         token = _running.set(True)
         try:
             result = await call_next(context)

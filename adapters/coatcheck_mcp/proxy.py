@@ -20,14 +20,15 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from coatcheck.adapting import StorageOrOffloader, make_offloader
-from coatcheck_mcp.hook import Call, may_leave, offload_result
+from coatcheck import RETRIEVAL_TOOL
+from coatcheck.adapting import StorageOrOffloader, WarnOnce, make_offloader
+from coatcheck_mcp.hook import Call, logger, may_leave, offload_result
 from coatcheck_mcp.link import Link
 from coatcheck_mcp.retrieval import answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Mapping
 
     from anyio.abc import TaskGroup
     from mcp.server import ServerRequestContext
@@ -74,6 +75,7 @@ class Proxy:
         *,
         scope: Scope | None = None,
         policy_of: Callable[[str], Policy | None] = lambda _: None,
+        native_media: bool = True,
         **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure; nothing is started.
@@ -84,6 +86,7 @@ class Proxy:
             scope: who may read back. None: one scope for the server's name and the working
                 directory, so that references live across restarts and projects do not mix.
             policy_of: returns the policy of a tool by its name; None: the offloader's policies decide.
+            native_media: the retrieval tool returns images and files themselves instead of a description.
             **options: of ``Offloader``.
 
         Raises:
@@ -96,6 +99,8 @@ class Proxy:
         self._upstream = upstream
         self._scope = scope
         self._policy_of = policy_of
+        self._native_media = native_media
+        self._warn = WarnOnce(logger)
         self._links: dict[Hashable, Link] = {}
         self._connecting: defaultdict[Hashable, anyio.Lock] = defaultdict(anyio.Lock)
         self._tasks: TaskGroup | None = None
@@ -211,15 +216,21 @@ class Proxy:
             link.learn_tools({tool["name"]: tool for tool in listed["tools"]})
         tools = [self._advertised(tool) for tool in listed["tools"]]
         if is_first:
-            tools.append(definition(free_name(await link.tools())))
+            tools.append(definition(self._retrieval_name(await link.tools())))
         return {**listed, "tools": tools}
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
         link = await self._link(ctx)
         tools = await link.tools()
-        retrieval_tool, scope = free_name(tools), self._scope or folder_scope(link.server_name)
+        retrieval_tool, scope = self._retrieval_name(tools), self._scope or folder_scope(link.server_name)
         if params.name == retrieval_tool:
-            return await answer_call(params.arguments, offloader=self.offloader, scope=scope, name=retrieval_tool)
+            return await answer_call(
+                params.arguments,
+                offloader=self.offloader,
+                scope=scope,
+                name=retrieval_tool,
+                native_media=self._native_media,
+            )
         result = await link.forward(ctx)
         if "content" not in result and "structuredContent" not in result:
             return result  # it asks the client for input, and is no result yet
@@ -233,6 +244,12 @@ class Proxy:
             retrieval_tool=retrieval_tool,
         )
         return await offload_result(result, call, self.offloader)
+
+    def _retrieval_name(self, tools: Collection[str]) -> str:
+        name = free_name(tools)
+        if name != RETRIEVAL_TOOL:
+            self._warn("the server has a tool named %r too, so the tool to read back is %r", RETRIEVAL_TOOL, name)
+        return name
 
     def _advertised(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         leaves = may_leave(tool["name"], self.offloader, self._policy_of(tool["name"]))
