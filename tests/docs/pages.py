@@ -17,6 +17,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import tomli
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -71,7 +72,7 @@ class Unknown(Exception):
 class Block:
     """One code block."""
 
-    kind: Literal["python", "shell", "shown", "json"]
+    kind: Literal["python", "shell", "shown", "json", "toml"]
     """What becomes of it: it runs, its commands are looked up, it is compared, it is parsed."""
 
     text: str
@@ -140,6 +141,9 @@ def _block(token: Token, above: str, *, line: int, place: str) -> Block:
     if token.info == "json":
         json.loads(token.content)
         return Block(kind="json", text=token.content, line=line)
+    if token.info == "toml":
+        tomli.loads(token.content)
+        return Block(kind="toml", text=token.content, line=line)
     raise Unknown(place, f"nothing runs or compares a block of {token.info or 'no language'}")
 
 

@@ -54,7 +54,10 @@ class Document:
 @st.composite
 def rendered(draw: st.DrawFn, value: object) -> str:
     """Return JSON for a value, with random layout between its tokens."""
-    gap = lambda: draw(GAPS)  # noqa: E731 - drawn anew at each place
+
+    def gap() -> str:
+        return draw(GAPS)
+
     if isinstance(value, dict):
         parts = [
             f"{gap()}{_string(draw, key)}{gap()}:{gap()}{draw(rendered(item))}{gap()}" for key, item in value.items()
@@ -70,7 +73,8 @@ def _string(draw: st.DrawFn, text: str) -> str:
 
 
 def _within(opening: str, parts: list[str], closing: str, draw: st.DrawFn) -> str:
-    trailing = f",{draw(GAPS)}" if parts and draw(st.booleans()) else ""
+    ends_in_a_comma = draw(st.booleans())
+    trailing = f",{draw(GAPS)}" if parts and ends_in_a_comma else ""
     return f"{opening}{','.join(parts)}{trailing}{closing}" if parts else f"{opening}{draw(GAPS)}{closing}"
 
 

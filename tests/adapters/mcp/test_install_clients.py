@@ -84,15 +84,16 @@ class Case:
 
 
 ISSUES = ("--", "npx", "-y", "@example/issues-server")
+KEY, LOGIN = (f"{name}: $COATCHECK_HEADER_{name.replace('-', '_')}" for name in ("X-Api-Key", "Authorization"))
 FAR = ("--url", "https://far.example.com/mcp")
 CASES = [
     Case("claude-code.project.json", "engine/.mcp.json", "issues", ("--", "${ENGINE}/issues", "--project", "engine")),
     Case("claude-code.user.json", ".claude.json", "issues", ISSUES),
     Case("claude-code.user.json", ".claude.json", "clock", ("--", "/opt/clock/serve")),
     Case("cursor.json", "engine/.cursor/mcp.json", "issues", (*ISSUES, "${workspaceFolder}")),
-    Case("cursor.json", ".cursor/mcp.json", "far", FAR),
+    Case("cursor.json", ".cursor/mcp.json", "far", ("--header", KEY, *FAR)),
     Case("vscode.jsonc", "engine/.vscode/mcp.json", "issues", (*ISSUES, "--token=${input:issues-token}")),
-    Case("vscode.jsonc", ".config/Code/User/mcp.json", "far", FAR),
+    Case("vscode.jsonc", ".config/Code/User/mcp.json", "far", ("--header", LOGIN, *FAR)),
 ]
 
 
@@ -296,7 +297,7 @@ def test_a_project_of_windows_is_found_with_its_own_slashes_and_with_those_of_cl
         """A path that writes itself as on Windows."""
 
         def __str__(self) -> str:
-            return super().__str__().replace("/", "\\")
+            return str(super().__str__()).replace("/", "\\")
 
         def as_posix(self) -> str:
             return str(self).replace("\\", "/")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import InvalidRequest
-from coatcheck_mcp.install import files
 from coatcheck_mcp.install.files import Source, read, write
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def test_one_that_changes_while_the_new_one_is_written_stays_too(
         sync(number)
         file.write_text("{}")
 
-    monkeypatch.setattr(files.os, "fsync", sync_late)
+    monkeypatch.setattr(os, "fsync", sync_late)
 
     with pytest.raises(InvalidRequest, match="changed meanwhile"):
         write(source_of(file), NEW, backups=backups)
@@ -151,7 +150,7 @@ def test_a_disk_that_fails_leaves_the_file_and_nothing_else(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, failing, fail)
+    monkeypatch.setattr(os, failing, fail)
 
     with pytest.raises(InvalidRequest, match="was not changed: No space left on device"):
         write(source_of(file), NEW, backups=backups)
@@ -179,7 +178,7 @@ def test_the_new_file_is_on_the_disk_before_it_has_the_name(
         held.append(file.read_bytes())
         sync(number)
 
-    monkeypatch.setattr(files.os, "fsync", look)
+    monkeypatch.setattr(os, "fsync", look)
 
     write(source_of(file), NEW, backups=backups)
 
