@@ -48,7 +48,7 @@ ASK_SECONDS = 300.0
 """For what a server asks while no request of the client runs: over HTTP, a client may not be listening then."""
 
 _BACK = frozenset({"sampling", "elicitation", "roots"})
-"""What a server may ask a client for. A modern client cannot be asked by a server that only knows the handshake."""
+"""What a server may ask a client for, in the way of its era: by a request, or by an unfinished result."""
 
 _OF_CONNECTION = frozenset(
     {types.PROTOCOL_VERSION_META_KEY, types.CLIENT_INFO_META_KEY, types.CLIENT_CAPABILITIES_META_KEY}
@@ -214,7 +214,7 @@ class Link:
         }
 
     def _offer(self, version: str) -> types.ClientCapabilities:
-        within_one_era = not self._modern or version in MODERN_PROTOCOL_VERSIONS
+        within_one_era = self._modern == (version in MODERN_PROTOCOL_VERSIONS)
         offered = {name: value for name, value in self._capabilities.items() if within_one_era or name not in _BACK}
         return types.ClientCapabilities.model_validate(offered)
 
@@ -270,9 +270,13 @@ class Link:
         self._in_flight[key] = ctx
         try:
             local = await self._answer_across_eras(ctx)
-            return await self.request(ctx.method, ctx.params, ctx) if local is None else local
+            result = await self.request(ctx.method, ctx.params, ctx) if local is None else local
         finally:
             del self._in_flight[key]
+        if not self._modern and result.get("resultType") == "input_required":
+            msg = f"the MCP server {self._name} asks for input in a way that the client's version of MCP does not have"
+            raise MCPError(code=types.INVALID_REQUEST, message=msg)
+        return result
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None, ctx: ServerRequestContext[Any, Any] | None = None

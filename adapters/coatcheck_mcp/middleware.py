@@ -104,11 +104,12 @@ class OffloadMiddleware(Middleware):
             return await call_next(context)
         message, retrieval_tool = context.message, await _retrieval_name(ctx.fastmcp)
         if message.name == retrieval_tool:
-            scope = self._scope_of(context, ctx)
+            scope, identity = self._scope_of(context, ctx)
             answered = await answer_call(
                 message.arguments,
                 offloader=self.offloader,
                 scope=scope,
+                identity=identity,
                 name=retrieval_tool,
                 native_media=self._native_media,
             )
@@ -121,29 +122,32 @@ class OffloadMiddleware(Middleware):
         if type(result) is not ToolResult:  # a subclass asks the client for input, and is no result yet
             return result
         tool = await ctx.fastmcp.get_tool(message.name)
+        scope, identity = self._scope_of(context, ctx)
         call = Call(
             tool_name=message.name,
             arguments=message.arguments or {},
             meta=(ctx.request_context and ctx.request_context.meta) or {},
             tool_meta=(tool and tool.meta) or {},
-            scope=self._scope_of(context, ctx),
+            scope=scope,
+            identity=identity,
             retrieval_tool=retrieval_tool,
         )
         raw = _wire(result)
         sent = await offload_result(raw, call, self.offloader)
         return result if sent is raw else _result(sent)
 
-    def _scope_of(self, context: MiddlewareContext[Any], ctx: Context) -> Scope | Exception | None:
+    def _scope_of(self, context: MiddlewareContext[Any], ctx: Context) -> tuple[Scope | Exception | None, Scope | None]:
+        """Return the scope that the user chose, or an error, and whom the transport knows."""
         try:
             given = resolve_scope(self._scope, context)
         except Exception as error:  # noqa: BLE001 - the user's callable; the guard reports it
-            return error
-        if given is not None:
-            return given
+            return error, None
         token = get_access_token()
         if token is not None:
-            return subject_scope(token)
-        return folder_scope(ctx.fastmcp.name) if ctx.transport in {None, "stdio"} else no_scope()
+            return given, subject_scope(token)
+        if ctx.transport in {None, "stdio"}:
+            return given, folder_scope(ctx.fastmcp.name)
+        return (no_scope() if given is None else given), None
 
 
 async def _retrieval_name(server: FastMCP[Any]) -> str:

@@ -74,6 +74,7 @@ class Proxy:
         storage: StorageOrOffloader | None = None,
         *,
         scope: Scope | None = None,
+        identity_of: Callable[[str], Scope | None] = folder_scope,
         policy_of: Callable[[str], Policy | None] = lambda _: None,
         native_media: bool = True,
         **options: Unpack[OffloaderOptions],
@@ -83,8 +84,9 @@ class Proxy:
         Args:
             upstream: the server behind the proxy: ``command_upstream`` or ``url_upstream``.
             storage: where content goes: a storage, or a ready ``Offloader``.
-            scope: who may read back. None: one scope for the server's name and the working
-                directory, so that references live across restarts and projects do not mix.
+            scope: who may read back. None: the ambient scope, else the identity.
+            identity_of: returns the scope of a server's clients by the server's name. By default it is a digest of that
+                name and the working directory, so that references live across restarts and projects do not mix.
             policy_of: returns the policy of a tool by its name; None: the offloader's policies decide.
             native_media: the retrieval tool returns images and files themselves instead of a description.
             **options: of ``Offloader``.
@@ -98,6 +100,7 @@ class Proxy:
         self.offloader = make_offloader(storage, options, owner="Proxy", no_steps=no_steps)
         self._upstream = upstream
         self._scope = scope
+        self._identity_of = identity_of
         self._policy_of = policy_of
         self._native_media = native_media
         self._warn = WarnOnce(logger)
@@ -222,12 +225,13 @@ class Proxy:
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
         link = await self._link(ctx)
         tools = await link.tools()
-        retrieval_tool, scope = self._retrieval_name(tools), self._scope or folder_scope(link.server_name)
+        retrieval_tool, identity = self._retrieval_name(tools), self._identity_of(link.server_name)
         if params.name == retrieval_tool:
             return await answer_call(
                 params.arguments,
                 offloader=self.offloader,
-                scope=scope,
+                scope=self._scope,
+                identity=identity,
                 name=retrieval_tool,
                 native_media=self._native_media,
             )
@@ -239,7 +243,8 @@ class Proxy:
             arguments=params.arguments or {},
             meta=(ctx.params or {}).get("_meta") or {},
             tool_meta=tools.get(params.name, {}).get("_meta") or {},
-            scope=scope,
+            scope=self._scope,
+            identity=identity,
             policy=self._policy_of(params.name),
             retrieval_tool=retrieval_tool,
         )

@@ -56,10 +56,8 @@ async def client_of(case: Run) -> AsyncIterator[Client]:
         async with Client(InMemoryTransport(server), mode="legacy") as client:
             yield client
         return
-    # MCP has no conversations. Who wants a scope for one writes it into the client's entry: `--scope`.
-    scope = case.identity if case.scope is None else case.scope
     upstream = Upstream(name="contract", connect=lambda: InMemoryTransport(server))
-    proxy = Proxy(upstream, case.offloader, scope=scope, native_media=False)
+    proxy = Proxy(upstream, case.offloader, scope=case.scope, identity_of=lambda _: case.identity, native_media=False)
     async with proxy.running() as front, Client(InMemoryTransport(front), mode="legacy") as client:
         yield client
 

@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
 from mcp.server import Server
 from mcp.server.caching import CACHEABLE_METHODS, CacheHint
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
@@ -83,6 +84,7 @@ class Everything:
         self.roots_changed = 0
         self.cancelled = 0
         self.sessions: list[Any] = []
+        self.bus = InMemorySubscriptionBus()
         hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, CacheHint())
         self.server: Server[Any] = Server("everything", version="7", instructions="Be kind.", cache_hints=hints)
         for method, params, handler in (
@@ -98,6 +100,9 @@ class Everything:
             ("logging/setLevel", types.SetLevelRequestParams, self._set_level),
         ):
             self.server.add_request_handler(method, params, _complete(handler))
+        self.server.add_request_handler(
+            "subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(self.bus)
+        )
         self.server.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
@@ -148,6 +153,7 @@ class Everything:
 
     async def _do_change(self, ctx: ServerRequestContext[Any, Any], _: Any) -> str:
         self.tools.append(types.Tool(name="new", input_schema=SCHEMA))
+        await self.bus.publish(ToolsListChanged())
         await ctx.session.send_tool_list_changed()
         await ctx.session.send_prompt_list_changed()
         await ctx.session.send_resource_list_changed()

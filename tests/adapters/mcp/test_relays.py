@@ -204,6 +204,30 @@ class TestEras:
         server.server.add_request_handler("tools/call", types.CallToolRequestParams, ask)
         async with client_of(speaking(server, "server/discover"), mode="auto", elicitation_callback=elicit) as client:
             assert "who?" in (await client.call_tool("ask")).content[0].text
+        async with client_of(speaking(server, "server/discover"), elicitation_callback=elicit) as client:
+            with pytest.raises(MCPError, match="asks for input in a way"):
+                await client.call_tool("ask")
+
+    async def test_a_client_of_the_handshake_hears_what_a_modern_server_says_on_streams(self) -> None:
+        heard, changed, logs = anyio.Event(), [], []
+
+        async def on_message(message: Any) -> None:
+            changed.append(message.method)
+            heard.set()
+
+        async def on_log(params: Any) -> None:
+            logs.append(params.level)
+
+        server = speaking(Everything(), "server/discover")
+        async with client_of(server, message_handler=on_message, logging_callback=on_log) as client:
+            await wire(client, "logging/setLevel", {"level": "info"})
+            await client.call_tool("change")
+            with anyio.fail_after(30):
+                await heard.wait()
+            await client.call_tool("say")
+            await wire(client, "ping")
+        assert changed[0] == "notifications/tools/list_changed"
+        assert logs == ["warning"]
 
 
 def speaking(server: Everything, only: str | None) -> Upstream:
