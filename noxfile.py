@@ -36,6 +36,9 @@ ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / extra).is_di
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
 EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
+APART = {"mcp"}
+"""Extras that do not install together with all others."""
+
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
 EXTRAS_PAGES = "tests/docs/test_pages.py::test_a_page_with_an_extra_does_what_it_says"
 """The code blocks of README and docs that need an extra; the others run with the core."""
@@ -54,7 +57,7 @@ PYTEST = ("python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal")
 """A process with nothing left takes tests from another: some take seconds, most take milliseconds."""
 
 REST = [
-    *("types", "docs", "wheel", "browser", "lint"),
+    *("types", "mcp_types", "docs", "wheel", "browser", "lint"),
     *(f"examples({Path(example).stem})" for example in EXAMPLES),
 ]
 """Jobs that have nothing to do for a second core, or little; the first takes as long as all others."""
@@ -111,11 +114,20 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types: mypy, strict, on everything; pyright on what users write."""
+    parts = [part for part in PARTS if part not in APART]
     session.install(
-        "-e.[all]", *groups("test", "types", *(f"{kind}-{extra}" for kind in ("test", "docs") for extra in PARTS))
+        "-e.[all]", *groups("test", "types", *(f"{kind}-{extra}" for kind in ("test", "docs") for extra in parts))
     )
     session.run("mypy")
     session.run("pyright")
+
+
+@nox.session
+def mcp_types(session: nox.Session) -> None:
+    """Check the types of what needs the extra mcp, which no other part's environment has."""
+    session.install("-e.[cli,mcp]", *groups("test", "types", "test-mcp"))
+    folders = ("adapters/coatcheck_mcp", "tests/adapters/mcp")
+    session.run("mypy", *(str(path) for folder in folders for path in sorted(Path(folder).rglob("*.py"))))
 
 
 @nox.session
@@ -252,8 +264,9 @@ def faults(session: nox.Session) -> None:
 @nox.session
 def thorough(session: nox.Session) -> None:
     """Test the core with eight times the examples, and each contract in every delivery; takes a quarter of an hour."""
-    kinds = [f"{kind}-{extra}" for kind in ("test", "docs") for extra in ADAPTERS]
-    session.install(f"-e.[{','.join(ADAPTERS)}]", *groups("test", *kinds))
+    together = [extra for extra in ADAPTERS if extra not in APART]
+    kinds = [f"{kind}-{extra}" for kind in ("test", "docs") for extra in together]
+    session.install(f"-e.[{','.join(together)}]", *groups("test", *kinds))
     env = {**OFFLINE, "HYPOTHESIS_PROFILE": "thorough"}
     session.run(*PYTEST, "tests/core", "tests/testing", "tests/contract", *session.posargs, env=env)
 

@@ -50,7 +50,7 @@ def texts_of(result: Result) -> list[str] | None:
     if not all(isinstance(text, str) for text in texts):
         return None
     structured = result.get("structuredContent")
-    return [*texts, *(() if structured is None else (json.dumps(structured),))]  # type: ignore[list-item]
+    return [*texts, *(() if structured is None else (json.dumps(structured),))]
 
 
 def content_of(blocks: Sequence[Block]) -> list[Any]:
@@ -81,9 +81,9 @@ def _block_of(part: Any) -> Block:  # noqa: ANN401 - whatever a server sent
         case {"type": "image" | "audio", "data": str(data), "mimeType": str(media_type)}:
             return _media_of(data, media_type) or OpaqueBlock(part)
         case {"type": "resource", "resource": {"blob": str(data), "uri": str(uri), **rest}}:
-            media_type = rest.get("mimeType")
+            said = rest.get("mimeType")
             name = uri.rpartition("/")[2] or None
-            return _media_of(data, media_type if isinstance(media_type, str) else _UNKNOWN, name) or OpaqueBlock(part)
+            return _media_of(data, said if isinstance(said, str) else _UNKNOWN, name) or OpaqueBlock(part)
         case _:
             return OpaqueBlock(part)
 

@@ -7,7 +7,7 @@ inside it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping  # noqa: TC003 - of the fields of a dataclass
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,10 @@ class Call:
     """The ``_meta`` of the tool's definition."""
 
     scope: Scope | Exception | None = None
-    """Who may read back; an error where nobody can know it."""
+    """The scope that the user chose; an error where nobody can know whom a result is for."""
+
+    identity: Scope | None = None
+    """Whom the transport knows, where the user chose no scope."""
 
     policy: Policy | None = None
     """What the user said about this tool elsewhere than in the offloader's policies."""
@@ -77,7 +80,13 @@ class _Delivery(Delivery[Result]):
             policy=policy,
         )
         return (
-            Batch(arrivals=[arrival], offloader=self.offloader, scope=call.scope, retrieval_tool=call.retrieval_tool),
+            Batch(
+                arrivals=[arrival],
+                offloader=self.offloader,
+                scope=call.scope,
+                identity=call.identity,
+                retrieval_tool=call.retrieval_tool,
+            ),
         )
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Result:

@@ -8,7 +8,7 @@ and list changes not at all, the server is told capabilities that the client lac
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio
 import mcp_types as types
@@ -19,7 +19,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.subscriptions import event_from_wire, event_to_notification
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from coatcheck_mcp.hook import logger
 
@@ -48,19 +48,20 @@ ASK_SECONDS = 300.0
 """For what a server asks while no request of the client runs: over HTTP, a client may not be listening then."""
 
 _BACK = frozenset({"sampling", "elicitation", "roots"})
-"""What a server may ask a client for. A modern client cannot be asked by a server that only knows the handshake."""
+"""What a server may ask a client for, in the way of its era: by a request, or by an unfinished result."""
 
 _OF_CONNECTION = frozenset(
     {types.PROTOCOL_VERSION_META_KEY, types.CLIENT_INFO_META_KEY, types.CLIENT_CAPABILITIES_META_KEY}
 )
 """What a modern client says with each request about its connection with us. The session says it upstream."""
 
-_ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+_ANY: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 
 
 _Request = types.Request[dict[str, Any], str]
 """Any request, its parameters as they came."""
 
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
 Offered: TypeAlias = "Callable[[str], types.ClientCapabilities]"
 
 
@@ -213,7 +214,7 @@ class Link:
         }
 
     def _offer(self, version: str) -> types.ClientCapabilities:
-        within_one_era = not self._modern or version in MODERN_PROTOCOL_VERSIONS
+        within_one_era = self._modern == (version in MODERN_PROTOCOL_VERSIONS)
         offered = {name: value for name, value in self._capabilities.items() if within_one_era or name not in _BACK}
         return types.ClientCapabilities.model_validate(offered)
 
@@ -238,15 +239,20 @@ class Link:
     async def _listen(self, session: _Session) -> None:
         while True:
             self._resubscribed = anyio.Event()
-            wanted = {f"{kind}_list_changed": True for kind in ("tools", "prompts", "resources")}
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._follow, session, wanted)
+                tasks.start_soon(self._follow, session)
                 await self._resubscribed.wait()
                 tasks.cancel_scope.cancel()
 
-    async def _follow(self, session: _Session, wanted: Mapping[str, bool]) -> None:
+    async def _follow(self, session: _Session) -> None:
         with suppress(MCPError):  # a server need not serve it
-            async with listen(session, **wanted, resource_subscriptions=sorted(self._subscribed)) as events:
+            async with listen(
+                session,
+                tools_list_changed=True,
+                prompts_list_changed=True,
+                resources_list_changed=True,
+                resource_subscriptions=sorted(self._subscribed),
+            ) as events:
                 async for event in events:
                     await self._relay(event_to_notification(event, {}))
 
@@ -264,9 +270,13 @@ class Link:
         self._in_flight[key] = ctx
         try:
             local = await self._answer_across_eras(ctx)
-            return await self.request(ctx.method, ctx.params, ctx) if local is None else local
+            result = await self.request(ctx.method, ctx.params, ctx) if local is None else local
         finally:
             del self._in_flight[key]
+        if not self._modern and result.get("resultType") == "input_required":
+            msg = f"the MCP server {self._name} asks for input in a way that the client's version of MCP does not have"
+            raise MCPError(code=types.INVALID_REQUEST, message=msg)
+        return result
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None, ctx: ServerRequestContext[Any, Any] | None = None
@@ -278,13 +288,11 @@ class Link:
         if self.speaks_modern and self._log_level is not None:
             meta.setdefault(types.LOG_LEVEL_META_KEY, self._log_level)
         sent = {**(params or {}), "_meta": meta}
-        wants_progress = ctx is not None and "progressToken" in meta
-        meta.pop("progressToken", None)
+        wants_progress = meta.pop("progressToken", None) is not None
+        on_progress = ctx.session.report_progress if ctx is not None and wants_progress else None
         request = _Request(method=method, params=sent)
         try:
-            return await self.session.send_request(
-                request, _ANY, progress_callback=ctx.session.report_progress if ctx and wants_progress else None
-            )
+            result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
             if error.code != types.CONNECTION_CLOSED:
                 raise
@@ -293,6 +301,7 @@ class Link:
         except ValidationError as error:
             msg = f"the MCP server {self._name} answered {method} with what the protocol does not allow: {error}"
             raise MCPError(code=types.INTERNAL_ERROR, message=msg[:2_000]) from None
+        return result
 
     async def notify(self, notification: types.ClientNotification) -> None:
         """Send a notification of the client to the server."""
@@ -402,11 +411,11 @@ class Link:
     async def _ask(
         self,
         capability: str,
-        request: Any,
-        answer: Any,
+        request: types.ServerRequest,
+        answer: type[AnswerT],
         *,
-        seconds: float | None = None,  # noqa: ANN401 - a pair of the library's
-    ) -> Any:  # noqa: ANN401 - as above
+        seconds: float | None = None,
+    ) -> AnswerT | types.ErrorData:
         """Ask the client on behalf of the server; an error says why the client cannot be asked."""
         if capability not in self._capabilities or self._modern:
             return _refused(f"the client behind coatcheck cannot be asked for {capability}")
@@ -416,9 +425,8 @@ class Link:
         front = latest.session if latest is not None else self._front
         if front is None or not self._ready.is_set():
             return _refused(f"the client behind coatcheck did not get ready to be asked for {capability}")
-        related, limit = None, seconds or ASK_SECONDS
-        if latest is not None:
-            related, limit = ServerMessageMetadata(related_request_id=latest.request_id), seconds
+        related = None if latest is None else ServerMessageMetadata(related_request_id=latest.request_id)
+        limit = (seconds or ASK_SECONDS) if latest is None else seconds
         try:
             return await front.send_request(request, answer, request_read_timeout_seconds=limit, metadata=related)
         except MCPError as error:
@@ -453,10 +461,13 @@ def _ended(name: str) -> MCPError:
 
 
 def _start_failure(name: str, error: Exception) -> MCPError:
-    why = {
-        TimeoutError: f"it did not answer within {CONNECT_SECONDS:.0f} seconds",
-        FileNotFoundError: "there is no such command",
-    }.get(type(error), str(error) or type(error).__name__)
-    if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
-        why = "it ended before it answered; what it said is on stderr"
+    match error:
+        case TimeoutError():
+            why = f"it did not answer within {CONNECT_SECONDS:.0f} seconds"
+        case FileNotFoundError():
+            why = "there is no such command"
+        case MCPError(code=types.CONNECTION_CLOSED):
+            why = "it ended before it answered; what it said is on stderr"
+        case _:
+            why = str(error) or type(error).__name__
     return MCPError(code=types.INTERNAL_ERROR, message=f"coatcheck could not start the MCP server {name}: {why}")

@@ -19,7 +19,6 @@ from fastmcp.tools.base import ToolResult
 from pydantic import TypeAdapter
 
 from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_scope, make_offloader, resolve_scope
-from coatcheck_mcp.convert import Result
 from coatcheck_mcp.hook import Call, may_leave, offload_result
 from coatcheck_mcp.retrieval import answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import OffloaderOptions, Scope
+    from coatcheck_mcp.convert import Result
 
 __all__ = ("OffloadMiddleware",)
 
@@ -53,6 +53,7 @@ class OffloadMiddleware(Middleware):
         storage: StorageOrOffloader | None = None,
         *,
         scope: ScopeOption = None,
+        native_media: bool = True,
         **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure.
@@ -62,6 +63,7 @@ class OffloadMiddleware(Middleware):
             scope: who may read back: a scope, or a callable on FastMCP's ``MiddlewareContext``. Else the authenticated
                 subject; else, for a server on stdio or in memory, one scope for its name and working directory. A
                 server on HTTP without either stores nothing.
+            native_media: the retrieval tool returns images and files themselves instead of a description.
             **options: of ``Offloader``.
 
         Raises:
@@ -72,6 +74,7 @@ class OffloadMiddleware(Middleware):
         no_steps = "a server sees one call at a time, so leave it out"
         self.offloader = make_offloader(storage, options, owner="OffloadMiddleware", no_steps=no_steps)
         self._scope = check_scope(scope)
+        self._native_media = native_media
 
     async def on_list_tools(
         self,
@@ -101,10 +104,16 @@ class OffloadMiddleware(Middleware):
             return await call_next(context)
         message, retrieval_tool = context.message, await _retrieval_name(ctx.fastmcp)
         if message.name == retrieval_tool:
-            scope = self._scope_of(context, ctx)
-            return _result(
-                await answer_call(message.arguments, offloader=self.offloader, scope=scope, name=retrieval_tool)
+            scope, identity = self._scope_of(context, ctx)
+            answered = await answer_call(
+                message.arguments,
+                offloader=self.offloader,
+                scope=scope,
+                identity=identity,
+                name=retrieval_tool,
+                native_media=self._native_media,
             )
+            return _result(answered)
         token = _running.set(True)
         try:
             result = await call_next(context)
@@ -113,29 +122,32 @@ class OffloadMiddleware(Middleware):
         if type(result) is not ToolResult:  # a subclass asks the client for input, and is no result yet
             return result
         tool = await ctx.fastmcp.get_tool(message.name)
+        scope, identity = self._scope_of(context, ctx)
         call = Call(
             tool_name=message.name,
             arguments=message.arguments or {},
             meta=(ctx.request_context and ctx.request_context.meta) or {},
             tool_meta=(tool and tool.meta) or {},
-            scope=self._scope_of(context, ctx),
+            scope=scope,
+            identity=identity,
             retrieval_tool=retrieval_tool,
         )
         raw = _wire(result)
         sent = await offload_result(raw, call, self.offloader)
         return result if sent is raw else _result(sent)
 
-    def _scope_of(self, context: MiddlewareContext[Any], ctx: Context) -> Scope | Exception | None:
+    def _scope_of(self, context: MiddlewareContext[Any], ctx: Context) -> tuple[Scope | Exception | None, Scope | None]:
+        """Return the scope that the user chose, or an error, and whom the transport knows."""
         try:
             given = resolve_scope(self._scope, context)
         except Exception as error:  # noqa: BLE001 - the user's callable; the guard reports it
-            return error
-        if given is not None:
-            return given
+            return error, None
         token = get_access_token()
         if token is not None:
-            return subject_scope(token)
-        return folder_scope(ctx.fastmcp.name) if ctx.transport in {None, "stdio"} else no_scope()
+            return given, subject_scope(token)
+        if ctx.transport in {None, "stdio"}:
+            return given, folder_scope(ctx.fastmcp.name)
+        return (no_scope() if given is None else given), None
 
 
 async def _retrieval_name(server: FastMCP[Any]) -> str:

@@ -11,23 +11,24 @@ from collections import defaultdict
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import anyio
 import mcp_types as types
 from mcp.server import Server as FrontServer
-from mcp.server.caching import CACHEABLE_METHODS, CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from coatcheck.adapting import StorageOrOffloader, make_offloader
-from coatcheck_mcp.hook import Call, may_leave, offload_result
+from coatcheck import RETRIEVAL_TOOL
+from coatcheck.adapting import StorageOrOffloader, WarnOnce, make_offloader
+from coatcheck_mcp.hook import Call, logger, may_leave, offload_result
 from coatcheck_mcp.link import Link
 from coatcheck_mcp.retrieval import answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Mapping
 
     from anyio.abc import TaskGroup
     from mcp.server import ServerRequestContext
@@ -73,7 +74,9 @@ class Proxy:
         storage: StorageOrOffloader | None = None,
         *,
         scope: Scope | None = None,
+        identity_of: Callable[[str], Scope | None] = folder_scope,
         policy_of: Callable[[str], Policy | None] = lambda _: None,
+        native_media: bool = True,
         **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure; nothing is started.
@@ -81,9 +84,11 @@ class Proxy:
         Args:
             upstream: the server behind the proxy: ``command_upstream`` or ``url_upstream``.
             storage: where content goes: a storage, or a ready ``Offloader``.
-            scope: who may read back. None: one scope for the server's name and the working
-                directory, so that references live across restarts and projects do not mix.
+            scope: who may read back. None: the ambient scope, else the identity.
+            identity_of: returns the scope of a server's clients by the server's name. By default it is a digest of that
+                name and the working directory, so that references live across restarts and projects do not mix.
             policy_of: returns the policy of a tool by its name; None: the offloader's policies decide.
+            native_media: the retrieval tool returns images and files themselves instead of a description.
             **options: of ``Offloader``.
 
         Raises:
@@ -95,7 +100,10 @@ class Proxy:
         self.offloader = make_offloader(storage, options, owner="Proxy", no_steps=no_steps)
         self._upstream = upstream
         self._scope = scope
+        self._identity_of = identity_of
         self._policy_of = policy_of
+        self._native_media = native_media
+        self._warn = WarnOnce(logger)
         self._links: dict[Hashable, Link] = {}
         self._connecting: defaultdict[Hashable, anyio.Lock] = defaultdict(anyio.Lock)
         self._tasks: TaskGroup | None = None
@@ -122,11 +130,11 @@ class Proxy:
     async def serve_stdio(self) -> None:
         """Serve the one client on stdin and stdout, until it leaves."""
         async with self.running() as front, stdio_server() as streams:
-            await front.run(*streams, front.create_initialization_options())
+            await front.run(streams[0], streams[1], front.create_initialization_options())
 
     def _build(self) -> FrontServer[Any]:
         # A modern client is told for how long a list holds; a server of the handshake does not say, so it does not.
-        hints = dict.fromkeys(CACHEABLE_METHODS, CacheHint())
+        hints = {method: CacheHint() for method in get_args(CacheableMethod)}
         front: FrontServer[Any] = FrontServer("coatcheck", version=version("coatcheck"), cache_hints=hints)
         for method in _FORWARDED:
             front.add_request_handler(method, types.RequestParams, _complete(self._forward))
@@ -211,15 +219,22 @@ class Proxy:
             link.learn_tools({tool["name"]: tool for tool in listed["tools"]})
         tools = [self._advertised(tool) for tool in listed["tools"]]
         if is_first:
-            tools.append(definition(free_name(await link.tools())))
+            tools.append(definition(self._retrieval_name(await link.tools())))
         return {**listed, "tools": tools}
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
         link = await self._link(ctx)
         tools = await link.tools()
-        retrieval_tool, scope = free_name(tools), self._scope or folder_scope(link.server_name)
+        retrieval_tool, identity = self._retrieval_name(tools), self._identity_of(link.server_name)
         if params.name == retrieval_tool:
-            return await answer_call(params.arguments, offloader=self.offloader, scope=scope, name=retrieval_tool)
+            return await answer_call(
+                params.arguments,
+                offloader=self.offloader,
+                scope=self._scope,
+                identity=identity,
+                name=retrieval_tool,
+                native_media=self._native_media,
+            )
         result = await link.forward(ctx)
         if "content" not in result and "structuredContent" not in result:
             return result  # it asks the client for input, and is no result yet
@@ -228,11 +243,18 @@ class Proxy:
             arguments=params.arguments or {},
             meta=(ctx.params or {}).get("_meta") or {},
             tool_meta=tools.get(params.name, {}).get("_meta") or {},
-            scope=scope,
+            scope=self._scope,
+            identity=identity,
             policy=self._policy_of(params.name),
             retrieval_tool=retrieval_tool,
         )
         return await offload_result(result, call, self.offloader)
+
+    def _retrieval_name(self, tools: Collection[str]) -> str:
+        name = free_name(tools)
+        if name != RETRIEVAL_TOOL:
+            self._warn("the server has a tool named %r too, so the tool to read back is %r", RETRIEVAL_TOOL, name)
+        return name
 
     def _advertised(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         leaves = may_leave(tool["name"], self.offloader, self._policy_of(tool["name"]))

@@ -41,16 +41,22 @@ def definition(name: str) -> dict[str, Any]:
 
 
 async def answer_call(
-    arguments: object, *, offloader: Offloader, scope: Scope | Exception | None, name: str
+    arguments: object,
+    *,
+    offloader: Offloader,
+    scope: Scope | Exception | None,
+    identity: Scope | None,
+    name: str,
+    native_media: bool,
 ) -> dict[str, Any]:
     """Return the result of a call of the retrieval tool. Never raises: the model is told what was wrong."""
 
     def find() -> tuple[Offloader, dict[str, Any]]:
         if isinstance(scope, Exception):
             raise scope
-        return offloader, {"scope": scope}
+        return offloader, {"scope": scope, "identity": identity}
 
-    found = await aanswer(find, arguments, convert_media=content_of, native_media=True, retrieval_tool=name)
+    found = await aanswer(find, arguments, convert_media=content_of, native_media=native_media, retrieval_tool=name)
     if isinstance(found, Failure):
         return {"content": [{"type": "text", "text": found.text}], "isError": True}
     return {"content": [{"type": "text", "text": found}] if isinstance(found, str) else found, "isError": False}

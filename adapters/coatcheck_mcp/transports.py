@@ -6,8 +6,7 @@ The library does both. Only its settings belong here: the environment, the limit
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,6 +19,9 @@ from mcp.client.streamable_http import streamable_http_client
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_codec
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
+
     from mcp.client._transport import TransportStreams  # the type of what both clients yield; at check time only
 
 __all__ = ("Upstream", "command_upstream", "url_upstream")

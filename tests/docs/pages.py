@@ -38,8 +38,10 @@ CORE = "core"
 PART_OF = {
     "coatcheck_haystack": "haystack",
     "coatcheck_langchain": "langgraph",
+    "coatcheck_mcp": "mcp",
     "coatcheck_strands": "strands",
     "deepagents": "langgraph",
+    "fastmcp": "mcp",
     "fsspec": "fsspec",
     "haystack": "haystack",
     "langchain": "langgraph",

@@ -38,7 +38,8 @@ LEAST = 8
 FRAMEWORKS = {
     "coatcheck_haystack": {"haystack"},
     "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
-    "coatcheck_mcp": {"tomli"},  # reads TOML on Python 3.10
+    # FastMCP brings the protocol's own packages, and what they speak with; tomli reads TOML on Python 3.10.
+    "coatcheck_mcp": {"anyio", "fastmcp", "httpx2", "mcp", "mcp_types", "pydantic", "starlette", "tomli", "uvicorn"},
     "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage takes
 }
 """Each adapter's own framework: what it may import next to the standard library and coatcheck's public names."""

@@ -163,6 +163,7 @@ def _proxy(
 
 def _serve(proxy: Proxy) -> None:
     import anyio  # noqa: PLC0415 - see _settings
+
     from coatcheck_mcp.serving import serve_stdio  # noqa: PLC0415 - see _settings
 
     anyio.run(serve_stdio, proxy)
@@ -175,6 +176,7 @@ def _serve_port(proxy: Proxy, port: int) -> None:
     import secrets  # noqa: PLC0415 - only for HTTP
 
     import anyio  # noqa: PLC0415 - see _settings
+
     from coatcheck_mcp.serving import LOOPBACK, PATH, serve_http  # noqa: PLC0415 - see _settings
 
     token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(32)

@@ -1,5 +1,7 @@
 """An MCP server with one of everything, and clients of the proxy in front of it, all in this process."""
 
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
 from __future__ import annotations
 
 import base64
@@ -12,8 +14,10 @@ from mcp import Client
 from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
 from mcp.server import Server
 from mcp.server.caching import CACHEABLE_METHODS, CacheHint
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter
 
 from coatcheck import InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream
@@ -80,7 +84,8 @@ class Everything:
         self.roots_changed = 0
         self.cancelled = 0
         self.sessions: list[Any] = []
-        hints = dict.fromkeys(CACHEABLE_METHODS, CacheHint())
+        self.bus = InMemorySubscriptionBus()
+        hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, CacheHint())
         self.server: Server[Any] = Server("everything", version="7", instructions="Be kind.", cache_hints=hints)
         for method, params, handler in (
             ("tools/list", types.PaginatedRequestParams, self._list),
@@ -94,7 +99,10 @@ class Everything:
             ("completion/complete", types.CompleteRequestParams, self._complete),
             ("logging/setLevel", types.SetLevelRequestParams, self._set_level),
         ):
-            self.server.add_request_handler(method, params, _complete(handler))  # type: ignore[arg-type]
+            self.server.add_request_handler(method, params, _complete(handler))
+        self.server.add_request_handler(
+            "subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(self.bus)
+        )
         self.server.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
@@ -145,6 +153,7 @@ class Everything:
 
     async def _do_change(self, ctx: ServerRequestContext[Any, Any], _: Any) -> str:
         self.tools.append(types.Tool(name="new", input_schema=SCHEMA))
+        await self.bus.publish(ToolsListChanged())
         await ctx.session.send_tool_list_changed()
         await ctx.session.send_prompt_list_changed()
         await ctx.session.send_resource_list_changed()
@@ -193,7 +202,7 @@ def _complete(handler: Any) -> Any:
 @asynccontextmanager
 async def client_of(
     upstream: Upstream | Everything, *, proxy: Proxy | None = None, mode: str = "legacy", **options: Any
-) -> AsyncIterator[Client]:
+) -> AsyncIterator[Any]:
     """Connect a client through a proxy; ``options`` are those of ``Proxy`` and of ``Client``."""
     of_proxy = {name: options.pop(name) for name in ("policies", "scope", "max_result_tokens") if name in options}
     target = upstream.upstream() if isinstance(upstream, Everything) else upstream
@@ -204,7 +213,5 @@ async def client_of(
 
 async def wire(client: Client, method: str, params: dict[str, Any] | None = None) -> Any:
     """Return a result as it came, without what models of a library leave out."""
-    from pydantic import TypeAdapter
-
     request = types.Request[dict[str, Any], str](method=method, params=params or {})
     return await client.session.send_request(request, TypeAdapter(dict[str, Any]))

@@ -1,5 +1,7 @@
 """The proxy on a port of this machine, and a server behind a URL: who gets in, and that nothing hangs."""
 
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
 from __future__ import annotations
 
 import socket
@@ -17,7 +19,7 @@ from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
 from coatcheck_mcp import Proxy, offloaded_references, url_upstream
 from coatcheck_mcp.serving import http_app
 from tests.adapters.mcp.servers import Everything, client_of
-from tests.adapters.mcp.test_relays import elicit, roots, sample
+from tests.adapters.mcp.test_relays import WILLING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,9 +53,10 @@ async def front_of(server: Everything, listener: socket.socket) -> AsyncIterator
 
 
 @asynccontextmanager
-async def client_at(url: str, mode: str = "legacy", **options: Any) -> AsyncIterator[Client]:
+async def client_at(url: str, mode: str = "legacy", **options: Any) -> AsyncIterator[Any]:
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http:
-        async with Client(streamable_http_client(url, http_client=http), mode=mode, **options) as client:
+        transport = streamable_http_client(url, http_client=http)
+        async with Client(transport, mode=mode, **options) as client:
             yield client
 
 
@@ -86,8 +89,7 @@ async def test_nobody_else_gets_in(listener: socket.socket, headers: dict[str, s
 
 @pytest.mark.parametrize(("name", "words"), [("sample", "a-model"), ("elicit", "who?"), ("roots", "file:///home/x")])
 async def test_a_server_asks_a_client_on_a_port_as_on_stdio(listener: socket.socket, name: str, words: str) -> None:
-    options = {"sampling_callback": sample, "elicitation_callback": elicit, "list_roots_callback": roots}
-    async with front_of(Everything(), listener) as url, client_at(url, **options) as client:
+    async with front_of(Everything(), listener) as url, client_at(url, **WILLING) as client:
         with anyio.fail_after(30):
             assert words in (await client.call_tool(name)).content[0].text
 
@@ -95,8 +97,8 @@ async def test_a_server_asks_a_client_on_a_port_as_on_stdio(listener: socket.soc
 async def test_progress_and_logs_arrive_on_the_stream_of_the_call(listener: socket.socket) -> None:
     seen: list[Any] = []
 
-    async def on_progress(*values: Any) -> None:
-        seen.append(values)
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        seen.append((progress, total, message))
 
     async def on_log(params: Any) -> None:
         seen.append(params.data)
@@ -109,10 +111,9 @@ async def test_progress_and_logs_arrive_on_the_stream_of_the_call(listener: sock
 
 async def test_two_clients_have_a_session_each_which_ends_with_theirs(listener: socket.socket) -> None:
     server = Everything()
-    async with front_of(server, listener) as url:
-        async with client_at(url) as one, client_at(url) as two:
-            for client in (one, two, one):
-                await client.call_tool("small")
+    async with front_of(server, listener) as url, client_at(url) as one, client_at(url) as two:
+        for client in (one, two, one):
+            await client.call_tool("small")
     first, second, third = server.sessions
     assert first is third
     assert first is not second
@@ -129,11 +130,10 @@ async def test_a_server_behind_a_url_gets_the_headers(listener: socket.socket, m
         await app(scope, receive, send)
 
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(noting, listener):
-        async with client_of(url_upstream(url, headers={"X-Key": "k"}), mode=mode) as client:
-            assert (await client.call_tool("small")).content[0].text == "few"
-            (reference,) = offloaded_references(await client.call_tool("endless"))
-            assert (await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})).content
+    async with serving(noting, listener), client_of(url_upstream(url, headers={"X-Key": "k"}), mode=mode) as client:
+        assert (await client.call_tool("small")).content[0].text == "few"
+        (reference,) = offloaded_references(await client.call_tool("endless"))
+        assert (await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})).content
     assert set(seen) == {b"k"}
 
 

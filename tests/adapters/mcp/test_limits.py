@@ -1,5 +1,7 @@
 """Messages that are too long are refused before they are parsed, with an error for the call that they answer."""
 
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
 from __future__ import annotations
 
 import codecs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from fastmcp.utilities.types import Image
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never, Offloader
 from coatcheck_mcp import OffloadMiddleware, offloaded_references
 from tests.adapters.mcp.servers import LOG, PIXELS, ROWS
+from tests.adapters.mcp.test_http import serving
 
 
 def server_with(middleware: OffloadMiddleware, name: str = "logs") -> FastMCP[Any]:
@@ -139,10 +141,23 @@ async def test_a_scope_may_come_from_the_request() -> None:
 
 async def test_a_scope_that_fails_stores_nothing_and_the_result_stays() -> None:
     def fail(_: object) -> str:
-        raise KeyError("tenant")
+        raise KeyError
 
     async with Client(server_with(OffloadMiddleware(InMemoryStorage(), scope=fail))) as client:
         assert (await client.call_tool("log")).content[0].text == LOG
+
+
+async def test_over_http_nothing_is_stored_for_clients_that_nobody_knows(caplog: pytest.LogCaptureFixture) -> None:
+    storage = InMemoryStorage()
+    server = server_with(OffloadMiddleware(storage))
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(server.http_app(), listener), Client(url) as client:
+        assert (await client.call_tool("log")).content[0].text == LOG
+        read = await client.call_tool(RETRIEVAL_TOOL, {"reference": "x"}, raise_on_error=False)
+    assert read.is_error
+    assert not list(storage.entries(""))
+    assert "add authentication to the server" in caplog.text
 
 
 def test_what_would_do_nothing_is_refused() -> None:

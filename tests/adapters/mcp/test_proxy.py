@@ -1,5 +1,7 @@
 """What passes through the proxy as it is, what leaves, and the one tool that is added; both ends in this process."""
 
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
 from __future__ import annotations
 
 import base64
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError
 
-from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, Never, Offloader
+from coatcheck import RETRIEVAL_TOOL, Always, InMemoryStorage, Never, Offloader, OverTokens
 from coatcheck_mcp import Proxy, offloaded_references
 from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, wire
 
@@ -23,7 +25,8 @@ async def call(client: Client, name: str, arguments: dict[str, Any] | None = Non
 
 
 async def read_all(client: Client, reference: str) -> str:
-    lines, start = [], 1
+    lines: list[str] = []
+    start = 1
     while True:
         arguments = {"reference": reference, "line_range": {"start": start, "end": start + 99}}
         answer = await call(client, RETRIEVAL_TOOL, arguments)
@@ -93,8 +96,8 @@ class TestWhatPasses:
     async def test_progress_comes_to_the_call_that_asked_for_it(self) -> None:
         server, seen = Everything(), []
 
-        async def on_progress(*values: Any) -> None:
-            seen.append(values)
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            seen.append((progress, total, message))
 
         async with client_of(server) as client:
             await client.call_tool("progress", progress_callback=on_progress)
@@ -165,8 +168,6 @@ class TestWhatLeaves:
         assert Offloader(storage).load(first, scope="s").data == PIXELS
 
     async def test_an_image_stays_unless_a_policy_says_otherwise(self) -> None:
-        from coatcheck import Always
-
         async with client_of(Everything(), policies={"image": Always()}) as client:
             result = await call(client, "image")
             (reference,) = offloaded_references(result)
@@ -191,8 +192,6 @@ class TestWhatLeaves:
         assert result["structuredContent"] == ROWS
 
     async def test_what_the_author_of_a_tool_declares_is_respected_unless_the_user_says_otherwise(self) -> None:
-        from coatcheck import OverTokens
-
         async with client_of(Everything()) as client:
             assert not offloaded_references(await call(client, "declared"))
         async with client_of(Everything(), policies={"declared": OverTokens(100)}) as client:

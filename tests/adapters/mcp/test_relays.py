@@ -1,4 +1,6 @@
-"""What a server starts by itself, and who is asked: sampling, elicitation, roots, changes; in both eras on both sides."""
+"""What a server starts by itself, and who is asked: sampling, elicitation, roots, changes; in both eras."""
+
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
 from __future__ import annotations
 
@@ -36,7 +38,14 @@ async def elicit(_: Any, params: Any) -> types.ElicitResult:
 
 
 async def roots(_: Any) -> types.ListRootsResult:
-    return types.ListRootsResult(roots=[types.Root(uri="file:///home/x")])
+    return types.ListRootsResult(roots=[types.Root.model_validate({"uri": "file:///home/x"})])
+
+
+WILLING: dict[str, Any] = {
+    "sampling_callback": sample,
+    "elicitation_callback": elicit,
+    "list_roots_callback": roots,
+}
 
 
 class TestWhatAServerAsksItsClient:
@@ -143,10 +152,10 @@ class TestEras:
             assert client.server_info.name == "everything"
 
     async def test_a_modern_client_gets_progress_and_the_logs_that_it_asked_for(self) -> None:
-        progress, logs = [], []
+        told, logs = [], []
 
-        async def on_progress(*values: Any) -> None:
-            progress.append(values)
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            told.append((progress, total, message))
 
         async def on_log(params: Any) -> None:
             logs.append(params.level)
@@ -157,13 +166,14 @@ class TestEras:
             await client.call_tool("say")
         async with client_of(server, mode="auto", logging_callback=on_log, log_level="error") as client:
             await client.call_tool("say")
-        assert progress == [(1.0, 2.0, "half")]
+        assert told == [(1.0, 2.0, "half")]
         assert logs == ["warning"]
 
     async def test_a_modern_client_hears_of_changes_on_the_stream_that_it_opened(self) -> None:
         server = Everything()
         async with client_of(speaking(server, "initialize"), mode="auto") as client:
-            async with client.listen(tools_list_changed=True, resource_subscriptions=["file:///a"]) as events:
+            listening = client.listen(tools_list_changed=True, resource_subscriptions=["file:///a"])
+            async with listening as events:
                 await client.call_tool("change")
                 with anyio.fail_after(10):
                     kinds = [type(await anext(aiter(events))).__name__ for _ in range(2)]
@@ -175,8 +185,7 @@ class TestEras:
         self, name: str
     ) -> None:
         server = Everything()
-        options = {"sampling_callback": sample, "elicitation_callback": elicit, "list_roots_callback": roots}
-        async with client_of(speaking(server, "initialize"), mode="auto", **options) as client:
+        async with client_of(speaking(server, "initialize"), mode="auto", **WILLING) as client:
             with pytest.raises(MCPError, match="cannot be asked for"):
                 await client.call_tool(name)
         assert server.clients[0].capabilities == types.ClientCapabilities()
@@ -186,7 +195,7 @@ class TestEras:
 
         async def ask(ctx: Any, params: types.CallToolRequestParams) -> Any:
             if params.input_responses:
-                said = types.TextContent(text=str(params.input_responses["q"].content))
+                said = types.TextContent(text=str(params.input_responses["q"].model_dump()["content"]))
                 return types.CallToolResult(content=[said])
             form = types.ElicitRequestFormParams(message="who?", requested_schema={"type": "object", "properties": {}})
             request = types.ElicitRequest(params=form)
@@ -195,6 +204,30 @@ class TestEras:
         server.server.add_request_handler("tools/call", types.CallToolRequestParams, ask)
         async with client_of(speaking(server, "server/discover"), mode="auto", elicitation_callback=elicit) as client:
             assert "who?" in (await client.call_tool("ask")).content[0].text
+        async with client_of(speaking(server, "server/discover"), elicitation_callback=elicit) as client:
+            with pytest.raises(MCPError, match="asks for input in a way"):
+                await client.call_tool("ask")
+
+    async def test_a_client_of_the_handshake_hears_what_a_modern_server_says_on_streams(self) -> None:
+        heard, changed, logs = anyio.Event(), [], []
+
+        async def on_message(message: Any) -> None:
+            changed.append(message.method)
+            heard.set()
+
+        async def on_log(params: Any) -> None:
+            logs.append(params.level)
+
+        server = speaking(Everything(), "server/discover")
+        async with client_of(server, message_handler=on_message, logging_callback=on_log) as client:
+            await wire(client, "logging/setLevel", {"level": "info"})
+            await client.call_tool("change")
+            with anyio.fail_after(30):
+                await heard.wait()
+            await client.call_tool("say")
+            await wire(client, "ping")
+        assert changed[0] == "notifications/tools/list_changed"
+        assert logs == ["warning"]
 
 
 def speaking(server: Everything, only: str | None) -> Upstream:

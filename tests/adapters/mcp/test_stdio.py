@@ -1,5 +1,7 @@
 """``coatcheck mcp -- COMMAND`` as a process, with a client and a server that misbehave: no hang, no orphan."""
 
+# ruff: noqa: ANN401 - lines are any JSON
+
 from __future__ import annotations
 
 import json
@@ -137,10 +139,10 @@ def wait_until_gone(pid: int) -> None:
 
 
 def test_a_session_from_the_first_line_to_the_last(start: Callable[..., Process]) -> None:
-    client = start(SECRET_OF_THE_ENTRY="s3cret")
+    client = start(FROM_THE_ENTRY="s3cret")
     hello = client.shake_hands()["result"]
     assert hello["serverInfo"] == {"name": "tiny", "version": "1"}
-    assert client.said(client.call("env", name="SECRET_OF_THE_ENTRY")) == "s3cret"
+    assert client.said(client.call("env", name="FROM_THE_ENTRY")) == "s3cret"
     shown = client.call("big")["result"]
     (reference,) = shown["_meta"]["coatcheck"]["references"]
     back = client.call(RETRIEVAL_TOOL, reference=reference, pattern="log")

@@ -63,7 +63,9 @@ def main() -> None:
                 call(message, message["params"]["name"], message["params"].get("arguments") or {})
             case "notifications/cancelled":
                 Path(os.environ["CANCELLED"]).write_text(line, encoding="utf-8")
-            case _ if "id" in message:
+            case _ if "id" not in message:
+                pass
+            case _:
                 error = {"code": -32601, "message": "Method not found"}
                 sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}) + "\n")
                 sys.stdout.flush()
