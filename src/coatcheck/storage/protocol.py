@@ -43,6 +43,7 @@ __all__ = (
     "Stored",
     "Sweeps",
     "newest_first",
+    "parse_after",
 )
 
 
@@ -224,17 +225,28 @@ def newest_first(listed: Iterable[Listed], *, limit: int, after: str | None) -> 
     """
     ordered = sorted(listed, key=_rank)
     if after is not None:
-        modified, _, key = after.partition(" ")
-        try:
-            last = (-float(modified), key)
-            if math.isnan(last[0]):
-                raise ValueError  # noqa: TRY301 - as float does for other words
-        except ValueError:
-            msg = f"after must be what the page before has as its after, not {after!r}"
-            raise InvalidRequest(msg) from None
+        last = parse_after(after)
         ordered = [entry for entry in ordered if _rank(entry) > last]
     page = tuple(ordered[:limit])
     return Page(entries=page, after=f"{page[-1].modified!r} {page[-1].key}" if len(ordered) > limit else None)
+
+
+def parse_after(after: str) -> tuple[float, str]:
+    """Return the rank of the last entry of a page of ``newest_first``: its time, negated, and its key.
+
+    Raises:
+        InvalidRequest: ``after`` did not come from a page.
+
+    """
+    modified, _, key = after.partition(" ")
+    try:
+        negated = -float(modified)
+        if math.isnan(negated):
+            raise ValueError  # noqa: TRY301 - as float does for other words
+    except ValueError:
+        msg = f"after must be what the page before has as its after, not {after!r}"
+        raise InvalidRequest(msg) from None
+    return negated, key
 
 
 def _rank(entry: Listed) -> tuple[float, str]:

@@ -325,6 +325,16 @@ def test_pages_of_a_store_without_order_are_in_order_too() -> None:
     assert page.after is not None
 
 
+@pytest.mark.parametrize("after", ["", "yesterday", "nan key"])
+def test_a_page_after_what_no_page_said_is_refused(after: str) -> None:
+    bridge = LangGraphStoreBridge(InMemoryStore())
+    entry = make_entry(b"a")
+    save(bridge, entry)
+
+    with pytest.raises(InvalidRequest, match="after must be what the page before has as its after"):
+        bridge.page(f"{entry.key.partition('/')[0]}/", limit=3, after=after)
+
+
 class StoreWithoutOffset(InMemoryStore):
     """Knows no offset, like MongoDB's store."""
 
