@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import mcp_types as types
@@ -79,8 +79,8 @@ def server_of(case: Run) -> Server[Any]:
 async def result_of(client: Client, case: Run, call: ModelCall) -> dict[str, Any]:
     if call.tool in case.cancelled_tools:  # the host does not make the call, and says something itself
         return content_of(case, call)
-    keep: types.RequestParamsMeta | None = {"coatcheck": "keep"} if call.tool in case.kept_tools else None  # type: ignore[typeddict-unknown-key]
-    result = await client.call_tool(call.tool, dict(call.arguments), meta=keep)
+    meta = {"coatcheck": "keep"} if call.tool in case.kept_tools else {}
+    result = await client.call_tool(call.tool, dict(call.arguments), meta=cast("types.RequestParamsMeta", meta))
     return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 

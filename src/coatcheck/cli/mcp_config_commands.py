@@ -190,10 +190,11 @@ def _servers_in(path: Path, client: str) -> list[Found] | None:
     from coatcheck_mcp.install import Machine, find_servers  # noqa: PLC0415
 
     try:
-        return find_servers(client, Machine(), file=path)
+        found: list[Found] = find_servers(client, Machine(), file=path)
     except InvalidRequest as error:
         complain(f"coatcheck: {error}")
         return None
+    return found
 
 
 def _facts(client: str, found: Found) -> dict[str, object]:
