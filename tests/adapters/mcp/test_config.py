@@ -192,7 +192,7 @@ def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('storag = "x"', "coatcheck.toml:1: storag is unknown; did you mean storage?"),
+        ('sstorage = "x"', "coatcheck.toml:1: sstorage is unknown; did you mean storage?"),
         ("\n\n[tool]", "coatcheck.toml:3: tool is unknown; did you mean tools?"),
         (
             "[tools.x]\nmax_tokens = 1",
