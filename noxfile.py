@@ -41,6 +41,17 @@ EXAMPLES: dict[tuple[str, ...], list[str]] = {}
 for path in sorted(ROOT.glob("examples/*.py")):
     EXAMPLES.setdefault(tuple(nox.project.load_toml(path)["dependencies"]), []).append(path.stem)
 
+MCP_SERVERS = (
+    ("python", "mcp-server-git", "mcp-server-time"),
+    ("sqlite", "mcp-server-sqlite", "mcp<2"),  # it breaks with the second major version of the protocol's package
+)
+"""Environments, and the MCP servers in them."""
+
+NODE_SERVERS = ("everything", "filesystem", "memory")
+
+APART = {"mcp"}
+"""Extras that do not install together with all others."""
+
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
 EXTRAS_PAGES = "tests/docs/test_pages.py::test_a_page_with_an_extra_does_what_it_says"
 """The code blocks of README and docs that need an extra; the others run with the core."""
@@ -60,7 +71,7 @@ PYTEST = ("python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "
 comes with LangChain; no test uses it, and each process takes a second to load it."""
 
 REST = [
-    *("types", "docs", "wheel", "browser", "lint"),
+    *("types", "mcp_types", "docs", "wheel", "browser", "lint"),
     *(f"examples({names[0]})" for names in EXAMPLES.values()),
 ]
 """Jobs that have nothing to do for a second core, or little; the first takes as long as all others."""
@@ -119,11 +130,20 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types: mypy, strict, on everything; pyright on what users write."""
+    parts = [part for part in PARTS if part not in APART]
     session.install(
-        "-e.[all]", *groups("test", "types", *(f"{kind}-{extra}" for kind in ("test", "docs") for extra in PARTS))
+        "-e.[all]", *groups("test", "types", *(f"{kind}-{extra}" for kind in ("test", "docs") for extra in parts))
     )
     session.run("mypy")
     session.run("pyright")
+
+
+@nox.session
+def mcp_types(session: nox.Session) -> None:
+    """Check the types of what needs the extra mcp, which no other part's environment has."""
+    session.install("-e.[cli,mcp]", *groups("test", "types", "test-mcp"))
+    patterns = ("adapters/coatcheck_mcp/**/*.py", "tests/adapters/mcp/*.py", "tests/contract/*mcp*.py")
+    session.run("mypy", *(str(path) for pattern in patterns for path in sorted(Path().glob(pattern))))
 
 
 @nox.session
@@ -251,6 +271,20 @@ def upstream(session: nox.Session, framework: str) -> None:
 
 
 @nox.session
+def mcp_servers(session: nox.Session) -> None:
+    """Put the MCP proxy in front of public servers, from the indexes of Python and npm; needs node and git."""
+    folder = Path(session.create_tmp()).resolve()
+    for name, *packages in MCP_SERVERS:
+        session.run("uv", "venv", "--quiet", "--clear", str(folder / name))
+        session.run("uv", "pip", "install", "--quiet", f"--python={folder / name}", *packages)
+    npm = ("npm", "install", "--silent", "--no-audit", "--no-fund", f"--prefix={folder}")
+    session.run(*npm, *(f"@modelcontextprotocol/server-{name}" for name in NODE_SERVERS), external=True)
+    session.install("-e.[cli,mcp]", *groups("test"))
+    env = {**OFFLINE, "COATCHECK_MCP_SERVERS": os.fspath(folder)}
+    session.run(*PYTEST, "tests/mcp_servers", *session.posargs, env=env)
+
+
+@nox.session
 def faults(session: nox.Session) -> None:
     """Kill writers, fill disks, break networks and damage files, for some minutes, and print what was lost."""
     session.install("-e.[all]", *groups("test", "test-s3", "test-langgraph"))
@@ -260,10 +294,12 @@ def faults(session: nox.Session) -> None:
 @nox.session
 def thorough(session: nox.Session) -> None:
     """Test the core with eight times the examples, and each contract in every delivery; takes a quarter of an hour."""
-    kinds = [f"{kind}-{extra}" for kind in ("test", "docs") for extra in ADAPTERS]
-    session.install(f"-e.[{','.join(ADAPTERS)}]", *groups("test", *kinds))
+    together = [extra for extra in ADAPTERS if extra not in APART]
+    kinds = [f"{kind}-{extra}" for kind in ("test", "docs") for extra in together]
+    session.install(f"-e.[{','.join(together)}]", *groups("test", *kinds))
     env = {**OFFLINE, "HYPOTHESIS_PROFILE": "thorough"}
-    session.run(*PYTEST, "tests/core", "tests/testing", "tests/contract", *session.posargs, env=env)
+    apart = [f"--ignore=tests/contract/test_{extra}.py" for extra in APART]
+    session.run(*PYTEST, "tests/core", "tests/testing", "tests/contract", *apart, *session.posargs, env=env)
 
 
 @nox.session

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from coatcheck.testing import Capability
 
-__all__ = ("HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL", "STRANDS")
+__all__ = ("HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL", "MCP", "STRANDS")
 
 _BY_CALL = "it sees one call at a time, and a budget for the step needs the whole step"
 
@@ -35,3 +35,12 @@ STRANDS: Mapping[Capability, str] = {
     "missing call ids": "Strands takes a call without an id for an incomplete one, and drops it",
     "results for code": "Strands does not pass on who made a call: its models make the same of those of code",
 }
+
+MCP: Mapping[Capability, str] = {
+    "document names": "MCP has no names of documents, but addresses",
+    "JSON values": "MCP has no JSON in its content: structured content is one value next to it",
+    "whole steps": _BY_CALL,
+    "interrupts": "MCP has no interrupts: a call returns or fails",
+    "results for code": "MCP does not pass on who made a call",
+}
+"""For the proxy."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+import tomli
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -38,8 +39,10 @@ CORE = "core"
 PART_OF = {
     "coatcheck_haystack": "haystack",
     "coatcheck_langchain": "langgraph",
+    "coatcheck_mcp": "mcp",
     "coatcheck_strands": "strands",
     "deepagents": "langgraph",
+    "fastmcp": "mcp",
     "fsspec": "fsspec",
     "haystack": "haystack",
     "langchain": "langgraph",
@@ -70,7 +73,7 @@ class Unknown(Exception):
 class Block:
     """One code block."""
 
-    kind: Literal["python", "shell", "shown", "json"]
+    kind: Literal["python", "shell", "shown", "json", "toml"]
     """What becomes of it: it runs, its commands are looked up, it is compared, it is parsed."""
 
     text: str
@@ -140,6 +143,9 @@ def _block(token: Token, above: str, *, line: int, place: str) -> Block:
     if token.info == "json":
         json.loads(token.content)
         return Block(kind="json", text=token.content, line=line)
+    if token.info == "toml":
+        tomli.loads(token.content)
+        return Block(kind="toml", text=token.content, line=line)
     raise Unknown(place, f"nothing runs or compares a block of {token.info or 'no language'}")
 
 

@@ -127,11 +127,16 @@ def test_every_command_of_ours_exists(arguments: list[str]) -> None:
     from coatcheck.cli.app import app  # noqa: PLC0415 - needs the extra
 
     command = typer_main.get_command(app)
-    words = iter(arguments)
+    words = iter(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     for word in words:
         if word.startswith("-"):
-            options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
-            assert word.partition("=")[0] in {*options, "--help"}
-        elif hasattr(command, "commands"):
+            named = {
+                name: parameter for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)
+            }
+            option, given, _ = word.partition("=")
+            assert option in {*named, "--help"}
+            if option in named and not (given or named[option].is_flag):
+                next(words, None)  # its value
+        elif hasattr(command, "commands") and word != "[OPTIONS]":  # which a line of usage has
             assert word in command.commands
             command = command.commands[word]

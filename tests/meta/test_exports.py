@@ -16,7 +16,7 @@ LEAST_PUBLIC_NAMES = 30
 SOURCE = modules("src")
 ADAPTERS = modules("adapters")
 OFFERING = [module for module in (*SOURCE, *ADAPTERS) if not module.name.endswith("__main__")]
-WITHOUT_EXTRAS = [module for module in SOURCE if not module.name.startswith("coatcheck.cli")]
+WITHOUT_EXTRAS = [module for module in SOURCE if not module.name.startswith(("coatcheck.cli", "coatcheck.__main__"))]
 INIT = ROOT / "src/coatcheck/__init__.py"
 
 

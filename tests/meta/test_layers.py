@@ -38,6 +38,8 @@ LEAST = 8
 FRAMEWORKS = {
     "coatcheck_haystack": {"haystack"},
     "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
+    # FastMCP brings the protocol's own packages, and what they speak with; tomli reads TOML on Python 3.10.
+    "coatcheck_mcp": {"anyio", "fastmcp", "httpx2", "mcp", "mcp_types", "pydantic", "starlette", "tomli", "uvicorn"},
     "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage takes
 }
 """Each adapter's own framework: what it may import next to the standard library and coatcheck's public names."""
@@ -46,7 +48,8 @@ ADAPTER_OF = {"haystack_integrations": "coatcheck_haystack"}
 """For what we add to a framework's own namespace package: the adapter that it may import."""
 
 PROGRAM = "coatcheck.cli"
-"""The one part of ``src`` that may reach for an adapter, inside a function: ``coatcheck demo`` runs a real agent."""
+"""The one part of ``src`` that may reach for an adapter, inside a function or for types: ``coatcheck demo`` runs a real
+agent, and ``coatcheck mcp`` is the adapter's command."""
 
 SOURCE = modules("src")
 ADAPTERS = modules("adapters")
@@ -145,7 +148,8 @@ def test_the_library_imports_no_adapter(module: Module) -> None:
     wrong = [
         found
         for found in module.imports()
-        if found.package in adapter_packages() and not (within(module.name, PROGRAM) and not found.at_top)
+        if found.package in adapter_packages()
+        and not (within(module.name, PROGRAM) and (found.for_types or not found.at_top))
     ]
 
     assert not places(module, wrong), "an adapter may import the library, never the other way round"

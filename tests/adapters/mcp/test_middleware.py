@@ -1,0 +1,167 @@
+"""``OffloadMiddleware`` in a FastMCP server: one line for its author."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+from fastmcp import Client, Context, FastMCP
+from fastmcp.exceptions import ToolError
+from fastmcp.utilities.types import Image
+
+from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never, Offloader
+from coatcheck_mcp import OffloadMiddleware, offloaded_references
+from tests.adapters.mcp.servers import LOG, PIXELS, ROWS
+from tests.adapters.mcp.test_http import serving
+
+
+def server_with(middleware: OffloadMiddleware, name: str = "logs") -> FastMCP[Any]:
+    server: FastMCP[Any] = FastMCP(name, middleware=[middleware])
+
+    @server.tool
+    def log() -> str:
+        return LOG
+
+    @server.tool
+    def rows() -> dict[str, Any]:
+        return ROWS
+
+    @server.tool
+    def small() -> dict[str, int]:
+        return {"a": 1}
+
+    @server.tool
+    def picture() -> list[Any]:
+        return [Image(data=PIXELS, format="png"), LOG]
+
+    @server.tool
+    def fail() -> str:
+        raise ToolError(LOG)
+
+    @server.tool(meta={"anthropic/maxResultSizeChars": 400_000})
+    def declared() -> str:
+        return LOG
+
+    @server.tool
+    async def counting(ctx: Context) -> int:
+        result = await ctx.fastmcp.call_tool("log")
+        return len(result.content[0].text)  # type: ignore[union-attr]
+
+    return server
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_large_result_leaves_and_is_read_back(mode: str) -> None:
+    async with Client(server_with(OffloadMiddleware(InMemoryStorage())), mode=mode) as client:
+        result = await client.call_tool("log")
+        (reference,) = offloaded_references(result)
+        back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference, "pattern": "line 3999 "})
+    assert result.structured_content is None
+    assert result.content[0].text.startswith("Tool result offloaded.")
+    assert "line 3999 of a log" in back.content[0].text
+
+
+async def test_the_same_in_content_and_structured_content_is_stored_once() -> None:
+    async with Client(server_with(OffloadMiddleware(InMemoryStorage()))) as client:
+        result = await client.call_tool("rows")
+    assert len(offloaded_references(result)) == 1
+
+
+async def test_a_small_result_keeps_its_structured_content() -> None:
+    async with Client(server_with(OffloadMiddleware(InMemoryStorage()))) as client:
+        assert (await client.call_tool("small")).structured_content == {"a": 1}
+
+
+async def test_schemas_stay_only_where_results_do() -> None:
+    middleware = OffloadMiddleware(InMemoryStorage(), policies={"rows": Never()})
+    async with Client(server_with(middleware)) as client:
+        schemas = {tool.name: tool.output_schema for tool in await client.list_tools()}
+        rows = await client.call_tool("rows")
+    assert schemas.pop("rows") is not None
+    assert set(schemas.values()) == {None}
+    assert RETRIEVAL_TOOL in schemas
+    assert rows.data == ROWS
+
+
+async def test_an_image_next_to_a_log_leaves_with_it() -> None:
+    storage = InMemoryStorage()
+    async with Client(server_with(OffloadMiddleware(storage, scope="s"))) as client:
+        picture, _ = offloaded_references(await client.call_tool("picture"))
+    assert Offloader(storage).load(picture, scope="s").data == PIXELS
+
+
+async def test_an_error_stays_and_a_declared_size_is_respected() -> None:
+    async with Client(server_with(OffloadMiddleware(InMemoryStorage()))) as client:
+        failed = await client.call_tool("fail", raise_on_error=False)
+        assert LOG in failed.content[0].text
+        assert (await client.call_tool("declared")).content[0].text == LOG
+
+
+async def test_a_tool_that_calls_another_gets_what_that_returned() -> None:
+    async with Client(server_with(OffloadMiddleware(InMemoryStorage()))) as client:
+        assert (await client.call_tool("counting")).content[0].text == str(len(LOG))
+
+
+async def test_a_client_may_ask_to_keep_a_result() -> None:
+    async with Client(server_with(OffloadMiddleware(InMemoryStorage()))) as client:
+        assert (await client.call_tool("log", meta={"coatcheck": "keep"})).content[0].text == LOG
+
+
+async def test_the_name_of_the_tool_is_prefixed_where_the_server_has_it() -> None:
+    server = server_with(OffloadMiddleware(InMemoryStorage()))
+    server.tool(name=RETRIEVAL_TOOL)(lambda: "the server's own")
+    async with Client(server) as client:
+        result = await client.call_tool("log")
+        (reference,) = offloaded_references(result)
+        own = await client.call_tool(f"coatcheck_{RETRIEVAL_TOOL}", {"reference": reference})
+        servers = await client.call_tool(RETRIEVAL_TOOL)
+    assert f"coatcheck_{RETRIEVAL_TOOL}(" in result.content[0].text
+    assert "line 0 of a log" in own.content[0].text
+    assert servers.content[0].text == "the server's own"
+
+
+async def test_workers_share_a_storage_and_servers_of_other_names_do_not_share_references() -> None:
+    storage = InMemoryStorage()
+    async with Client(server_with(OffloadMiddleware(storage))) as client:
+        (reference,) = offloaded_references(await client.call_tool("log"))
+    for name, is_error in (("logs", False), ("others", True)):
+        async with Client(server_with(OffloadMiddleware(storage), name)) as client:
+            answer = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference}, raise_on_error=False)
+            assert answer.is_error is is_error
+
+
+async def test_a_scope_may_come_from_the_request() -> None:
+    middleware = OffloadMiddleware(InMemoryStorage(), scope=lambda context: context.message.name[:1])
+    async with Client(server_with(middleware)) as client:
+        (reference,) = offloaded_references(await client.call_tool("log"))
+        answer = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference}, raise_on_error=False)
+    assert answer.is_error
+
+
+async def test_a_scope_that_fails_stores_nothing_and_the_result_stays() -> None:
+    def fail(_: object) -> str:
+        raise KeyError
+
+    async with Client(server_with(OffloadMiddleware(InMemoryStorage(), scope=fail))) as client:
+        assert (await client.call_tool("log")).content[0].text == LOG
+
+
+async def test_over_http_nothing_is_stored_for_clients_that_nobody_knows(caplog: pytest.LogCaptureFixture) -> None:
+    storage = InMemoryStorage()
+    server = server_with(OffloadMiddleware(storage))
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(server.http_app(), listener), Client(url) as client:
+        assert (await client.call_tool("log")).content[0].text == LOG
+        read = await client.call_tool(RETRIEVAL_TOOL, {"reference": "x"}, raise_on_error=False)
+    assert read.is_error
+    assert not list(storage.entries(""))
+    assert "add authentication to the server" in caplog.text
+
+
+def test_what_would_do_nothing_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="a server sees one call at a time"):
+        OffloadMiddleware(InMemoryStorage(), max_step_tokens=10)
+    with pytest.raises(InvalidRequest, match="storage"):
+        OffloadMiddleware()

@@ -1,0 +1,235 @@
+"""``coatcheck mcp -- COMMAND`` as a process, with a client and a server that misbehave: no hang, no orphan."""
+
+# ruff: noqa: ANN401 - lines are any JSON
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from queue import Queue
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coatcheck import RETRIEVAL_TOOL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+TINY = (sys.executable, str(Path(__file__).parent / "tiny_server.py"))
+PATIENCE = 60.0
+"""Seconds. Far more than anything here takes; what hangs fails."""
+
+
+class Process:
+    """A client on pipes, which writes and reads lines."""
+
+    def __init__(self, folder: Path, *command: str, **env: str) -> None:
+        arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}", "--", *command]
+        pipe, environment = subprocess.PIPE, {**os.environ, **env}
+        with (folder / "stderr").open("wb") as stderr:
+            self.popen = subprocess.Popen(
+                arguments, stdin=pipe, stdout=pipe, stderr=stderr, env=environment, cwd=folder
+            )
+        self.folder = folder
+        self._lines: Queue[bytes] = Queue()
+        self._id = 0
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.popen.stdout is not None
+        for line in self.popen.stdout:
+            self._lines.put(line)
+        self._lines.put(b"")
+
+    def send(self, method: str, **params: Any) -> int:
+        self._id += 1
+        self._write({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
+        return self._id
+
+    def notify(self, method: str, **params: Any) -> None:
+        self._write({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def _write(self, message: object) -> None:
+        assert self.popen.stdin is not None
+        self.popen.stdin.write(json.dumps(message).encode() + b"\n")
+        self.popen.stdin.flush()
+
+    def read(self) -> Any:
+        """Return the next line, which must be JSON: nothing else may be on standard output."""
+        line = self._lines.get(timeout=PATIENCE)
+        return json.loads(line) if line else None
+
+    def ask(self, method: str, **params: Any) -> Any:
+        sent = self.send(method, **params)
+        answer = self.read()
+        assert answer["id"] == sent
+        return answer
+
+    def shake_hands(self) -> Any:
+        info = {"name": "test", "version": "1"}
+        answer = self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info)
+        self.notify("notifications/initialized")
+        return answer
+
+    def call(self, tool: str, /, **arguments: Any) -> Any:
+        return self.ask("tools/call", name=tool, arguments=arguments)
+
+    def said(self, answer: Any) -> str:
+        return str(answer["result"]["content"][0]["text"])
+
+    @property
+    def stderr(self) -> str:
+        return (self.folder / "stderr").read_text(encoding="utf-8", errors="replace")
+
+    def leave(self) -> int:
+        assert self.popen.stdin is not None
+        self.popen.stdin.close()
+        return self.popen.wait(PATIENCE)
+
+    def end(self) -> None:
+        """Let go of everything, whatever became of the process."""
+        assert self.popen.stdin is not None
+        assert self.popen.stdout is not None
+        self.popen.kill()
+        self.popen.wait(PATIENCE)
+        with suppress(BrokenPipeError):
+            self.popen.stdin.close()
+        self._reader.join(PATIENCE)
+        self.popen.stdout.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    started: list[Process] = []
+
+    def make(*command: str, **env: str) -> Process:
+        started.append(Process(tmp_path, *(command or TINY), **env))
+        return started[-1]
+
+    yield make
+    for process in started:
+        process.end()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def wait_until_gone(pid: int) -> None:
+    """Wait for a process that nobody here can wait for, such as a child of a child."""
+    gone = threading.Event()
+    deadline = threading.Timer(PATIENCE, gone.set)
+    deadline.start()
+    while is_alive(pid):
+        assert not gone.is_set(), f"process {pid} is still there"
+        os.sched_yield()
+    deadline.cancel()
+
+
+def test_a_session_from_the_first_line_to_the_last(start: Callable[..., Process]) -> None:
+    client = start(FROM_THE_ENTRY="s3cret")
+    hello = client.shake_hands()["result"]
+    assert hello["serverInfo"] == {"name": "tiny", "version": "1"}
+    assert client.said(client.call("env", name="FROM_THE_ENTRY")) == "s3cret"
+    shown = client.call("big")["result"]
+    (reference,) = shown["_meta"]["coatcheck"]["references"]
+    back = client.call(RETRIEVAL_TOOL, reference=reference, pattern="log")
+    assert "line of a log" in client.said(back)
+    assert client.said(client.call("flood")) == "flooded"
+    server = int(client.said(client.call("pid")))
+    assert client.leave() == 0
+    wait_until_gone(server)
+    assert "a result of big, about" in client.stderr
+    assert reference in client.stderr
+    folder = client.folder / "store"
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_server_that_dies_ends_its_call_with_a_clear_error_and_is_started_again(
+    start: Callable[..., Process],
+) -> None:
+    client = start()
+    client.shake_hands()
+    before = client.said(client.call("pid"))
+    for ending in ("die", "half"):
+        error = client.call(ending)["error"]
+        assert error["message"].startswith("the MCP server tiny has ended")
+        assert client.said(client.call("pid")) != before
+    os.kill(int(client.said(client.call("pid"))), signal.SIGKILL)
+    assert "has ended" in client.call("pid")["error"]["message"]
+    assert client.said(client.call("pid"))
+    assert client.leave() == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("no-such-command-anywhere",), "there is no such command"),
+        ((sys.executable, "-c", "import sys; sys.exit('a reason')"), "it ended before it answered"),
+        ((*TINY, "--not-an-mcp-server"), "it ended before it answered"),
+    ],
+    ids=["missing", "failing", "another program"],
+)
+def test_a_server_that_does_not_start_is_named_in_the_error(
+    start: Callable[..., Process], command: tuple[str, ...], words: str
+) -> None:
+    client = start(*command)
+    error = client.shake_hands()["error"]
+    assert error["message"].startswith("coatcheck could not start the MCP server")
+    assert words in error["message"]
+    assert client.leave() == 0
+
+
+@pytest.mark.parametrize("ending", ["client leaves", signal.SIGTERM, signal.SIGINT])
+def test_no_process_is_left_even_of_a_server_that_does_not_notice(
+    start: Callable[..., Process], ending: str | signal.Signals
+) -> None:
+    client = start(*TINY, "--stay")
+    client.shake_hands()
+    server = int(client.said(client.call("pid")))
+    client.send("tools/call", name="silent", arguments={})
+    if isinstance(ending, signal.Signals):
+        client.popen.send_signal(ending)
+        client.popen.wait(PATIENCE)
+    else:
+        client.leave()
+    wait_until_gone(server)
+
+
+def test_a_killed_proxy_leaves_no_server(start: Callable[..., Process]) -> None:
+    client = start()
+    client.shake_hands()
+    server = int(client.said(client.call("pid")))
+    client.popen.kill()
+    wait_until_gone(server)
+
+
+def test_a_cancelled_call_is_cancelled_at_the_server(start: Callable[..., Process], tmp_path: Path) -> None:
+    note = tmp_path / "cancelled"
+    client = start(CANCELLED=str(note))
+    client.shake_hands()
+    call = client.send("tools/call", name="silent", arguments={})
+    client.notify("notifications/cancelled", requestId=call, reason="enough")
+    assert client.said(client.call("pid"))
+    assert json.loads(note.read_text(encoding="utf-8"))["method"] == "notifications/cancelled"
+
+
+def test_lines_that_are_no_json_do_not_end_the_session(start: Callable[..., Process]) -> None:
+    client = start()
+    client.shake_hands()
+    assert client.popen.stdin is not None
+    client.popen.stdin.write(b'{"jsonrpc": "2.0", "id"\n\xff\xfe\n[]\n')
+    client.popen.stdin.flush()
+    assert client.said(client.call("pid"))

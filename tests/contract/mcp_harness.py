@@ -1,0 +1,119 @@
+"""The harness of the proxy: an MCP client that does what the scripted model says, and a server with the run's tools.
+
+The library's own client and server; between them the proxy, or nothing. JSON-RPC messages pass through streams in this
+process, as they would through pipes. An MCP client is not told of conversations, steps or final answers: that is its
+agent's, which is these lines.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import mcp_types as types
+from mcp import Client
+from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
+from mcp.server import Server
+
+from coatcheck import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.testing import Received, Transcript
+from coatcheck_mcp import Proxy, Upstream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from coatcheck import Block
+    from coatcheck.testing import ModelCall, Run
+
+__all__ = ("McpHarness",)
+
+
+class McpHarness:
+    """Runs a client behind the proxy."""
+
+    def run(self, case: Run) -> Transcript:
+        return anyio.run(self.arun, case)
+
+    async def arun(self, case: Run) -> Transcript:
+        async with client_of(case) as client:
+            results: list[dict[str, Any]] = []
+            while calls := case.model([received(result) for result in results]):
+                for call in calls:
+                    if call.tool in case.final_tools:
+                        answer = received(content_of(case, call)).text
+                        return await transcript(client, results, answer=answer)
+                    results.append(await result_of(client, case, call))
+            return await transcript(client, results)
+
+
+@asynccontextmanager
+async def client_of(case: Run) -> AsyncIterator[Client]:
+    server = server_of(case)
+    if case.offloader is None:
+        async with Client(InMemoryTransport(server), mode="legacy") as client:
+            yield client
+        return
+    upstream = Upstream(name="contract", connect=lambda: InMemoryTransport(server))
+    proxy = Proxy(upstream, case.offloader, scope=case.scope, identity_of=lambda _: case.identity, native_media=False)
+    async with proxy.running() as front, Client(InMemoryTransport(front), mode="legacy") as client:
+        yield client
+
+
+def server_of(case: Run) -> Server[Any]:
+    async def list_tools(*_: object) -> types.ListToolsResult:
+        schema = {"type": "object", "properties": {"number": {"type": "integer"}}}
+        return types.ListToolsResult(
+            tools=[case.watch(types.Tool(name=name, input_schema=schema)) for name in case.tools]
+        )
+
+    async def call_tool(_: object, params: types.CallToolRequestParams) -> Any:  # noqa: ANN401 - the wire's
+        result = case.tools[params.name][(params.arguments or {})["number"]]
+        return {"content": [part_of(block) for block in result.blocks], "isError": result.is_error}
+
+    return Server("contract", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def result_of(client: Client, case: Run, call: ModelCall) -> dict[str, Any]:
+    if call.tool in case.cancelled_tools:  # the host does not make the call, and says something itself
+        return content_of(case, call)
+    meta = {"coatcheck": "keep"} if call.tool in case.kept_tools else {}
+    result = await client.call_tool(call.tool, dict(call.arguments), meta=cast("types.RequestParamsMeta", meta))
+    return result.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def content_of(case: Run, call: ModelCall) -> dict[str, Any]:
+    """Return what a tool would return."""
+    number = call.arguments["number"]
+    assert isinstance(number, int)
+    return {"content": [part_of(block) for block in case.tools[call.tool][number].blocks]}
+
+
+async def transcript(client: Client, results: list[dict[str, Any]], *, answer: str | None = None) -> Transcript:
+    offered = frozenset(tool.name for tool in (await client.list_tools()).tools)
+    return Transcript(received=tuple(map(received, results)), offered=offered, answer=answer)
+
+
+def received(result: dict[str, Any]) -> Received:
+    """Return what a client gives to its model: the content, and not ``_meta``."""
+    texts = [part["text"] for part in result["content"] if part["type"] == "text"]
+    return Received(text="\n".join(texts), raw=json.dumps(result["content"]))
+
+
+def part_of(block: Block) -> dict[str, Any]:
+    match block:
+        case TextBlock():
+            return {"type": "text", "text": block.text}
+        case MediaBlock():
+            kind, data = block.media_type.partition("/")[0], base64.b64encode(block.data).decode()
+            if kind in {"image", "audio"}:
+                return {"type": kind, "data": data, "mimeType": block.media_type}
+            uri = f"file:///{block.name or ''}"
+            return {"type": "resource", "resource": {"uri": uri, "mimeType": block.media_type, "blob": data}}
+        case OpaqueBlock():
+            return {"type": "resource_link", "uri": "file:///x", "name": str(block.native)}
+        case JsonBlock():
+            message = "MCP has no JSON in its content"
+            raise AssertionError(message)

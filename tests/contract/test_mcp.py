@@ -1,0 +1,19 @@
+"""The contract, through the MCP proxy: what reaches a client's model."""
+
+from __future__ import annotations
+
+import pytest
+
+from coatcheck.testing import AdapterContract
+from tests.contract.deliveries import ASYNC_ON_FILES
+from tests.contract.inexpressible import MCP
+from tests.contract.mcp_harness import McpHarness
+
+
+class TestProxy(AdapterContract):
+    lacks = MCP
+    deliveries = ASYNC_ON_FILES
+
+    @pytest.fixture
+    def harness(self) -> McpHarness:
+        return McpHarness()

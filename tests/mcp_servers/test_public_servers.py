@@ -1,0 +1,174 @@
+"""Servers that nobody here wrote, each asked the same with and without the proxy: ``nox -s mcp_servers``.
+
+The answers must be equal JSON values, but for what left, for the schemas of what may leave, and for what is another
+thing each time, such as the hour. A message is what stands on a line: both sides are pipes without a library.
+"""
+
+# ruff: noqa: ANN401 - lines are any JSON
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coatcheck import RETRIEVAL_TOOL
+
+FOLDER = Path(os.environ.get("COATCHECK_MCP_SERVERS", ""))
+"""Where the session installed them: ``python`` and ``sqlite``, environments, and ``node_modules``."""
+
+pytestmark = pytest.mark.skipif(not FOLDER.name, reason="needs the servers that `nox -s mcp_servers` installs")
+
+LISTS = [
+    ("tools/list", {}),
+    ("resources/list", {}),
+    ("resources/templates/list", {}),
+    ("prompts/list", {}),
+    ("ping", {}),
+]
+CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}( [AP]M)?")
+
+
+MANY_ROWS = """
+    select x, 'row ' || x as name
+    from (with recursive c(x) as (select 1 union all select x + 1 from c limit 9000) select x from c)
+"""
+
+
+def node(name: str, *arguments: str) -> list[str]:
+    return ["node", str(FOLDER / "node_modules/@modelcontextprotocol" / name / "dist/index.js"), *arguments]
+
+
+def call(tool: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    return "tools/call", {"name": tool, "arguments": arguments}
+
+
+def commands(folder: Path) -> dict[str, tuple[list[str], list[tuple[str, dict[str, Any]]]]]:
+    """Return the command of each server, and what it is asked next to its lists; the last call is of much."""
+    files = folder / "files"
+    message = {"messageType": "error", "includeImage": True}
+    ref = {"type": "ref/prompt", "name": "completable-prompt"}
+    return {
+        "time": (
+            [str(FOLDER / "python/bin/mcp-server-time")],
+            [
+                call("get_current_time", timezone="Nowhere/X"),
+                call("convert_time", source_timezone="UTC", time="12:00", target_timezone="Europe/Berlin"),
+            ],
+        ),
+        "git": (
+            [str(FOLDER / "python/bin/mcp-server-git"), "--repository", str(folder / "repository")],
+            [
+                call("nope"),
+                call("git_log", repo_path=str(folder / "repository"), max_count=1),
+                call("git_show", repo_path=str(folder / "repository"), revision="HEAD"),
+            ],
+        ),
+        "sqlite": (
+            [str(FOLDER / "sqlite/bin/mcp-server-sqlite"), "--db-path", str(folder / "x.db")],
+            [call("list_tables"), call("read_query", query=MANY_ROWS.strip())],
+        ),
+        "filesystem": (
+            node("server-filesystem", str(files)),
+            [
+                call("list_directory", path=str(files)),
+                call("read_text_file", path="/etc/passwd"),
+                call("read_text_file", path=str(files / "big.txt")),
+            ],
+        ),
+        "memory": (node("server-memory"), [call("read_graph"), call("search_nodes", query="x")]),
+        "everything": (
+            node("server-everything"),
+            [
+                call("echo", message="hi"),
+                call("get-sum", a=1, b=2),
+                call("get-tiny-image"),
+                call("get-structured-content", location="New York"),
+                call("get-resource-links", count=3),
+                call("get-resource-reference", resourceType="Text", resourceId=1),
+                call("get-annotated-message", **message),
+                ("resources/read", {"uri": "demo://resource/dynamic/text/1"}),
+                ("resources/subscribe", {"uri": "demo://resource/dynamic/text/1"}),
+                ("prompts/get", {"name": "simple-prompt"}),
+                ("completion/complete", {"ref": ref, "argument": {"name": "department", "value": "E"}}),
+                ("logging/setLevel", {"level": "error"}),
+            ],
+        ),
+    }
+
+
+LARGE = {"git": "git_show", "sqlite": "read_query", "filesystem": "read_text_file"}
+"""The tool of each whose last result is above the limit."""
+
+
+def converse(command: list[str], requests: list[tuple[str, dict[str, Any]]], folder: Path) -> list[Any]:
+    """Shake hands, send each request, and return the answers."""
+    pipe = subprocess.PIPE
+    with (folder / "stderr").open("ab") as stderr:
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, cwd=folder)
+    with process:
+        info = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {"roots": {}}}
+        answers = [ask(process, 0, "initialize", {**info, "protocolVersion": "2025-11-25"})]
+        write(process, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+        answers += [ask(process, number, *request) for number, request in enumerate(requests, 1)]
+    return answers
+
+
+def ask(process: subprocess.Popen[bytes], number: int, method: str, params: dict[str, Any]) -> Any:
+    assert process.stdout is not None
+    write(process, {"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+    while line := process.stdout.readline():
+        message = json.loads(line)
+        if "method" in message and "id" in message:
+            write(process, {"jsonrpc": "2.0", "id": message["id"], "result": {"roots": []}})
+        elif message.get("id") == number:
+            return message.get("result", message.get("error"))
+    pytest.fail(f"the connection ended at {method}")
+
+
+def write(process: subprocess.Popen[bytes], message: object) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(message).encode() + b"\n")
+    process.stdin.flush()
+
+
+def comparable(answer: Any) -> Any:
+    """Return an answer without the time of day, and without what the page says the proxy takes away or adds."""
+    answer.get("capabilities", {}).pop("tasks", None)
+    tools = [tool for tool in answer.get("tools", []) if tool["name"] != RETRIEVAL_TOOL]
+    if tools:
+        answer = {**answer, "tools": [{**tool, "outputSchema": None} for tool in tools]}
+    return json.loads(CLOCK.sub("", json.dumps(answer)))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "repository").mkdir()
+    big = "".join(f"line {number}\n" for number in range(60_000))
+    (tmp_path / "files/big.txt").write_text(big, encoding="utf-8")
+    (tmp_path / "repository/a.txt").write_text(big, encoding="utf-8")
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for command in (["init", "--quiet"], ["add", "."], [*who, "commit", "--quiet", "--message=first"]):
+        subprocess.run(["git", *command], cwd=tmp_path / "repository", check=True)  # noqa: S607 - the user's git
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["time", "git", "sqlite", "filesystem", "memory", "everything"])
+def test_a_server_answers_the_same_but_for_what_left(folder: Path, name: str) -> None:
+    command, asked = commands(folder)[name]
+    requests = [*LISTS, *asked]
+    proxy = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}", "--", *command]
+    direct, through = converse(command, requests, folder), converse(proxy, requests, folder)
+    if name in LARGE:
+        shown, whole = through.pop(), direct.pop()
+        (reference,) = shown["_meta"]["coatcheck"]["references"]
+        assert reference.startswith(LARGE[name])
+        assert len(whole["content"][0]["text"]) > 10 * len(shown["content"][0]["text"])
+    assert list(map(comparable, through)) == list(map(comparable, direct))
