@@ -61,7 +61,7 @@ DISCOVER_SECONDS = 6.0
 """Clients wait ten seconds for the answer to ``server/discover``, and take silence for a server of the handshake. A
 server may take longer to start, such as one that is downloaded first."""
 
-_ANY_CAPABILITIES = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
+_ANY_CAPABILITIES: dict[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
 """What a client is told of a server that is not up yet. What it asks then waits, and gets the server's own answer."""
 
 _MOST_LINKS = 16
