@@ -50,7 +50,7 @@ class _Group(TyperGroup):
 mcp = typer.Typer(
     cls=_Group,
     invoke_without_command=True,
-    subcommand_metavar="-- COMMAND... | [SUBCOMMAND]",
+    subcommand_metavar="-- COMMAND...",
     epilog=_EPILOG,
 )
 

@@ -99,9 +99,9 @@ def install(
     scope: Annotated[list[str] | None, typer.Option(metavar="SCOPE", help="Who may read them back.")] = None,
     dry_run: _DryRun = False,
 ) -> None:
-    """Put coatcheck in front of a server in a client's file.
+    """Put coatcheck in front of a server.
 
-    Only its entry changes. --config, --storage and --scope become part of it.
+    Only its entry in the client's file changes. --config, --storage and --scope become part of it.
     """
     from coatcheck_mcp.config import load  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.install import Machine  # noqa: PLC0415

@@ -162,6 +162,7 @@ RULES = Config(
         "github.*": OverTokens(3),
         "github.search": Never(),
         "search": Always(),
+        "*s*e*a*r*c*h*": OverTokens(4),
     }
 )
 
@@ -191,7 +192,7 @@ def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('storge = "x"', "coatcheck.toml:1: storge is unknown; did you mean storage?"),
+        ('sstorage = "x"', "coatcheck.toml:1: sstorage is unknown; did you mean storage?"),
         ("\n\n[tool]", "coatcheck.toml:3: tool is unknown; did you mean tools?"),
         (
             "[tools.x]\nmax_tokens = 1",

@@ -104,6 +104,7 @@ def test_what_others_laid_out_anew_still_comes_off(document: Document, data: st.
     ("before", "after"),
     [
         ('{"command":"x"}', '{"command":"PY", "args": [ RUN, "--", "x"]}'),
+        ('{"command": "x", "args": []}', '{"command": "PY", "args": [RUN, "--", "x"]}'),
         ('{"command":"x","args":[]}', '{"command":"PY","args":[RUN, "--", "x"]}'),
         ('{"command":"x","args":["y"]}', '{"command":"PY","args":[RUN, "--", "x", "y"]}'),
         (
@@ -231,7 +232,7 @@ def test_without_a_program_to_start_nothing_is_written(program: str | None, monk
         ('["\\x"]', "a value should come here"),
         ("[01]", "a value should come here"),
         ("[NaN]", "a value should come here"),
-        ("[truely]", "a value should come here"),
+        ("[trues]", "a value should come here"),
         ("[1] /* open", "nothing more should come here"),
         ("[" * 200, "more than 100 levels"),
     ],
