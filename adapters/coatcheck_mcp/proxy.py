@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import anyio
 import mcp_types as types
+from mcp import MCPError
 from mcp.server import Server as FrontServer
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.stdio import stdio_server
@@ -55,6 +56,13 @@ _FORWARDED = (
     "logging/setLevel",
 )
 """Requests that pass as they are. Tasks do not: their results would come in later, past every check."""
+
+DISCOVER_SECONDS = 6.0
+"""Clients wait ten seconds for the answer to ``server/discover``, and take silence for a server of the handshake. A
+server may take longer to start, such as one that is downloaded first."""
+
+_ANY_CAPABILITIES: dict[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
+"""What a client is told of a server that is not up yet. What it asks then waits, and gets the server's own answer."""
 
 _MOST_LINKS = 16
 """Sessions for modern clients over HTTP, who do not say when they leave; the one unused for longest is closed."""
@@ -166,10 +174,7 @@ class Proxy:
 
     async def _connect(self, ctx: Context, client: _Client) -> Link:
         link = Link(self._upstream, client_info=client.info, capabilities=client.capabilities, modern=client.modern)
-        if self._tasks is None:
-            msg = "a Proxy serves clients only inside `async with proxy.running():`"
-            raise RuntimeError(msg)
-        await self._tasks.start(link.run)
+        await self._running_tasks.start(link.run)
         connection = _connection_of(ctx)
         if client.modern:
             self._drop_oldest()
@@ -178,6 +183,13 @@ class Proxy:
             if connection.initialized.is_set():  # the server was lost and is back
                 await link.client_is_ready(ctx.session)
         return link
+
+    @property
+    def _running_tasks(self) -> TaskGroup:
+        if self._tasks is None:
+            msg = "a Proxy serves clients only inside `async with proxy.running():`"
+            raise RuntimeError(msg)
+        return self._tasks
 
     def _drop_oldest(self) -> None:
         modern = [key for key in self._links if isinstance(key, str)]
@@ -192,8 +204,29 @@ class Proxy:
         result = await call_next(ctx)
         if ctx.method not in {"initialize", "server/discover"} or not isinstance(result, dict):
             return result
-        link = await self._link(ctx)
-        return link.describe(result, modern=ctx.method == "server/discover")
+        if ctx.method == "initialize":
+            return (await self._link(ctx)).describe(result, modern=False)
+        link = await self._link_in_time(ctx)
+        return {**result, "capabilities": _ANY_CAPABILITIES} if link is None else link.describe(result, modern=True)
+
+    async def _link_in_time(self, ctx: Context) -> Link | None:
+        """Return the client's session with the server; None if it is not up while the client waits for an answer."""
+        connected, found = anyio.Event(), dict[str, Link | MCPError]()
+
+        async def connect() -> None:
+            try:
+                found["link"] = await self._link(ctx)
+            except MCPError as error:
+                found["link"] = error
+            connected.set()
+
+        self._running_tasks.start_soon(connect)  # where it goes on after the answer
+        with anyio.move_on_after(DISCOVER_SECONDS):
+            await connected.wait()
+        link = found.get("link")
+        if isinstance(link, MCPError):
+            raise link
+        return link
 
     async def _initialized(self, ctx: Context, _: types.NotificationParams) -> None:
         await (await self._link(ctx)).client_is_ready(ctx.session)

@@ -25,7 +25,7 @@ FOLDER = Path(os.environ.get("COATCHECK_MCP_SERVERS", ""))
 
 pytestmark = pytest.mark.skipif(not FOLDER.name, reason="needs the servers that `nox -s mcp_servers` installs")
 
-LISTS = [
+LISTS: list[tuple[str, dict[str, Any]]] = [
     ("tools/list", {}),
     ("resources/list", {}),
     ("resources/templates/list", {}),

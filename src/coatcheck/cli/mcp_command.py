@@ -18,8 +18,9 @@ from typer.core import TyperGroup
 
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import STORAGE_VARIABLE, storage_at
-from coatcheck.cli.options import SCOPE_VARIABLE, scope_of
+from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, scope_of
 from coatcheck.cli.printing import complain
+from coatcheck.cli.storage_commands import stats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,20 @@ def run_proxy(
         _serve(proxy)
     else:
         _serve_port(proxy, http)
+
+
+@mcp.command("stats", cls=PlainCommand, epilog="Exit codes: 0 counted, 2 could not run.")
+@reported
+def proxy_stats(
+    *,
+    storage: Annotated[
+        str | None,
+        typer.Option(envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="Where the proxy stores, if not by default."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count what proxies have stored, by scope: one for each server and folder, if you chose none."""
+    stats(storage=storage or _settings(None).storage, scope=None, as_json=as_json)
 
 
 def _settings(path: Path | None) -> Config:

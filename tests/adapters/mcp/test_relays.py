@@ -151,6 +151,24 @@ class TestEras:
             assert client.server_info is not None
             assert client.server_info.name == "everything"
 
+    async def test_a_modern_client_of_a_server_that_starts_slowly_is_answered_before_it_gives_up(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("coatcheck_mcp.proxy.DISCOVER_SECONDS", 0.01)
+        server, started = Everything(), anyio.Event()
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[Any]:
+            await started.wait()
+            async with server.upstream().connect() as streams:
+                yield streams
+
+        async with client_of(Upstream(name="slow", connect=connect), mode="auto") as client:
+            assert client.protocol_version == "2026-07-28"
+            assert client.server_capabilities.tools is not None
+            started.set()
+            assert (await client.call_tool("small")).content[0].text == "few"
+
     async def test_a_modern_client_gets_progress_and_the_logs_that_it_asked_for(self) -> None:
         told, logs = [], []
 

@@ -138,7 +138,7 @@ def wait_until_gone(pid: int) -> None:
     deadline.cancel()
 
 
-def test_a_session_from_the_first_line_to_the_last(start: Callable[..., Process]) -> None:
+def test_a_session_from_the_first_line_to_the_last(start: Callable[..., Process], tmp_path: Path) -> None:
     client = start(FROM_THE_ENTRY="s3cret")
     hello = client.shake_hands()["result"]
     assert hello["serverInfo"] == {"name": "tiny", "version": "1"}
@@ -153,6 +153,9 @@ def test_a_session_from_the_first_line_to_the_last(start: Callable[..., Process]
     wait_until_gone(server)
     assert "a result of big, about" in client.stderr
     assert reference in client.stderr
+    counted = [sys.executable, "-m", "coatcheck.cli", "mcp", "stats", f"--storage={tmp_path / 'store'}", "--json"]
+    (scope,) = json.loads(subprocess.check_output(counted))["scopes"]
+    assert scope["contents"] == 1
     folder = client.folder / "store"
     assert folder.stat().st_mode & 0o777 == 0o700
 
