@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         refuse_options,
         resolve_scope,
     )
-    from coatcheck.adapting.compaction import keep_references
+    from coatcheck.adapting.compaction import find_references_in, keep_references
     from coatcheck.adapting.content import (
         MARK,
         Copy,
@@ -81,6 +81,7 @@ __all__ = (
     "encode_base64",
     "enter_scope",
     "find_copy",
+    "find_references_in",
     "front_door",
     "is_needed",
     "is_offered_late",
@@ -114,7 +115,7 @@ __getattr__ = lazily(
             "refuse_options",
             "resolve_scope",
         ),
-        "compaction": ("keep_references",),
+        "compaction": ("find_references_in", "keep_references"),
         "content": (
             "MARK",
             "Copy",
