@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 import mimetypes
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents import ToolOutputFileContent, ToolOutputImage, ToolOutputText
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import decode_base64, decode_data_url, encode_base64, find_references_in, plain_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ("blocks_of", "offloaded_references", "output_of", "plain_blocks_of")
 

@@ -77,7 +77,6 @@ class Output(Delivery[Any]):
         """Return the output, unless the model does not read it."""
         if is_for_others(self.context, self.name):
             return ()
-        tools = getattr(getattr(self.context, "agent", None), "tools", ())
         holders = (getattr(self.context, "context", None), getattr(_config_of(self.context), "trace_metadata", None))
         arrival = Arrival(
             content=self.content,
@@ -94,7 +93,7 @@ class Output(Delivery[Any]):
             offloader=self.hook.offloader,
             scope=partial(resolve_scope, self.hook.scope, self.context),
             identity=partial(identity_of, self.context),
-            retrieval_tool=self.hook.retrieval.find({tool.name: tool for tool in tools}),
+            retrieval_tool=self.hook.retrieval.find(_tools_of(self.context)),
         )
         return (batch,)
 
@@ -117,9 +116,7 @@ class Invoker(Proxy):
         output = await self._inner(context, arguments)
         if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=self._name):
             return output
-        delivery = Output(
-            raw=output, content=output, name=self._name, sent=arguments, context=context, hook=self._hook
-        )
+        delivery = Output(raw=output, content=output, name=self._name, sent=arguments, context=context, hook=self._hook)
         return await asettle(delivery, logger=logger)
 
 
@@ -146,6 +143,12 @@ def identity_of(context: object) -> str | None:
     """
     group_id = getattr(_config_of(context), "group_id", None)
     return group_id if isinstance(group_id, str) and group_id else None
+
+
+def _tools_of(context: object) -> dict[str, object]:
+    """Return the agent's own tools by name; nothing only where the agent is not known."""
+    agent = getattr(context, "agent", None)
+    return {} if agent is None else {"": None, **{tool.name: tool for tool in agent.tools}}
 
 
 def _config_of(context: object) -> object:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from agents.mcp import MCPServer
     from agents.mcp.util import MCPToolMetaContext
+    from typing_extensions import Self
 
 __all__ = ("OffloadedServer",)
 
@@ -45,7 +46,7 @@ class OffloadedServer(Proxy):
         super().__init__(server)
         self._hook = hook
 
-    async def __aenter__(self) -> OffloadedServer:
+    async def __aenter__(self) -> Self:
         """Connect the server."""
         await self._inner.__aenter__()
         return self
@@ -127,7 +128,7 @@ def _content_of(block: Block) -> Any:  # noqa: ANN401 - as above
             return native
 
 
-def _structured_of(result: CallToolResult) -> object:
+def _structured_of(result: CallToolResult) -> Any:  # noqa: ANN401 - a JSON value
     return getattr(result, _STRUCTURED)
 
 

@@ -3,6 +3,8 @@
 A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in the SDK stands here too.
 """
 
+# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+
 from __future__ import annotations
 
 import asyncio
@@ -16,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from agents import (
     Agent,
     FunctionTool,
-    ModelProvider,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
     RunConfig,
@@ -30,7 +31,6 @@ from agents import (
 from openai import AsyncOpenAI
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.testing import ModelCall
 from coatcheck_openai import ToolOffloader
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from agents import Model, RunResult, RunState, Tool
     from agents.tool_context import ToolContext
 
-    from coatcheck.testing import Received, Returned, Run, Transcript
+    from coatcheck.testing import ModelCall, Received, Returned, Run, Transcript
     from coatcheck.testing.server import Conversation, ScriptedServer
 
 __all__ = ("OpenAIAgentsHarness", "native_output")
@@ -81,12 +81,12 @@ class OpenAIAgentsHarness:
             yield agent_of(case, model_on(conversation, self._api)), conversation
 
 
-def run_sync(agent: Agent, input: str | RunState[Any], case: Run) -> RunResult:
+def run_sync(agent: Agent, given: str | RunState[Any], case: Run) -> RunResult:
     """Run an agent on a new loop: ``run_sync`` ends the generators of the thread's own, which takes no more then."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        return Runner.run_sync(agent, input, **options_of(case))
+        return Runner.run_sync(agent, given, **options_of(case))
     finally:
         asyncio.set_event_loop(None)
         loop.close()
@@ -110,7 +110,7 @@ def agent_of(case: Run, model: Model) -> Agent:
     if case.offloader is not None:
         tools = ToolOffloader(case.offloader, scope=case.scope).tools(tools)
     if case.code_tools:
-        from agents import ProgrammaticToolCallingTool
+        from agents import ProgrammaticToolCallingTool  # noqa: PLC0415 - older versions have none
 
         tools.append(ProgrammaticToolCallingTool())
     return Agent(
@@ -193,12 +193,10 @@ def native_part(block: Block) -> Any:
                 return ToolOutputImage(image_url=url)
             return ToolOutputFileContent(file_data=url, filename=block.name)
         case OpaqueBlock():
-            return ToolOutputFileContent(file_id=block.native)
+            return ToolOutputFileContent(file_id=str(block.native))
 
 
-def transcript_of(
-    conversation: Conversation, result: RunResult, case: Run, *, was_interrupted: bool
-) -> Transcript:
+def transcript_of(conversation: Conversation, result: RunResult, case: Run, *, was_interrupted: bool) -> Transcript:
     """Return the transcript, and what the user got."""
     answer = result.final_output if case.final_tools else None
     return replace(conversation.transcript(), answer=answer, was_interrupted=was_interrupted)

@@ -70,7 +70,7 @@ def call_item(call: ModelCall, item_id: str, *, program: str) -> dict[str, Any]:
 def events(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the events of a streamed response: each item as it is done, then the whole."""
     started = {**whole, "status": "in_progress", "output": []}
-    steps = [{"type": "response.created", "response": started}]
+    steps: list[dict[str, Any]] = [{"type": "response.created", "response": started}]
     for index, item in enumerate(whole["output"]):
         steps += [
             {"type": f"response.output_item.{step}", "output_index": index, "item": item} for step in ("added", "done")

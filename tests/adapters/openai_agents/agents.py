@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,6 +32,9 @@ Turn: TypeAlias = "Sequence[tuple[str, dict[str, Any]]] | Callable[[Sequence[Rec
 """What the model calls at once, each by its name and arguments, or what says so when it sees the results."""
 
 
+_ids = itertools.count()
+
+
 class Script:
     """Plays one turn after another, then answers; keeps what it was shown."""
 
@@ -42,11 +46,8 @@ class Script:
         self.shown.append([one.text for one in received])
         turn = self.turns.pop(0) if self.turns else ()
         calls = turn(received) if callable(turn) else turn
-        number = len(self.shown)
-        return [
-            ModelCall(tool=name, arguments=arguments, call_id=f"call_{number}_{index}")
-            for index, (name, arguments) in enumerate(calls)
-        ]
+        # Other ids in each run: the SDK drops all but the last of a session's calls with the same.
+        return [ModelCall(tool=name, arguments=arguments, call_id=f"call_{next(_ids)}") for name, arguments in calls]
 
 
 def call(name: str = "fetch", **arguments: object) -> list[tuple[str, dict[str, Any]]]:

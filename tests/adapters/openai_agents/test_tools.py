@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from agents import Agent, FunctionTool, Runner, WebSearchTool, function_tool
 from agents.tool_context import ToolContext
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Offloader
+from coatcheck.testing.scripting import shown_references
 from coatcheck_openai import ToolOffloader
 from tests.adapters.openai_agents.agents import BIG, MIDDLE, Script, call, config, playing, reading, returning, run
 from tests.contract.openai_agents_harness import model_on
@@ -32,7 +34,7 @@ async def invoke(tool: Any, arguments: str = "{}", **more: Any) -> Any:
     return await tool.on_invoke_tool(context_of(tool, arguments, **more), arguments)
 
 
-async def test_a_result_is_a_file_and_its_search_finds_a_line(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_result_is_stored_and_its_search_finds_a_line(server: ScriptedServer, tmp_path: Path) -> None:
     offload = ToolOffloader(FileStorage(tmp_path))
 
     script = await run(server, offload.tools([returning(BIG)]), call(), reading(pattern="^line 1,000 "))
@@ -41,7 +43,7 @@ async def test_a_result_is_a_file_and_its_search_finds_a_line(server: ScriptedSe
     assert placeholder.startswith("Tool result offloaded.")
     assert MIDDLE not in placeholder
     assert MIDDLE in found
-    assert any(path.is_file() and path.read_bytes() == BIG.encode() for path in tmp_path.rglob("*"))
+    assert offload.offloader.load(shown_references(placeholder)[0], scope="conversation-1").text == BIG
 
 
 def test_tools_without_a_hook_stay_the_same_object_and_the_retrieval_tool_comes_last() -> None:
@@ -111,7 +113,7 @@ async def test_a_tool_that_fails_says_so_in_the_sdks_words() -> None:
     @function_tool
     async def fetch() -> str:
         """Fetch."""
-        raise LookupError("no such page")
+        raise LookupError
 
     (tool, _) = ToolOffloader().tools([fetch])
 
@@ -189,12 +191,11 @@ async def test_a_run_may_keep_its_results(server: ScriptedServer, more: dict[str
 
 
 async def test_a_result_for_code_stays() -> None:
-    class Call:
-        caller: Any = {"type": "program", "caller_id": "program_1"}
+    by_code: Any = SimpleNamespace(caller={"type": "program", "caller_id": "program_1"}, namespace=None)
 
     (tool, _) = ToolOffloader().tools([returning(BIG)])
 
-    assert await invoke(tool, tool_call=Call()) == BIG
+    assert await invoke(tool, tool_call=by_code) == BIG
 
 
 async def test_a_host_that_invokes_a_tool_itself_gets_what_the_model_would() -> None:
