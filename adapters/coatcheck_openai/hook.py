@@ -141,8 +141,7 @@ def identity_of(context: object) -> str | None:
 
     The id of a session is not shown to tools.
     """
-    group_id = getattr(_config_of(context), "group_id", None)
-    return group_id if isinstance(group_id, str) and group_id else None
+    return getattr(_config_of(context), "group_id", None) or None
 
 
 def _tools_of(context: object) -> dict[str, object]:

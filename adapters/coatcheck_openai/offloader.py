@@ -30,8 +30,8 @@ _NO_STEPS = "the SDK shows one call at a time, so leave it out"
 class ToolOffloader:
     """Takes oversized tool results out of a conversation; the model reads them back with one tool.
 
-    One serves any number of agents: ``Agent(tools=offload.tools([search]))``, and ``mcp_servers=offload.mcp_servers(...)``
-    for those of MCP servers. Your own tools and servers are never changed: copies are. Final answers
+    One serves any number of agents: ``Agent(tools=offload.tools([search]))``. For tools of MCP servers, wrap these:
+    ``mcp_servers=offload.mcp_servers([server])``. Your own tools and servers are never changed: copies are. Final answers
     (``tool_use_behavior``), results that code in the provider's container asked for, and results of tools with an
     ``output_json_schema`` stay. Where our rewriting fails, a warning is logged and the raw result stays.
     """

@@ -7,7 +7,6 @@ the model sent them, because the core validates them and words what was wrong.
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agents import FunctionTool
@@ -34,12 +33,12 @@ class RetrievalTool(FunctionTool):
 def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bool) -> RetrievalTool:
     """Return the tool that reads back what ``offloader`` stored."""
 
-    def find(context: object) -> tuple[Offloader, dict[str, Any]]:
-        return offloader, {"scope": resolve_scope(scope, context), "identity": identity_of(context)}
-
     async def retrieve(context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - any output
         answered = await aanswer(
-            partial(find, context), _decoded(arguments), convert_media=output_of, native_media=native_media
+            lambda: (offloader, {"scope": resolve_scope(scope, context), "identity": identity_of(context)}),
+            _decoded(arguments),
+            convert_media=output_of,
+            native_media=native_media,
         )
         return answered.text if isinstance(answered, Failure) else answered  # the SDK has no mark for errors
 

@@ -38,9 +38,7 @@ def check_killed(broken: Break, harness: Harness, *, patch: pytest.MonkeyPatch, 
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()  # some errors are their own cause, by a detour
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 

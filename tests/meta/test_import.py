@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HEAVY = """
-    boto3 fsspec haystack jmespath langchain langchain_core langgraph opentelemetry pydantic re2 rich strands tiktoken
-    typer
+    agents boto3 fsspec haystack jmespath langchain langchain_core langgraph opentelemetry pydantic re2 rich strands
+    tiktoken typer
 """
 HEAVY = frozenset(_HEAVY.split())
 """What only those pay for who use it."""

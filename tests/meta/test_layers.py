@@ -38,6 +38,7 @@ LEAST = 8
 FRAMEWORKS = {
     "coatcheck_haystack": {"haystack"},
     "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
+    "coatcheck_openai": {"agents", "mcp"},  # the SDK brings mcp, whose results its servers return
     "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage takes
 }
 """Each adapter's own framework: what it may import next to the standard library and coatcheck's public names."""

@@ -114,7 +114,9 @@ class ScriptedServer:
         try:
             yield conversation
         except Exception as error:
-            raise (conversation.error or error) from error
+            if conversation.error is None:
+                raise
+            raise conversation.error from error
         finally:
             del self._conversations[number]
 
