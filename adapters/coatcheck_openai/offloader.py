@@ -31,9 +31,9 @@ class ToolOffloader:
     """Takes oversized tool results out of a conversation; the model reads them back with one tool.
 
     One serves any number of agents: ``Agent(tools=offload.tools([search]))``. For tools of MCP servers, wrap these:
-    ``mcp_servers=offload.mcp_servers([server])``. Your own tools and servers are never changed: copies are. Final answers
-    (``tool_use_behavior``), results that code in the provider's container asked for, and results of tools with an
-    ``output_json_schema`` stay. Where our rewriting fails, a warning is logged and the raw result stays.
+    ``mcp_servers=offload.mcp_servers([server])``. Your own tools and servers are never changed: copies are. Final
+    answers (``tool_use_behavior``), results that code in the provider's container asked for, and results of tools with
+    an ``output_json_schema`` stay. Where our rewriting fails, a warning is logged and the raw result stays.
     """
 
     def __init__(
@@ -87,6 +87,6 @@ class ToolOffloader:
 
     def _wrap(self, tool: Tool) -> Tool:
         # An output with a schema must follow it, or the SDK ends the run: no placeholder can take its place.
-        if isinstance(tool, FunctionTool) and getattr(tool, "output_json_schema", None) is None:
+        if isinstance(tool, FunctionTool) and tool.output_json_schema is None:
             return wrap_tool(tool, self._hook)
         return tool

@@ -20,6 +20,7 @@ from agents import (
     FunctionTool,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
+    ProgrammaticToolCallingTool,
     RunConfig,
     Runner,
     ToolGuardrailFunctionOutput,
@@ -110,8 +111,6 @@ def agent_of(case: Run, model: Model) -> Agent:
     if case.offloader is not None:
         tools = ToolOffloader(case.offloader, scope=case.scope).tools(tools)
     if case.code_tools:
-        from agents import ProgrammaticToolCallingTool  # noqa: PLC0415 - older versions have none
-
         tools.append(ProgrammaticToolCallingTool())
     return Agent(
         name="scripted",

@@ -36,8 +36,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
     Args:
-        messages: the messages that will go: those of LangChain, Haystack, Strands, or of an API as JSON values. What
-            is none of these is passed over.
+        messages: the messages that will go: those of LangChain, Haystack, Strands, or of an API as JSON values, as a
+            session of the OpenAI Agents SDK keeps them. What is none of these is passed over.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:

@@ -29,7 +29,7 @@ try:
 except ImportError:  # its name before 2.0
     from mcp.server.fastmcp import Context, FastMCP as MCPServer
 
-from mcp.types import AudioContent, ImageContent, TextContent
+from mcp.types import AudioContent, CallToolResult, ImageContent, TextContent
 
 server = MCPServer("rows")
 
@@ -62,9 +62,10 @@ def look(count: int) -> list:
 
 
 @server.tool()
-def fail(count: int) -> str:
+def fail(count: int) -> CallToolResult:
     "Fail."
-    raise ValueError("broken " * count)
+    content = {"type": "text", "text": "broken " * count}
+    return CallToolResult.model_validate({"content": [content], "isError": True})
 
 
 server.run("stdio")
