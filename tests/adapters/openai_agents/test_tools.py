@@ -138,7 +138,7 @@ async def test_an_output_with_a_schema_stays() -> None:
 
 def asks_for_large(_: Any, arguments: dict[str, Any], __: str) -> Any:
     async def answer() -> bool:
-        return bool(arguments["count"] > 10)
+        return int(arguments["count"]) > 10
 
     return answer()
 
