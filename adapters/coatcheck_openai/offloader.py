@@ -69,7 +69,7 @@ class ToolOffloader:
     def tools(self, tools: Iterable[Tool] = ()) -> list[Tool]:
         """Return tools for an agent: copies of its function tools, the others as they are, and the retrieval tool.
 
-        Tools that run at the provider, and shell, patch and computer tools, have no hook: their results stay.
+        Only function tools have the hook. The results of others stay, such as those of tools that run at the provider.
 
         Raises:
             InvalidRequest: a tool has the name of the retrieval tool.

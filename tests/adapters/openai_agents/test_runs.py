@@ -8,7 +8,16 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from agents import Agent, RunHooks, Runner, RunState, SQLiteSession, function_tool
+from agents import (
+    Agent,
+    RunHooks,
+    Runner,
+    RunState,
+    SQLiteSession,
+    ToolGuardrailFunctionOutput,
+    function_tool,
+    tool_output_guardrail,
+)
 from agents.extensions import ToolOutputTrimmer
 from agents.items import ToolCallOutputItem
 
@@ -130,6 +139,45 @@ async def test_a_large_answer_of_an_agent_as_a_tool_is_offloaded(server: Scripte
         await Runner.run(asking, "Go.", run_config=config())
 
     assert outer.shown[-1][0].startswith("Tool result offloaded.")
+
+
+async def test_an_approval_inside_an_agent_as_a_tool_stops_the_outer_run_and_goes_on(server: ScriptedServer) -> None:
+    @function_tool(needs_approval=True)
+    async def delete() -> str:
+        """Delete."""
+        return f"deleted: {BIG}"
+
+    offload, inner, outer = ToolOffloader(), Script(call("delete")), Script(call("ask", input="Go."))
+    with playing(server, inner) as inner_model, playing(server, outer) as outer_model:
+        helper = Agent(name="helper", model=inner_model, tools=offload.tools([delete]))
+        ask = helper.as_tool("ask", "Asks.")
+        asking = Agent(name="a", model=outer_model, tools=offload.tools([ask]))
+        stopped = await Runner.run(asking, "Go.", run_config=config())
+        state = stopped.to_state()
+        (interruption,) = stopped.interruptions
+        state.approve(interruption)
+        result = await Runner.run(asking, state, run_config=config())
+
+    assert result.final_output == "done"
+    assert inner.shown[-1][0].startswith("Tool result offloaded.")
+    assert outer.shown[-1] == ["done"]
+
+
+async def test_an_output_guardrail_checks_what_the_model_sees(server: ScriptedServer) -> None:
+    checked: list[str] = []
+
+    @tool_output_guardrail
+    def check(data: Any) -> ToolGuardrailFunctionOutput:
+        checked.append(data.output)
+        return ToolGuardrailFunctionOutput.allow()
+
+    offload = ToolOffloader()
+    offload.retrieval_tool.tool_output_guardrails = [check]
+    tool = returning(BIG, tool_output_guardrails=[check])
+
+    script = await run(server, offload.tools([tool]), call(), reading(pattern="line 1,000 "))
+
+    assert checked == script.shown[-1]
 
 
 async def test_a_state_that_was_saved_as_json_goes_on(server: ScriptedServer) -> None:
