@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from agents import (
     Agent,
+    RunConfig,
     RunHooks,
     Runner,
     RunState,
     SQLiteSession,
     ToolGuardrailFunctionOutput,
+    TracingProcessor,
     function_tool,
+    set_trace_processors,
     tool_output_guardrail,
 )
 from agents.extensions import ToolOutputTrimmer
@@ -86,6 +89,33 @@ async def test_a_stream_and_hooks_see_no_raw_result(server: ScriptedServer) -> N
     assert not any(MIDDLE in text for text in [*seen, *map(str, ended)])
     assert len(ended) == 2
     assert result.final_output == "done"
+
+
+async def test_traces_hold_no_raw_result(server: ScriptedServer) -> None:
+    spans: list[str] = []
+
+    class Keeping(TracingProcessor):
+        def on_trace_start(self, trace: Any) -> None: ...
+
+        def on_trace_end(self, trace: Any) -> None: ...
+
+        def on_span_start(self, span: Any) -> None: ...
+
+        def on_span_end(self, span: Any) -> None:
+            spans.append(json.dumps(span.export(), default=repr))
+
+        def shutdown(self) -> None: ...
+
+        def force_flush(self) -> None: ...
+
+    set_trace_processors([Keeping()])
+    try:
+        await run(server, ToolOffloader().tools([returning(BIG)]), call(), run_config=RunConfig(group_id="a"))
+    finally:
+        set_trace_processors([])
+
+    assert any("Tool result offloaded." in span for span in spans)
+    assert not any(MIDDLE in span for span in spans)
 
 
 async def test_parallel_calls_answer_their_own_calls(server: ScriptedServer) -> None:
