@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -21,10 +22,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.policy import require_flag
-from coatcheck.core.references import Key, is_scope_part, is_storage_key
+from coatcheck.core.references import is_scope_part, is_storage_key, split_key
 from coatcheck.storage.folder import Folder, make_folders, open_folder
-from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, refuse_other_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -130,13 +130,13 @@ class FileStorage:
             StorageError: the key is malformed, another content has it, or the disk refused.
 
         """
-        entry = Key.parse(key)
+        scope, stem = split_key(key)
         with ForeignCall(self, f"save {len(content):,} bytes"):
             try:
-                self._save(entry, content, content_type, metadata)
+                self._save(scope, stem, content, content_type=content_type, metadata=metadata)
             except FileNotFoundError:  # the folder was never made, or a sweep has just removed it because it was empty
-                make_folders(self._root, (_VERSION, entry.scope), fsync=self._fsync)
-                self._save(entry, content, content_type, metadata)
+                make_folders(self._root, (_VERSION, scope), fsync=self._fsync)
+                self._save(scope, stem, content, content_type=content_type, metadata=metadata)
 
     def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None; with ``refresh_on_read`` this refreshes its time, as a save does.
@@ -147,11 +147,28 @@ class FileStorage:
             StorageError: the key is malformed, or the disk refused.
 
         """
-        return self._read(key, start=0, length=None)
+        return self.load_range(key, start=0, length=sys.maxsize)
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises."""
-        return self._read(key, start=start, length=length)
+        scope, stem = split_key(key)
+        with (
+            ForeignCall(self, f"load {key!r}"),
+            suppress(FileNotFoundError),
+            open_folder(self._root, _VERSION, scope) as folder,
+        ):
+            description = _describe(folder, stem)
+            if description is None:
+                return None
+            name, size = stem + _extension(description["content_type"]), description["size"]
+            content = folder.read(name, start=start, length=None if start + length >= size else length, size=size)
+            if content is None:
+                return None
+            if self._refresh_on_read:
+                with suppress(OSError):  # what a disk that takes no writes holds can still be read
+                    folder.touch(name)
+            return Stored(content=content, **description)
+        return None
 
     def delete(self, key: str) -> None:
         """Remove the entry, even a damaged one, if it is there.
@@ -160,14 +177,14 @@ class FileStorage:
             StorageError: the key is malformed, or the disk refused.
 
         """
-        entry = Key.parse(key)
+        scope, stem = split_key(key)
         with (
             ForeignCall(self, f"delete {key!r}"),
             suppress(FileNotFoundError),
-            open_folder(self._root, _VERSION, entry.scope) as folder,
+            open_folder(self._root, _VERSION, scope) as folder,
             folder.locked(),
         ):
-            _remove(folder, entry.name, _content_names(folder, entry.name))
+            _remove(folder, stem, _content_names(folder, stem))
 
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries that have a key with this ``prefix``, even damaged ones and halves: clean-up deletes them.
@@ -197,10 +214,10 @@ class FileStorage:
 
     def _described(self, entry: Listed) -> Listed:
         """Return an entry with its metadata, if its description is there and intact."""
-        key = Key.parse(entry.key)
+        scope, stem = split_key(entry.key)
         try:
-            with open_folder(self._root, _VERSION, key.scope) as folder:
-                description = _describe(folder, key.name)
+            with open_folder(self._root, _VERSION, scope) as folder:
+                description = _describe(folder, stem)
         except (OSError, CorruptContent):  # one damaged description must not hide the others
             return entry
         if description is None:
@@ -215,8 +232,8 @@ class FileStorage:
 
         """
         unwanted: dict[str, list[str]] = {}
-        for key in map(Key.parse, keys):
-            unwanted.setdefault(key.scope, []).append(key.name)
+        for scope, stem in map(split_key, keys):
+            unwanted.setdefault(scope, []).append(stem)
         removed = 0
         with ForeignCall(self, "sweep"):
             for folder in self._scopes("", whole=False):
@@ -231,10 +248,10 @@ class FileStorage:
 
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content."""
-        entry = Key.parse(key)
-        return self._root / _VERSION / entry.scope / (entry.name + _extension(content_type))
+        scope, stem = split_key(key)
+        return self._root / _VERSION / scope / (stem + _extension(content_type))
 
-    def _save(self, key: Key, content: bytes, content_type: str, metadata: Mapping[str, str]) -> None:
+    def _save(self, scope: str, stem: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Refresh the time of an entry that is there with this very content, or else write it.
 
         Raises:
@@ -243,10 +260,10 @@ class FileStorage:
         """
         dumps, _ = _load_json()
         description = _Description(content_type=content_type, size=len(content), metadata=dict(metadata))
-        with open_folder(self._root, _VERSION, key.scope) as folder:
+        with open_folder(self._root, _VERSION, scope) as folder:
             if not self._fsync:  # else it is written again: an earlier writer may not have waited for the disk
                 with folder.locked():
-                    name = _content_name(folder, key.name, metadata)
+                    name = _content_name(folder, stem, metadata)
                     # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
                     if name is not None and folder.read(name) == content:
                         folder.touch(name)
@@ -256,34 +273,14 @@ class FileStorage:
                 folder.written(dumps(description), fsync=self._fsync) as described,
                 folder.locked(),
             ):
-                _content_name(folder, key.name, metadata)  # another writer may have been quicker, with other content
-                folder.rename(described, key.name + _ENTRY_SUFFIX)
-                folder.rename(temporary, key.name + _extension(content_type))  # now the entry exists
+                _content_name(folder, stem, metadata)  # another writer may have been quicker, with other content
+                folder.rename(described, stem + _ENTRY_SUFFIX)
+                folder.rename(temporary, stem + _extension(content_type))  # now the entry exists
             if self._fsync:
                 folder.sync()
                 for above in ((_VERSION,), ()):
                     with open_folder(self._root, *above) as parent:
                         parent.sync()
-
-    def _read(self, key: str, *, start: int, length: int | None) -> Stored | None:
-        entry = Key.parse(key)
-        with (
-            ForeignCall(self, f"load {key!r}"),
-            suppress(FileNotFoundError),
-            open_folder(self._root, _VERSION, entry.scope) as folder,
-        ):
-            description = _describe(folder, entry.name)
-            if description is None:
-                return None
-            name = entry.name + _extension(description["content_type"])
-            content = folder.read(name, start=start, length=length, size=description["size"])
-            if content is None:
-                return None
-            if self._refresh_on_read:
-                with suppress(OSError):  # what a disk that takes no writes holds can still be read
-                    folder.touch(name)
-            return Stored(content=content, **description)
-        return None
 
     def _scopes(self, scope: str, *, whole: bool) -> Iterator[Folder]:
         """Yield the folders of the scopes that start with ``scope``, or that are it if ``whole`` is true."""

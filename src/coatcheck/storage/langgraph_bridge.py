@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, StorageError
 from coatcheck.core.references import Key, is_storage_key, scope_tags
-from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, parse_after
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, parse_after, refuse_other_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.errors import InvalidRequest, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,6 +44,7 @@ __all__ = (
     "Sweeps",
     "newest_first",
     "parse_after",
+    "refuse_other_content",
 )
 
 
@@ -251,3 +252,17 @@ def parse_after(after: str) -> tuple[float, str]:
 
 def _rank(entry: Listed) -> tuple[float, str]:
     return -entry.modified, entry.key
+
+
+def refuse_other_content(key: str, existing: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Raise if two different contents meet under one key.
+
+    Raises:
+        StorageError: the full digests differ.
+
+    """
+    if existing.get("sha256") != new.get("sha256"):
+        msg = (
+            f"another content is already stored under {key!r}: their short digests are equal; the new one was not saved"
+        )
+        raise StorageError(msg)

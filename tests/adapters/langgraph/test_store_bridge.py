@@ -20,6 +20,7 @@ from langgraph.store.postgres.aio import AsyncPostgresStore
 from langgraph.store.sqlite import SqliteStore
 
 from coatcheck import (
+    ByteCounter,
     CorruptContent,
     InvalidRequest,
     Offloaded,
@@ -110,7 +111,8 @@ def test_deleting_a_scope_leaves_nothing_of_a_burst_on_an_async_store(postgres: 
 
     async def run() -> tuple[int, list[str], int]:
         async with AsyncPostgresStore.from_conn_string(postgres) as store:
-            offloader = Offloader(LangGraphStoreBridge(store, (f"test {next(NUMBERS)}",)))
+            bridge = LangGraphStoreBridge(store, (f"test {next(NUMBERS)}",))
+            offloader = Offloader(bridge, token_counter=ByteCounter(), max_result_tokens=500)
             saving = (offloader.aoffload([TextBlock(text)], tool_name="t", scope="customer") for text in texts)
             references = [str(outcome.references[0]) for outcome in await asyncio.gather(*saving)]
             deleted = await offloader.adelete_scope("customer")
