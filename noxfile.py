@@ -32,7 +32,13 @@ PYTHONS = nox.project.python_versions(PYPROJECT)
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 GROUPS = PYPROJECT["dependency-groups"]
 
-ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / extra).is_dir()]
+
+def folder_of(part: str) -> str:
+    """Return the name of the folder or the file of a part's tests, which Python has to be able to import."""
+    return part.replace("-", "_")
+
+
+ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / folder_of(extra)).is_dir()]
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
 EXAMPLES: dict[tuple[str, ...], list[str]] = {}
@@ -84,6 +90,7 @@ OFFLINE: dict[str, str | None] = {
     "LANGCHAIN_TRACING_V2": None,
     "LANGSMITH_API_KEY": None,
     "LANGSMITH_TRACING": None,
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
     "OPENAI_API_KEY": None,
     "OPENAI_BASE_URL": None,
     "NO_PROXY": "127.0.0.1,localhost",
@@ -185,7 +192,7 @@ def browser(session: nox.Session) -> None:
 def adapter(session: nox.Session, extra: str) -> None:
     """Test one adapter, the contract, the pages and the comparison, with its own extra and the newest framework."""
     session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}", f"docs-{extra}"))
-    others = [path for path in (f"tests/beside/test_{extra}.py",) if (ROOT / path).is_file()]
+    others = [path for path in (f"tests/beside/test_{folder_of(extra)}.py",) if (ROOT / path).is_file()]
     test_part(session, extra, EXTRAS_PAGES, *others)
 
 
@@ -354,8 +361,12 @@ def module_of(storage: str) -> str:
 
 def test_part(session: nox.Session, part: str, *options: str) -> None:
     """Run the tests of the core, or those of one adapter or storage."""
-    contract = f"tests/contract/test_{part}.py"
-    paths = [f"tests/{'storage' if part in STORAGES else 'adapters'}/{part}"] if part != "core" else [*CORE_TESTS]
+    contract = f"tests/contract/test_{folder_of(part)}.py"
+    paths = (
+        [f"tests/{'storage' if part in STORAGES else 'adapters'}/{folder_of(part)}"]
+        if part != "core"
+        else [*CORE_TESTS]
+    )
     if (ROOT / contract).is_file():
         # How public things are called is a rule for adapters too, and only here can they all be imported.
         paths += [contract, "tests/meta/test_signatures.py"]

@@ -35,7 +35,8 @@ def tokens_on_the_wire(harness: Callable[[ScriptedServer], Harness]) -> int:
         assert isinstance(server, _Recording)
         harness(server).run(Run(offloader=Offloader(), scope="conversation-1", tools={}, model=lambda _: ()))
         body = server.last.sent[-1].decode()
-    (tool,) = (tool for tool in json.loads(body)["tools"] if tool["function"]["name"] == RETRIEVAL_TOOL)
+    tools = json.loads(body)["tools"]
+    (tool,) = (tool for tool in tools if tool.get("function", tool)["name"] == RETRIEVAL_TOOL)
     forms = (json.dumps(tool, separators=(",", ":"), ensure_ascii=False), json.dumps(tool))
     (sent,) = (form for form in forms if form in body)
     return TiktokenCounter("o200k_base").count(sent)

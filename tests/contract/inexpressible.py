@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from coatcheck.testing import Capability
 
-__all__ = ("HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL", "MCP", "STRANDS")
+__all__ = ("HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL", "MCP", "OPENAI_AGENTS", "OPENAI_AGENTS_BY_CHAT", "STRANDS")
 
 _BY_CALL = "it sees one call at a time, and a budget for the step needs the whole step"
 
@@ -25,6 +25,19 @@ LANGCHAIN_BY_CALL: Mapping[Capability, str] = {**LANGCHAIN, "whole steps": _BY_C
 HAYSTACK: Mapping[Capability, str] = {
     "interrupts": "Haystack has no interrupts: a tool returns or fails, and a run ends between its steps only",
     "JSON values": "Haystack has no JSON content: what a tool returns as a value arrives as JSON text",
+}
+
+OPENAI_AGENTS: Mapping[Capability, str] = {
+    "errors": "the OpenAI Agents SDK has no mark for errors: what a failing tool says is a `str` like any other",
+    "missing call ids": "the OpenAI Agents SDK ends a run where a call has no id",
+    "repeated call ids": "the OpenAI Agents SDK ends a run where an id comes back",
+    "whole steps": _BY_CALL,
+}
+
+OPENAI_AGENTS_BY_CHAT: Mapping[Capability, str] = {
+    **OPENAI_AGENTS,
+    "results for code": "chat completions do not say that code made a call",
+    "unknown blocks": "chat completions take nothing but text as a tool's result",
 }
 
 STRANDS: Mapping[Capability, str] = {

@@ -25,6 +25,7 @@ def conversation(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Ite
     with server.conversation(reads_the_log) as conversation:
         monkeypatch.setenv("OPENAI_BASE_URL", conversation.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         yield conversation
 

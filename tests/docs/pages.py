@@ -37,9 +37,11 @@ CORE = "core"
 """The part that needs no extra."""
 
 PART_OF = {
+    "agents": "openai-agents",
     "coatcheck_haystack": "haystack",
     "coatcheck_langchain": "langgraph",
     "coatcheck_mcp": "mcp",
+    "coatcheck_openai": "openai-agents",
     "coatcheck_strands": "strands",
     "deepagents": "langgraph",
     "fastmcp": "mcp",
@@ -57,9 +59,9 @@ PART_OF = {
 EVERYWHERE = {*sys.stdlib_module_names, "coatcheck", "pytest", "tests"}
 
 _SHELL = {"sh", "console"}
-_HIDDEN = re.compile(r"<!--- python(?: (\w+))?\n(.*?)-->\s*", re.DOTALL)
-_NEEDS = re.compile(r"<!--- needs (\w+) -->\s*")
-_SHOWS = re.compile(r"<!--- shows: (\w+)(?: in (\w+))? -->\s*")
+_HIDDEN = re.compile(r"<!--- python(?: ([\w-]+))?\n(.*?)-->\s*", re.DOTALL)
+_NEEDS = re.compile(r"<!--- needs ([\w-]+) -->\s*")
+_SHOWS = re.compile(r"<!--- shows: (\w+)(?: in ([\w-]+))? -->\s*")
 
 
 class Unknown(Exception):

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 AT_RUN_TIME = {"python", "shown"}
 
-NEEDED_BESIDE = {"langgraph": ("langchain_openai",)}
+NEEDED_BY = {"langgraph": ("langgraph", "langchain_openai"), "openai-agents": ("agents",)}
+"""What a part's blocks import, where it is not the module of its name."""
 
 # A page ends as a script does, with its connections open.
 ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
@@ -34,7 +35,7 @@ ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
 
 def is_installed(part: str) -> bool:
     """Return whether everything is here that the blocks of a part import."""
-    return all(find_spec(name) is not None for name in (part, *NEEDED_BESIDE.get(part, ())))
+    return all(find_spec(name) is not None for name in NEEDED_BY.get(part, (part,)))
 
 
 def pages_with(*, core: bool) -> list[Any]:

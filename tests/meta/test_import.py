@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HEAVY = """
-    boto3 fastmcp fsspec haystack jmespath langchain langchain_core langgraph mcp opentelemetry pydantic re2 rich
+    agents boto3 fastmcp fsspec haystack jmespath langchain langchain_core langgraph mcp opentelemetry pydantic re2 rich
     strands tiktoken typer
 """
 HEAVY = frozenset(_HEAVY.split())

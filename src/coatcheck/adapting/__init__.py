@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         refuse_options,
         resolve_scope,
     )
-    from coatcheck.adapting.compaction import keep_references
+    from coatcheck.adapting.compaction import find_references_in, keep_references
     from coatcheck.adapting.content import (
         MARK,
         Copy,
@@ -83,6 +83,7 @@ __all__ = (
     "encode_base64",
     "enter_scope",
     "find_copy",
+    "find_references_in",
     "front_door",
     "is_needed",
     "is_offered_late",
@@ -120,7 +121,7 @@ __getattr__ = lazily(
             "refuse_options",
             "resolve_scope",
         ),
-        "compaction": ("keep_references",),
+        "compaction": ("find_references_in", "keep_references"),
         "content": (
             "MARK",
             "Copy",

@@ -23,6 +23,9 @@ __all__ = ("find_references_in", "keep_references")
 MOST_KEPT = 20
 """References in the line. The retrieval tool lists older ones, so the line need not grow."""
 
+_OUTPUT = "function_call_output"
+"""The type of a tool result in OpenAI's Responses API, where it is no message."""
+
 _ONE_REFERENCE = re.compile(r"[!-~]{1,110}")
 """A mark is trusted no further: a storage may choose its references, and frameworks keep 110 characters of one."""
 
@@ -33,8 +36,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
     Args:
-        messages: the messages that will go: those of LangChain, Haystack, Strands, or of an API as JSON values.
-            Anything else is skipped.
+        messages: the messages that will go: those of LangChain, Haystack, Strands, or of an API as JSON values, as a
+            session of the OpenAI Agents SDK keeps them. Anything else is skipped.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
@@ -87,7 +90,8 @@ def _parts_of(message: object) -> list[_Part]:
     if isinstance(message, str):
         return [_Part(message)]
     if isinstance(message, Mapping):  # of an API, or of Strands, whose tool results are parts of a user's message
-        content, is_result = message.get("content"), message.get("role") == "tool"
+        is_result = message.get("role") == "tool" or message.get("type") == _OUTPUT
+        content = message.get("output" if message.get("type") == _OUTPUT else "content")
         parts = [_Part(None, mark=message.get(MARK))]
         for each in content if isinstance(content, list | tuple) else [content]:
             result = each.get("toolResult") if isinstance(each, Mapping) else None

@@ -31,6 +31,9 @@ class ModelCall:
     call_id: str | None
     """Its id, as the model gives it: it may be empty, long, or the same as another's. None: the model gives none."""
 
+    by_code: bool = False
+    """Whether code in the provider's container makes it. Only the Responses API of ``ScriptedServer`` says so."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:

@@ -1,7 +1,8 @@
-"""The scripted model behind a real wire: an HTTP server on loopback that speaks OpenAI's chat completions.
+"""The scripted model behind a real wire: an HTTP server on loopback that speaks OpenAI's two APIs.
 
-A framework's own OpenAI client talks to it, whole or streaming, so that what a test sees is what a model would get.
-Only the wire format belongs here: what the model says is decided by ``Run.model``. Needs nothing but Python::
+A framework's own OpenAI client talks to it, whole or streaming, so that what a test sees is what a model would get; its
+path says which API it speaks. Only the wire formats belong here, that of the Responses API in ``responses``: what the
+model says is decided by ``Run.model``. Needs nothing but Python::
 
     with ScriptedServer().serving() as server, server.conversation(case.model) as conversation:
         client = OpenAI(base_url=conversation.base_url, api_key="none", max_retries=0)
@@ -19,6 +20,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from coatcheck.testing import responses
 from coatcheck.testing.harness import Received, Transcript
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ("Conversation", "ScriptedServer")
 
 FINAL_ANSWER = "done"
+PATHS = ("chat/completions", "responses")
 
 
 class _Response(NamedTuple):
@@ -62,7 +65,8 @@ class Conversation:
         if self.error is not None:
             raise self.error
         last = json.loads(self.sent[-1])
-        offered = frozenset(tool["function"]["name"] for tool in last.get("tools", ()))
+        tools = [tool.get("function", tool) for tool in last.get("tools", ())]
+        offered = frozenset(tool["name"] for tool in tools if "name" in tool)  # one of the provider's has none
         return Transcript(received=received_in(last), offered=offered)
 
     def answer(self, data: bytes) -> _Response:
@@ -75,6 +79,8 @@ class Conversation:
             self.error = error
             return _Response("{}", status=400)  # no client tries again after a 400
         says = None if calls else self._final_answer
+        if "input" in body:
+            return responded(responses.response(calls, says, number=len(self.sent)), streams=bool(body.get("stream")))
         return streamed(calls, says) if body.get("stream") else whole(calls, says)
 
 
@@ -108,7 +114,9 @@ class ScriptedServer:
         try:
             yield conversation
         except Exception as error:
-            raise (conversation.error or error) from error
+            if conversation.error is None:
+                raise
+            raise conversation.error from error
         finally:
             del self._conversations[number]
 
@@ -130,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         _, number, path = self.path.split("/", 2)
         conversation = self._conversations.get(number)
-        if conversation is None or path != "chat/completions":
+        if conversation is None or path not in PATHS:
             response = _Response("{}", status=404)
         else:
             response = conversation.answer(body)
@@ -147,6 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 def received_in(body: dict[str, Any]) -> tuple[Received, ...]:
     """Return the tool results in a request."""
+    if "input" in body:
+        return responses.received_in(body)
     return tuple(received(message["content"]) for message in body["messages"] if message["role"] == "tool")
 
 
@@ -172,8 +182,19 @@ def streamed(calls: Sequence[ModelCall], says: str | None) -> _Response:
         {"index": 0, "delta": {}, "finish_reason": finish_reason(calls)},
     )
     events = [json.dumps(completion("chat.completion.chunk", choice)) for choice in choices]
-    text = "".join(f"data: {event}\n\n" for event in (*events, "[DONE]"))
-    return _Response(text, content_type="text/event-stream")
+    return sent_as_events([*events, "[DONE]"])
+
+
+def responded(response: dict[str, Any], *, streams: bool) -> _Response:
+    """Return a response of the Responses API, in one piece or as server-sent events."""
+    if streams:
+        return sent_as_events([json.dumps(event) for event in responses.events(response)])
+    return _Response(json.dumps(response))
+
+
+def sent_as_events(events: Sequence[str]) -> _Response:
+    """Return server-sent events."""
+    return _Response("".join(f"data: {event}\n\n" for event in events), content_type="text/event-stream")
 
 
 def completion(kind: str, choice: dict[str, Any]) -> dict[str, Any]:

@@ -47,9 +47,7 @@ _WRITTEN = "\x01"
 _WORD = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.][\d.eE+_-]*j?")
 _OTHER = rf"\s\[\]){{}},:{_HELD}"
 _TUPLE = r"(?<![\w.])\([^()]*\)"
-_VALUE = re.compile(
-    rf"[A-Za-z_][\w.]*\([^()]*(?:{_TUPLE}[^()]*)*\)|[bBuU]?{_HELD}|[^({_OTHER}]+(?=[{_OTHER}]|\Z)"
-)
+_VALUE = re.compile(rf"[A-Za-z_][\w.]*\([^()]*(?:{_TUPLE}[^()]*)*\)|[bBuU]?{_HELD}|[^({_OTHER}]+(?=[{_OTHER}]|\Z)")
 """A call without another one inside, but with tuples, as ``OrderedDict([('a', 1)])`` has them; a text with what may be
 before it; or a word."""
 

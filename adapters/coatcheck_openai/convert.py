@@ -1,0 +1,122 @@
+"""The two conversions: the output of a function tool into content blocks, and blocks into such an output.
+
+Only these belong here, and finding references in what the SDK keeps of an output. An output is a ``str``, one of the
+SDK's parts (text, image, file; an object or a dictionary), a list of parts, or any other value, which the SDK shows to
+the model as ``str(value)``. A part that names a location instead of bytes passes through, the same object.
+"""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agents import ToolOutputFileContent, ToolOutputImage, ToolOutputText
+
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.adapting import decode_base64, decode_data_url, encode_base64, find_references_in, plain_blocks
+
+__all__ = ("blocks_of", "offloaded_references", "output_of", "plain_blocks_of")
+
+_PARTS = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
+_KINDS = ("text", "image", "file")
+_LOCATIONS = ("image_url", "file_id", "file_url", "file_data")
+_UNKNOWN_FILE = "application/octet-stream"
+
+
+def blocks_of(output: object) -> tuple[Block, ...]:
+    """Convert the output of a tool, in order. A list without any part of the SDK's is one JSON value."""
+    return tuple(map(_block_of, _parts_of(output)))
+
+
+def plain_blocks_of(output: object) -> tuple[Block, ...]:
+    """Convert nothing but texts, and what is no part of the SDK's to the ``str`` that the model would get."""
+    return plain_blocks(_parts_of(output), lambda part: _fields_of(part).get("text") if _is_part(part) else str(part))
+
+
+def output_of(blocks: Sequence[Block]) -> Any:  # noqa: ANN401 - a tool may return anything
+    """Convert blocks into an output; a single text becomes a ``str``."""
+    match blocks:
+        case [TextBlock(text)]:
+            return text
+        case _:
+            return [_part_of(block) for block in blocks]
+
+
+def offloaded_references(item: object) -> tuple[str, ...]:
+    """Return the references in one offloaded result, for user interfaces; empty where nothing was stored.
+
+    Pass one to ``ToolOffloader.offloader.load`` for the whole content. Of more than eight contents the placeholder
+    names some, and a text that lists them all, one a line.
+
+    Args:
+        item: a ``ToolCallOutputItem`` of a run, or the dictionary that a session keeps of it.
+
+    """
+    raw = getattr(item, "raw_item", item)
+    return tuple(dict.fromkeys(find_references_in([raw])))
+
+
+def _parts_of(output: object) -> Sequence[object]:
+    """Return the parts of a list as the SDK tells it from a value, or the whole output as the only part."""
+    return output if isinstance(output, list | tuple) and any(map(_is_part, output)) else [output]
+
+
+def _is_part(value: object) -> bool:
+    return bool(_fields_of(value))
+
+
+def _fields_of(part: object) -> Mapping[str, Any]:
+    """Return the fields of a part of the SDK's; none where the SDK would take it for a value."""
+    fields = vars(part) if isinstance(part, _PARTS) else part
+    if not isinstance(fields, Mapping) or fields.get("type") not in _KINDS:
+        return {}
+    needed = ("text",) if fields["type"] == "text" else _LOCATIONS
+    return fields if any(isinstance(fields.get(name), str) for name in needed) else {}
+
+
+def _block_of(part: object) -> Block:
+    match _fields_of(part):
+        case {"type": "text", "text": text}:
+            return TextBlock(text)
+        case {"type": "image" | "file"} as fields:
+            return _media_of(fields) or OpaqueBlock(part)
+        case _ if isinstance(part, dict | list | tuple) and _is_json(part):
+            return JsonBlock(part)
+        case _:
+            return TextBlock(str(part))
+
+
+def _media_of(fields: Mapping[str, Any]) -> MediaBlock | None:
+    data, media_type = decode_data_url(fields.get("image_url") or fields.get("file_data") or "")
+    name = fields.get("filename")
+    if not data and fields.get("file_data"):
+        data = decode_base64(fields["file_data"])
+    if not data:
+        return None
+    unknown = "image/unknown" if fields["type"] == "image" else mimetypes.guess_type(name or "")[0] or _UNKNOWN_FILE
+    return MediaBlock(data, media_type or unknown, name=name)
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _part_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what they are
+    match block:
+        case TextBlock():
+            return ToolOutputText(text=block.text)
+        case JsonBlock():
+            return ToolOutputText(text=json.dumps(block.value, ensure_ascii=False))
+        case MediaBlock():
+            url = f"data:{block.media_type};base64,{encode_base64(block.data)}"
+            if block.media_type.startswith("image/"):
+                return ToolOutputImage(image_url=url)
+            return ToolOutputFileContent(file_data=url, filename=block.name)
+        case OpaqueBlock():
+            return block.native

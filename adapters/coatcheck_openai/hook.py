@@ -1,0 +1,162 @@
+"""The hook: what invokes a function tool, wrapped, so that an output that is too large never reaches the SDK.
+
+``Output`` is what each way into the SDK hands to the guard in ``coatcheck.adapting``. The tool runs outside the guard,
+so its exceptions pass untouched.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from coatcheck import Never, asks_to_keep, is_called_by_code
+from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, ScopeOption, asettle, resolve_scope
+from coatcheck_openai.convert import blocks_of, output_of, plain_blocks_of
+from coatcheck_openai.proxy import Proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from agents import FunctionTool
+    from agents.tool_context import ToolContext
+
+    from coatcheck import Block, Offloaded, Offloader, Truncated
+
+__all__ = ("Hook", "Invoker", "Output", "identity_of", "logger", "wrap_tool")
+
+logger = logging.getLogger("coatcheck_openai")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """What users configured the tools of an agent with."""
+
+    offloader: Offloader
+
+    scope: ScopeOption
+
+    retrieval: RetrievalName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output(Delivery[Any]):
+    """What one call of a tool returned."""
+
+    raw: Any
+
+    content: Any
+    """What of it the model would get."""
+
+    name: str
+    """The tool's name, as the model has it."""
+
+    sent: object
+    """The arguments: JSON text of the model's, or what became of it."""
+
+    context: Any
+    """The SDK's ``ToolContext``. A host that invokes a tool itself may pass anything."""
+
+    hook: Hook
+
+    convert: Callable[[Any], Sequence[Block]] = blocks_of
+
+    convert_plainly: Callable[[Any], Sequence[Block]] = plain_blocks_of
+
+    restore: Callable[[Sequence[Block]], Any] = output_of
+    """Makes an output of blocks."""
+
+    is_error: bool = False
+    """Only servers say so: of a function tool, an error is a ``str`` like any other."""
+
+    def look(self) -> Sequence[Batch]:
+        """Return the output, unless the model does not read it."""
+        if is_for_others(self.context, self.name):
+            return ()
+        holders = (getattr(self.context, "context", None), getattr(_config_of(self.context), "trace_metadata", None))
+        arrival = Arrival(
+            content=self.content,
+            convert=self.convert,
+            convert_plainly=self.convert_plainly,
+            tool_name=self.name,
+            tool_args=_arguments_of(self.sent),
+            is_error=self.is_error,
+            is_heavy=not isinstance(self.content, str),
+            policy=Never() if any(map(asks_to_keep, holders)) else None,
+        )
+        batch = Batch(
+            arrivals=[arrival],
+            offloader=self.hook.offloader,
+            scope=partial(resolve_scope, self.hook.scope, self.context),
+            identity=partial(identity_of, self.context),
+            retrieval_tool=self.hook.retrieval.find(_tools_of(self.context)),
+        )
+        return (batch,)
+
+    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - any output
+        """Return another output, with what the model gets to see."""
+        ((_, outcome),) = changed
+        return self.restore(outcome.blocks)
+
+
+class Invoker(Proxy):
+    """Invokes a tool as its own invoker does, and offloads what comes back."""
+
+    def __init__(self, tool: FunctionTool, hook: Hook) -> None:
+        super().__init__(tool.on_invoke_tool)
+        self._name = tool.name
+        self._hook = hook
+
+    async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
+        """Run the tool, then offload what is too large of its output."""
+        output = await self._inner(context, arguments)
+        if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=self._name):
+            return output
+        delivery = Output(raw=output, content=output, name=self._name, sent=arguments, context=context, hook=self._hook)
+        return await asettle(delivery, logger=logger)
+
+
+def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:
+    """Return a copy of a tool with an output that is offloaded; all else it has in common with the tool."""
+    copied = copy.copy(tool)
+    copied.on_invoke_tool = Invoker(copied, hook)
+    return copied
+
+
+def is_for_others(context: object, name: str) -> bool:
+    """Return whether the output of a call is not for the model: it is the final answer, or code asked for it."""
+    caller = getattr(getattr(context, "tool_call", None), "caller", None)
+    caller = caller if isinstance(caller, Mapping) else {"type": getattr(caller, "type", None)}
+    behavior = getattr(getattr(context, "agent", None), "tool_use_behavior", None)
+    final = behavior.get("stop_at_tool_names", ()) if isinstance(behavior, Mapping) else ()
+    return behavior == "stop_on_first_tool" or name in final or is_called_by_code(caller)
+
+
+def identity_of(context: object) -> str | None:
+    """Return the ``group_id`` of the run, which is the SDK's name for a conversation.
+
+    The id of a session is not shown to tools.
+    """
+    return getattr(_config_of(context), "group_id", None) or None
+
+
+def _tools_of(context: object) -> dict[str, object]:
+    """Return the agent's own tools by name; nothing only where the agent is not known."""
+    agent = getattr(context, "agent", None)
+    return {} if agent is None else {"": None, **{tool.name: tool for tool in agent.tools}}
+
+
+def _config_of(context: object) -> object:
+    return getattr(context, "run_config", None)
+
+
+def _arguments_of(sent: object) -> Mapping[str, Any]:
+    try:
+        arguments = json.loads(sent) if isinstance(sent, str) else sent
+    except ValueError:
+        return {}
+    return arguments if isinstance(arguments, Mapping) else {}

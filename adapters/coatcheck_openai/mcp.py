@@ -1,0 +1,136 @@
+"""Tools of MCP servers: the SDK makes them anew for each request, so the server that they call is wrapped.
+
+Only that belongs here, with the conversions of what such a server returns. Unlike a function tool, it says what is an
+error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mcp.types import CallToolResult, ImageContent, TextContent
+
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.adapting import asettle, decode_base64, encode_base64, plain_blocks
+from coatcheck_openai.hook import Hook, Output, logger
+from coatcheck_openai.proxy import Proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agents.mcp import MCPServer
+    from agents.mcp.util import MCPToolMetaContext
+    from typing_extensions import Self
+
+__all__ = ("OffloadedServer",)
+
+_STRUCTURED, _IS_ERROR = (
+    ("structured_content", "is_error")
+    if "structured_content" in CallToolResult.model_fields
+    else ("structuredContent", "isError")  # before version 2 of the protocol's package
+)
+
+_calling: ContextVar[Any] = ContextVar("coatcheck_openai_calling", default=None)
+"""The context of the call that an agent is about to make. The SDK shows it to the server's ``tool_meta_resolver``,
+right before it calls the tool in the same context, or in a copy of it."""
+
+
+class OffloadedServer(Proxy):
+    """A server in every way, but that results for an agent are offloaded. Host code that calls it gets the real one."""
+
+    def __init__(self, server: MCPServer, hook: Hook) -> None:
+        super().__init__(server)
+        self._hook = hook
+
+    async def __aenter__(self) -> Self:
+        """Connect the server."""
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> Any:  # noqa: ANN401 - as the server
+        """Disconnect the server."""
+        return await self._inner.__aexit__(*error)
+
+    @property
+    def tool_meta_resolver(self) -> Any:  # noqa: ANN401 - as the SDK asks for it
+        """What the SDK calls before each call of a tool; it asks the server's own."""
+        return self._note_call
+
+    async def _note_call(self, call: MCPToolMetaContext) -> Any:  # noqa: ANN401 - as the server's own
+        _calling.set(call.run_context)
+        resolver = self._inner.tool_meta_resolver
+        meta = None if resolver is None else resolver(call)
+        return await meta if inspect.isawaitable(meta) else meta
+
+    async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, **more: Any) -> CallToolResult:  # noqa: ANN401 - as the server
+        """Call the tool, then offload what is too large of its result."""
+        context = _calling.get()
+        _calling.set(None)
+        result: CallToolResult = await self._inner.call_tool(tool_name, arguments, **more)
+        if context is None:
+            return result
+        output = Output(
+            raw=result,
+            content=result,
+            name=getattr(context, "tool_name", tool_name),  # the SDK may show it under a longer one
+            sent=arguments,
+            context=context,
+            hook=self._hook,
+            convert=partial(blocks_of, structured=self._inner.use_structured_content),
+            convert_plainly=partial(plain_blocks_of, structured=self._inner.use_structured_content),
+            restore=partial(rewrite, result),
+            is_error=_is_error(result),
+        )
+        return await asettle(output, logger=logger)
+
+
+def blocks_of(result: CallToolResult, *, structured: bool) -> tuple[Block, ...]:
+    """Convert what the SDK shows of a result: its content, or, where ``structured`` asks for it, the one JSON value."""
+    value = _structured_of(result) if structured and not _is_error(result) else None
+    return (JsonBlock(value),) if value else tuple(map(_block_of, result.content))
+
+
+def plain_blocks_of(result: CallToolResult, *, structured: bool) -> tuple[Block, ...]:
+    """Convert nothing but texts, and JSON to its text."""
+    value = _structured_of(result) if structured and not _is_error(result) else None
+    return plain_blocks([json.dumps(value)] if value else result.content, lambda part: getattr(part, "text", None))
+
+
+def rewrite(result: CallToolResult, blocks: Sequence[Block]) -> CallToolResult:
+    """Return a copy of a result with this content, and without structured content, which the SDK would show instead."""
+    return result.model_copy(update={"content": list(map(_content_of, blocks)), _STRUCTURED: None})
+
+
+def _block_of(part: Any) -> Block:  # noqa: ANN401 - one of the protocol's kinds of content
+    resource = getattr(part, "resource", part)
+    text, encoded = getattr(resource, "text", None), getattr(resource, "data", None) or getattr(resource, "blob", None)
+    if isinstance(text, str):
+        return TextBlock(text)
+    data = decode_base64(encoded) if isinstance(encoded, str) else b""
+    media_type = resource.model_dump(by_alias=True).get("mimeType")
+    return MediaBlock(data, media_type or "application/octet-stream") if data else OpaqueBlock(part)
+
+
+def _content_of(block: Block) -> Any:  # noqa: ANN401 - as above
+    match block:
+        case TextBlock(text):
+            return TextContent(type="text", text=text)
+        case JsonBlock(value):
+            return TextContent(type="text", text=json.dumps(value))
+        case MediaBlock(data, media_type):
+            image = {"type": "image", "data": encode_base64(data), "mimeType": media_type}
+            return ImageContent.model_validate(image)
+        case OpaqueBlock(native):
+            return native
+
+
+def _structured_of(result: CallToolResult) -> Any:  # noqa: ANN401 - a JSON value
+    return getattr(result, _STRUCTURED)
+
+
+def _is_error(result: CallToolResult) -> bool:
+    return bool(getattr(result, _IS_ERROR))

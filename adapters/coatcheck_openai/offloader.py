@@ -1,0 +1,92 @@
+"""What users give their agents' tools to: it wraps them, adds the retrieval tool, and wraps MCP servers.
+
+Only the public class belongs here; what happens around a call is in ``hook`` and ``mcp``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agents import FunctionTool, Tool
+
+from coatcheck import InMemoryStorage
+from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_scope, make_offloader, refuse_name_clash
+from coatcheck_openai.hook import Hook, wrap_tool
+from coatcheck_openai.retrieval import find_tool, retrieval_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agents.mcp import MCPServer
+    from typing_extensions import Unpack
+
+    from coatcheck import Offloader, OffloaderOptions
+
+__all__ = ("ToolOffloader",)
+
+_NO_STEPS = "the SDK shows one call at a time, so leave it out"
+
+
+class ToolOffloader:
+    """Takes oversized tool results out of a conversation; the model reads them back with one tool.
+
+    One serves any number of agents: ``Agent(tools=offload.tools([search]))``. For tools of MCP servers, wrap these:
+    ``mcp_servers=offload.mcp_servers([server])``. Your own tools and servers are never changed: copies are. Final
+    answers (``tool_use_behavior``), results that code in the provider's container asked for, and results of tools with
+    an ``output_json_schema`` stay. Where our rewriting fails, a warning is logged and the raw result stays.
+    """
+
+    def __init__(
+        self,
+        storage: StorageOrOffloader | None = None,
+        *,
+        scope: ScopeOption = None,
+        native_media: bool = False,
+        **options: Unpack[OffloaderOptions],
+    ) -> None:
+        """Configure.
+
+        Args:
+            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            scope: who may read back: a scope, or a callable on the ``ToolContext``. Else the ambient scope, else the
+                ``group_id`` of the ``RunConfig``, else ``"default"``.
+            native_media: the retrieval tool returns images and files themselves instead of a description.
+            **options: those of ``Offloader``, where ``storage`` is not one, but for ``max_step_tokens``: the SDK shows
+                one call at a time.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
+
+        """
+        self.offloader: Offloader = make_offloader(
+            InMemoryStorage() if storage is None else storage, options, owner="ToolOffloader", no_steps=_NO_STEPS
+        )
+        self.retrieval_tool: FunctionTool = retrieval_tool(
+            self.offloader, scope=check_scope(scope), native_media=native_media
+        )
+        self._hook = Hook(offloader=self.offloader, scope=scope, retrieval=find_tool(self.offloader))
+
+    def tools(self, tools: Iterable[Tool] = ()) -> list[Tool]:
+        """Return tools for an agent: copies of its function tools, the others as they are, and the retrieval tool.
+
+        Only function tools have the hook. The results of others stay, such as those of tools that run at the provider.
+
+        Raises:
+            InvalidRequest: a tool has the name of the retrieval tool.
+
+        """
+        own = [tool for tool in tools if tool is not self.retrieval_tool]
+        refuse_name_clash([tool.name for tool in own])
+        return [*map(self._wrap, own), self.retrieval_tool]
+
+    def mcp_servers(self, servers: Iterable[MCPServer]) -> list[MCPServer]:
+        """Return MCP servers for an agent, around these: connect and clean up either. Give it ``tools()`` too."""
+        from coatcheck_openai.mcp import OffloadedServer  # noqa: PLC0415 - the protocol is for those who use it
+
+        return [OffloadedServer(server, self._hook) for server in servers]  # type: ignore[misc] # it is one, for isinstance
+
+    def _wrap(self, tool: Tool) -> Tool:
+        # An output with a schema must follow it, or the SDK ends the run: no placeholder can take its place.
+        if isinstance(tool, FunctionTool) and tool.output_json_schema is None:
+            return wrap_tool(tool, self._hook)
+        return tool

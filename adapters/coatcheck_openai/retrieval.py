@@ -1,0 +1,70 @@
+"""The tool that a model reads offloaded content back with.
+
+Only the tool belongs here: its schema, its scope, and how an answer becomes an output. The arguments go to the core as
+the model sent them, because the core validates them and words what was wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from agents import FunctionTool
+
+from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
+from coatcheck.adapting import Failure, RetrievalName, ScopeOption, WarnOnce, aanswer, resolve_scope
+from coatcheck_openai.convert import output_of
+from coatcheck_openai.hook import identity_of, logger
+
+if TYPE_CHECKING:
+    from agents.tool_context import ToolContext
+
+    from coatcheck import Offloader
+
+__all__ = ("RetrievalTool", "find_tool", "retrieval_tool")
+
+
+class RetrievalTool(FunctionTool):
+    """The retrieval tool. Its class is how hooks tell it from a user's tool that has the same name."""
+
+    offloader: Offloader
+
+
+def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bool) -> RetrievalTool:
+    """Return the tool that reads back what ``offloader`` stored."""
+
+    async def retrieve(context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - any output
+        answered = await aanswer(
+            lambda: (offloader, {"scope": resolve_scope(scope, context), "identity": identity_of(context)}),
+            _decoded(arguments),
+            convert_media=output_of,
+            native_media=native_media,
+        )
+        return answered.text if isinstance(answered, Failure) else answered  # the SDK has no mark for errors
+
+    tool = RetrievalTool(
+        name=RETRIEVAL_TOOL,
+        description=RETRIEVAL_DESCRIPTION,
+        params_json_schema=retrieval_schema(),
+        on_invoke_tool=retrieve,
+        strict_json_schema=False,  # strict ones make a model fill in every argument
+    )
+    tool.offloader = offloader
+    return tool
+
+
+def find_tool(offloader: Offloader) -> RetrievalName:
+    """Return what finds the name of the retrieval tool in the tools of an agent."""
+    return RetrievalName(
+        RETRIEVAL_TOOL,
+        warn=WarnOnce(logger),
+        is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is offloader,
+        how_to_add="Pass its tools through ToolOffloader.tools",
+    )
+
+
+def _decoded(arguments: str) -> object:
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments

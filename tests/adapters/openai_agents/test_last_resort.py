@@ -1,0 +1,102 @@
+"""Where our rewriting fails, a hard limit still holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coatcheck import InMemoryStorage, Offloader
+from coatcheck.testing.scripting import shown_references
+from coatcheck_openai import ToolOffloader
+from coatcheck_openai import convert as module
+from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.openai_agents.agents import call, reading, returning, run
+
+if TYPE_CHECKING:
+    from coatcheck.testing import ScriptedServer
+
+CUT = "Tool result cut."
+
+
+def is_cut(text: str) -> bool:
+    return text.startswith(CUT) and "BEGIN " in text and text.endswith(" END") and len(text) <= 20_000
+
+
+@ERRORS
+async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
+    server: ScriptedServer, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    offloader = FailingOffloader(error)
+    tools = ToolOffloader(offloader, scope="mine").tools([returning(HUGE, "huge"), returning(LARGE, "large")])
+
+    script = await run(server, tools, [("huge", {}), ("large", {})], reading(offset=-10))
+
+    huge, large, found = script.shown[-1]
+    assert large == LARGE
+    assert len(huge) < 6_000
+    assert offloader.load(shown_references(huge)[0], scope="mine").text == HUGE
+    assert "huge  END\n" in found
+    assert sum("could not offload" in record.message for record in caplog.records) == 2
+
+
+@ERRORS
+async def test_what_cannot_be_stored_is_cut(server: ScriptedServer, error: Exception) -> None:
+    offload = ToolOffloader(FailingOffloader(error, storage=FullStorage()))
+
+    script = await run(server, offload.tools([returning(HUGE)]), call())
+
+    assert is_cut(script.shown[-1][0])
+
+
+@pytest.mark.parametrize(
+    "output", [{"rows": HUGE}, [{"rows": HUGE}], [{"type": "text", "text": HUGE}]], ids=str.__name__
+)
+async def test_whatever_a_tool_returns_is_limited(server: ScriptedServer, output: object) -> None:
+    offload = ToolOffloader(FailingOffloader(RuntimeError(), storage=FullStorage()))
+
+    script = await run(server, offload.tools([returning(output)]), call())
+
+    assert CUT in script.shown[-1][0]
+    assert len(script.shown[-1][0]) <= 20_000
+
+
+async def test_images_stay_unless_they_are_too_large_alone(server: ScriptedServer) -> None:
+    def image(size: int) -> dict[str, str]:
+        return {"type": "image", "image_url": "data:image/png;base64," + "qqqq" * size}
+
+    offload = ToolOffloader(FailingOffloader(RuntimeError()))
+    (tool, _) = offload.tools([returning([{"type": "text", "text": "a caption"}, image(1_000), image(10_000)])])
+
+    text, kept = await tool.on_invoke_tool(None, "{}")  # type: ignore[union-attr, arg-type]
+
+    assert kept == image(1_000)
+    assert "a caption" in text.text
+    assert "is not shown]" in text.text
+
+
+async def test_a_conversion_that_fails_is_no_way_around_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(content: object) -> object:
+        raise MemoryError
+
+    monkeypatch.setattr(module, "_block_of", broken)
+    offload = ToolOffloader(Offloader(max_inline_tokens=5_000))
+
+    assert shown_references(await offloaded(offload))
+
+
+async def test_where_the_scope_cannot_be_found_nothing_is_stored() -> None:
+    def broken(_: object) -> str:
+        raise LookupError
+
+    storage = InMemoryStorage()
+
+    assert is_cut(await offloaded(ToolOffloader(Offloader(storage, max_inline_tokens=5_000), scope=broken)))
+    assert list(storage.entries("")) == []
+
+
+async def offloaded(offload: ToolOffloader) -> str:
+    """Return what the model would get of ``HUGE``."""
+    tool: Any = offload.tools([returning(HUGE)])[0]
+    text: str = await tool.on_invoke_tool(None, "{}")
+    return text

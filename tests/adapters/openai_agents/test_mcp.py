@@ -1,0 +1,211 @@
+"""Tools of a real MCP server over stdio: their results are offloaded, and all else of the server is as it was."""
+
+# ruff: noqa: ANN401 - what the SDK and servers pass is of any type
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from agents import Agent, Runner
+from agents.mcp import MCPServer, MCPServerStdio
+
+from coatcheck import InMemoryStorage
+from coatcheck.testing.scripting import shown_references
+from coatcheck_openai import ToolOffloader
+from tests.adapters.openai_agents.agents import Script, call, config, playing, reading, run, text_outputs
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from coatcheck.testing import ScriptedServer
+
+SERVER = """
+try:
+    from mcp.server.mcpserver import Context, MCPServer
+except ImportError:  # its name before 2.0
+    from mcp.server.fastmcp import Context, FastMCP as MCPServer
+
+from mcp.types import AudioContent, CallToolResult, ImageContent, TextContent
+
+server = MCPServer("rows")
+
+
+def row(number):
+    return {"id": number, "name": f"customer {number}", "note": "x" * 300}
+
+
+@server.tool()
+def fetch(count: int) -> list[dict]:
+    "Fetch rows."
+    return [row(number) for number in range(count)]
+
+
+@server.tool()
+def fetch_object(count: int) -> dict[str, dict]:
+    "Fetch rows by their names."
+    return {str(number): row(number) for number in range(count)}
+
+
+@server.tool()
+def look(count: int) -> list:
+    "Look at something."
+    data = "iVBORw0K" * count
+    return [
+        TextContent(type="text", text="seen " * count),
+        ImageContent(type="image", data=data, mimeType="image/png"),
+        AudioContent(type="audio", data=data, mimeType="audio/wav"),
+    ]
+
+
+@server.tool()
+def fail(count: int) -> CallToolResult:
+    "Fail."
+    content = {"type": "text", "text": "broken " * count}
+    return CallToolResult.model_validate({"content": [content], "isError": True})
+
+
+server.run("stdio")
+"""
+
+
+@asynccontextmanager
+async def connected(**options: Any) -> AsyncIterator[MCPServerStdio]:
+    """Give a server, connected; a test's fixture would end it in another task than began it."""
+    parameters: Any = {"command": sys.executable, "args": ["-c", SERVER]}
+    async with MCPServerStdio(parameters, client_session_timeout_seconds=60, **options) as server:
+        yield server
+
+
+async def test_one_search_finds_what_any_item_holds_and_no_result_is_raw(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    turns = (call(count=60), reading(pattern='"customer 58"', context_lines=1), reading(query="[?id==`58`].name"))
+    async with connected() as rows:
+        script = await run(server, offload.tools(), *turns, mcp_servers=offload.mcp_servers([rows]))
+
+    placeholder, found, queried = script.shown[-1]
+    assert "60 items, " in placeholder
+    assert '"name": "customer 58"' in found
+    assert '"customer 58"' in queried
+    items = offload.offloader.load(shown_references(placeholder)[0], scope="conversation-1").items
+    assert items is not None
+    assert [json.loads(item)["id"] for item in items] == list(range(60))
+
+
+async def test_structured_content_that_the_model_gets_is_stored_as_json(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    turns = (call("fetch_object", count=60), reading(query='"58".name'))
+    async with connected(use_structured_content=True) as rows:
+        script = await run(server, offload.tools(), *turns, mcp_servers=offload.mcp_servers([rows]))
+
+    placeholder, found = script.shown[-1]
+    assert "object with 60 keys" in placeholder
+    assert "customer 58\n" in found
+
+
+async def test_media_become_marks_and_small_results_stay(server: ScriptedServer) -> None:
+    offload = ToolOffloader(
+        max_result_tokens=4_000
+    )  # images and sounds count as much as they cost, whatever their size
+    async with connected() as rows:
+        script = await run(
+            server,
+            offload.tools(),
+            [("look", {"count": 5_000}), ("look", {"count": 1})],
+            mcp_servers=offload.mcp_servers([rows]),
+        )
+
+    large, small = script.shown[-1]
+    assert "[image: png, 30000 bytes | ref: look-" in large
+    assert "[audio: wav, 30000 bytes | ref: look-" in large
+    assert small.startswith("seen \n")
+
+
+async def test_an_error_stays_whatever_its_size(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    async with connected() as rows:
+        script = await run(server, offload.tools(), call("fail", count=3_000), mcp_servers=offload.mcp_servers([rows]))
+
+    assert "broken " * 3_000 in script.shown[-1][0]
+
+
+async def test_parallel_calls_of_two_conversations_keep_their_scopes(server: ScriptedServer) -> None:
+    storage = InMemoryStorage()
+    offload = ToolOffloader(storage)
+    async with connected() as rows:
+        servers = offload.mcp_servers([rows])
+        scripts = await asyncio.gather(
+            *(
+                run(
+                    server,
+                    offload.tools(),
+                    [("fetch", {"count": 60}), ("fetch_object", {"count": 60})],
+                    mcp_servers=servers,
+                    run_config=config(f"conversation-{number}"),
+                )
+                for number in range(2)
+            )
+        )
+
+    for number, script in enumerate(scripts):
+        for placeholder in script.shown[-1]:
+            reference = shown_references(placeholder)[0]
+            assert "customer 59" in offload.offloader.load(reference, scope=f"conversation-{number}").text
+
+
+async def test_host_code_that_calls_a_tool_gets_the_real_result() -> None:
+    async with connected() as rows:
+        (wrapped,) = ToolOffloader().mcp_servers([rows])
+        real, same = await rows.call_tool("fetch", {"count": 60}), await wrapped.call_tool("fetch", {"count": 60})
+
+    assert same == real
+
+
+async def test_a_wrapped_server_is_a_server_with_all_that_the_other_has(server: ScriptedServer) -> None:
+    asked: list[str] = []
+
+    def meta(context: Any) -> None:
+        asked.append(context.tool_name)
+
+    offload = ToolOffloader()
+    parameters: Any = {"command": sys.executable, "args": ["-c", SERVER]}
+    inner = MCPServerStdio(
+        parameters,
+        name="rows",
+        client_session_timeout_seconds=60,
+        tool_meta_resolver=meta,
+        require_approval="always",
+    )
+    (wrapped,) = offload.mcp_servers([inner])
+    with playing(server, Script(call("mcp_rows__fetch", count=60))) as model:
+        async with wrapped:  # type: ignore[attr-defined] # as all servers that come with the SDK
+            agent = Agent(
+                name="a",
+                model=model,
+                tools=offload.tools(),
+                mcp_servers=[wrapped],
+                mcp_config={"include_server_in_tool_names": True},
+            )
+            stopped = await Runner.run(agent, "Go.", run_config=config())
+            state = stopped.to_state()
+            (interruption,) = stopped.interruptions
+            state.approve(interruption)
+            result = await Runner.run(agent, state, run_config=config())
+
+    assert isinstance(wrapped, MCPServer)
+    assert wrapped.name == "rows"
+    assert asked == ["fetch"]
+    (placeholder,) = text_outputs(result.to_input_list())
+    assert "Tool result offloaded." in placeholder
+    assert "mcp_rows_fetch-" in placeholder
+    assert "customer 30" not in placeholder
+
+
+async def test_an_agent_with_servers_alone_is_warned_of(server: ScriptedServer, caplog: Any) -> None:
+    async with connected() as rows:
+        await run(server, [], call(count=60), mcp_servers=ToolOffloader().mcp_servers([rows]))
+
+    assert "Pass its tools through ToolOffloader.tools" in caplog.text

@@ -1,0 +1,89 @@
+"""Whose content is whose: groups, arguments, the ambient scope; another's reference is as good as none."""
+
+# ruff: noqa: ANN401 - what the SDK passes is of any type
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import coatcheck
+from coatcheck import RETRIEVAL_TOOL
+from coatcheck.testing.scripting import shown_references
+from coatcheck_openai import ToolOffloader
+from tests.adapters.openai_agents.agents import BIG, MIDDLE, call, config, reading, returning, run
+
+if TYPE_CHECKING:
+    from coatcheck.testing import ScriptedServer
+
+WANTED: dict[str, Any] = {"pattern": "line 1,000 "}
+
+
+async def stored_and_read(
+    server: ScriptedServer, offload: ToolOffloader, *, then: dict[str, Any], **more: Any
+) -> tuple[str, str]:
+    """Return the reference of one run, and what a second run with other options gets to read by it."""
+    first = await run(server, offload.tools([returning(BIG)]), call(), **more)
+    reference = shown_references(first.shown[-1][0])[0]
+    read = [(RETRIEVAL_TOOL, {"reference": reference, **WANTED})]
+    second = await run(server, offload.tools(), read, **then)
+    return reference, second.shown[-1][0]
+
+
+async def test_the_group_of_a_run_is_the_scope(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+
+    reference, found = await stored_and_read(server, offload, then={"run_config": config("conversation-1")})
+
+    assert MIDDLE in found
+    assert offload.offloader.load(reference, scope="conversation-1").text == BIG
+
+
+async def test_another_group_reads_nothing(server: ScriptedServer) -> None:
+    _, found = await stored_and_read(server, ToolOffloader(), then={"run_config": config("conversation-2")})
+
+    assert found.startswith("reference not found")
+
+
+async def test_a_callable_gets_the_context_of_the_tool(server: ScriptedServer) -> None:
+    offload = ToolOffloader(scope=lambda context: context.context["tenant"])
+    run_config = config("conversation-2")
+
+    reference, found = await stored_and_read(
+        server, offload, context={"tenant": "t-7"}, then={"context": {"tenant": "t-7"}, "run_config": run_config}
+    )
+    _, refused = await stored_and_read(server, offload, context={"tenant": "t-7"}, then={"context": {"tenant": "t-8"}})
+
+    assert MIDDLE in found
+    assert offload.offloader.load(reference, scope="t-7").text == BIG
+    assert refused.startswith("reference not found")
+
+
+async def test_the_ambient_scope_takes_precedence_over_the_group(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+
+    with coatcheck.scope("tenant-7"):
+        script = await run(server, offload.tools([returning(BIG)]), call(), reading(**WANTED))
+
+    assert MIDDLE in script.shown[-1][1]
+    assert offload.offloader.load(shown_references(script.shown[-1][0])[0], scope="tenant-7").text == BIG
+
+
+async def test_without_a_group_the_default_scope_holds(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+
+    reference, found = await stored_and_read(
+        server, offload, run_config=config(None), then={"run_config": config(None)}
+    )
+
+    assert MIDDLE in found
+    assert offload.offloader.load(reference, scope="default").text == BIG
+
+
+async def test_a_callable_that_fails_reads_nothing_and_the_agent_goes_on(server: ScriptedServer) -> None:
+    offload = ToolOffloader(scope=lambda context: context.context["tenant"])
+    read = [(RETRIEVAL_TOOL, {"reference": "fetch-0123456789abcdef-0123"})]
+
+    script = await run(server, offload.tools([returning(BIG)]), call(), read, context={})
+
+    assert script.shown[-1][0] == BIG
+    assert "internal error" in script.shown[-1][1]

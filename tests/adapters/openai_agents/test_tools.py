@@ -1,0 +1,253 @@
+"""What ``ToolOffloader.tools`` makes of tools: copies that are like the tool in every way but for their output."""
+
+# ruff: noqa: ANN401 - what the SDK and tools pass is of any type
+
+from __future__ import annotations
+
+import copy
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from agents import Agent, FunctionTool, Runner, WebSearchTool, function_tool
+from agents.tool_context import ToolContext
+
+from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Offloader
+from coatcheck.testing.scripting import shown_references
+from coatcheck_openai import ToolOffloader
+from tests.adapters.openai_agents.agents import BIG, MIDDLE, Script, call, config, playing, reading, returning, run
+from tests.contract.openai_agents_harness import model_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from coatcheck.testing import ScriptedServer
+
+
+def context_of(tool: FunctionTool, arguments: str = "{}", **more: Any) -> ToolContext[Any]:
+    return ToolContext(context=None, tool_name=tool.name, tool_call_id="1", tool_arguments=arguments, **more)
+
+
+async def invoke(tool: Any, arguments: str = "{}", **more: Any) -> Any:
+    return await tool.on_invoke_tool(context_of(tool, arguments, **more), arguments)
+
+
+async def test_a_result_is_stored_and_its_search_finds_a_line(server: ScriptedServer, tmp_path: Path) -> None:
+    offload = ToolOffloader(FileStorage(tmp_path))
+
+    script = await run(server, offload.tools([returning(BIG)]), call(), reading(pattern="^line 1,000 "))
+
+    placeholder, found = script.shown[-1]
+    assert placeholder.startswith("Tool result offloaded.")
+    assert MIDDLE not in placeholder
+    assert MIDDLE in found
+    assert offload.offloader.load(shown_references(placeholder)[0], scope="conversation-1").text == BIG
+
+
+def test_tools_without_a_hook_stay_the_same_object_and_the_retrieval_tool_comes_last() -> None:
+    offload, search, fetch = ToolOffloader(), WebSearchTool(), returning(BIG)
+
+    tools = offload.tools([search, fetch])
+
+    assert tools[0] is search
+    assert [tool.name for tool in tools[1:]] == ["fetch", RETRIEVAL_TOOL]
+    assert tools[-1] is offload.retrieval_tool
+    assert offload.tools() == [offload.retrieval_tool]
+
+
+def test_tools_of_one_agent_may_be_given_on_to_another() -> None:
+    offload = ToolOffloader()
+
+    again = offload.tools(offload.tools([returning(BIG)]))
+
+    assert [tool.name for tool in again] == ["fetch", RETRIEVAL_TOOL]
+
+
+def test_a_tool_with_the_name_of_the_retrieval_tool_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="rename it"):
+        ToolOffloader().tools([returning(BIG, RETRIEVAL_TOOL)])
+
+
+def test_the_users_tool_is_not_changed() -> None:
+    tool = returning(BIG)
+    before = dict(vars(tool))
+
+    (copied, _) = ToolOffloader().tools([tool])
+
+    assert vars(tool) == before
+    assert {name for name, value in vars(copied).items() if value != before[name]} == {"on_invoke_tool"}
+
+
+def test_a_budget_for_a_step_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="one call at a time"):
+        ToolOffloader(max_step_tokens=1_000)
+
+
+def test_a_scope_that_can_be_none_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="scope"):
+        ToolOffloader(scope=7)  # type: ignore[arg-type]
+
+
+async def test_a_small_result_is_the_very_same_object() -> None:
+    few = [{"rows": [1, 2, 3]}]
+
+    (tool, _) = ToolOffloader().tools([returning(few)])
+
+    assert await invoke(tool) is few
+
+
+async def test_a_copy_of_a_copy_offloads_too() -> None:
+    @function_tool
+    async def fetch() -> str:
+        """Fetch."""
+        return BIG
+
+    (tool, _) = ToolOffloader().tools([fetch])
+
+    assert (await invoke(copy.copy(tool))).startswith("Tool result offloaded.")
+
+
+async def test_a_tool_that_fails_says_so_in_the_sdks_words() -> None:
+    @function_tool
+    async def fetch() -> str:
+        """Fetch."""
+        raise LookupError
+
+    (tool, _) = ToolOffloader().tools([fetch])
+
+    assert await invoke(tool) == await invoke(fetch)
+
+
+async def test_an_exception_of_a_tool_passes() -> None:
+    (tool, _) = ToolOffloader().tools([returning(LookupError("no such page"))])
+
+    with pytest.raises(LookupError, match="no such page"):
+        await invoke(tool)
+
+
+async def test_an_output_with_a_schema_stays() -> None:
+    schema = {"type": "object", "properties": {"rows": {"type": "string"}}, "required": ["rows"]}
+    tool = returning(json.dumps({"rows": BIG}), output_json_schema=schema)
+
+    (copied, _) = ToolOffloader().tools([tool])
+
+    assert copied is tool
+
+
+def asks_for_large(_: Any, arguments: dict[str, Any], __: str) -> Any:
+    async def answer() -> bool:
+        return int(arguments["count"]) > 10
+
+    return answer()
+
+
+@function_tool(needs_approval=asks_for_large)
+async def delete(count: int, *, force: bool = False) -> str:
+    """Delete."""
+    return f"deleted {count}, {force}"
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"count": 5, "force": False}, {"count": 5}, {"count": "5"}, {"count": 50, "force": False}], ids=repr
+)
+async def test_the_same_calls_need_an_approval_as_without_us(server: ScriptedServer, arguments: dict[str, Any]) -> None:
+    async def interruptions(tools: list[Any]) -> int:
+        with playing(server, Script(call("delete", **arguments))) as model:
+            result = await Runner.run(Agent(name="a", model=model, tools=tools), "Go.", run_config=config())
+        return len(result.interruptions)
+
+    assert await interruptions(ToolOffloader().tools([delete])) == await interruptions([delete])
+
+
+@pytest.mark.parametrize(
+    "behavior",
+    ["stop_on_first_tool", {"stop_at_tool_names": ["fetch"]}],
+    ids=["stop_on_first_tool", "stop_at_tool_names"],
+)
+async def test_a_final_answer_reaches_the_user_whole(server: ScriptedServer, behavior: Any) -> None:
+    storage = InMemoryStorage()
+    tools = ToolOffloader(storage).tools([returning(BIG)])
+    with playing(server, Script(call())) as model:
+        agent = Agent(name="a", model=model, tools=tools, tool_use_behavior=behavior)
+        result = await Runner.run(agent, "Go.", run_config=config())
+
+    assert result.final_output == BIG
+    assert list(storage.entries("")) == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"context": {"coatcheck": "keep"}}, {"run_config": config(trace_metadata={"coatcheck": "keep"})}],
+    ids=["context", "trace_metadata"],
+)
+async def test_a_run_may_keep_its_results(server: ScriptedServer, more: dict[str, Any]) -> None:
+    script = await run(server, ToolOffloader().tools([returning(BIG)]), call(), **more)
+
+    assert script.shown[-1] == [BIG]
+
+
+async def test_a_result_for_code_stays() -> None:
+    by_code: Any = SimpleNamespace(caller={"type": "program", "caller_id": "program_1"}, namespace=None)
+
+    (tool, _) = ToolOffloader().tools([returning(BIG)])
+
+    assert await invoke(tool, tool_call=by_code) == BIG
+
+
+async def test_a_host_that_invokes_a_tool_itself_gets_what_the_model_would() -> None:
+    tool: Any = ToolOffloader().tools([returning(BIG)])[0]
+
+    assert (await tool.on_invoke_tool(None, "no JSON")).startswith("Tool result offloaded.")
+
+
+async def test_policies_see_the_arguments(server: ScriptedServer) -> None:
+    def by_rows(result: Any) -> bool:
+        return bool(result.tool_args["rows"] > 1)
+
+    tools = ToolOffloader(policies={"fetch": by_rows}).tools([returning(BIG)])
+
+    script = await run(server, tools, [("fetch", {"rows": 1}), ("fetch", {"rows": 2})])
+
+    assert [text == BIG for text in script.shown[-1]] == [True, False]
+
+
+async def test_an_agent_without_the_retrieval_tool_is_warned_of(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    tools = ToolOffloader().tools([returning(BIG)])[:1]
+
+    script = await run(server, tools, call())
+
+    assert RETRIEVAL_TOOL not in script.shown[-1][0]
+    assert "Pass its tools through ToolOffloader.tools" in caplog.text
+
+
+@pytest.mark.parametrize("make", [dict, lambda: {"native_media": True}], ids=["described", "native"])
+async def test_an_image_is_read_back_as_itself_where_asked_for(
+    server: ScriptedServer, make: Callable[[], dict[str, Any]]
+) -> None:
+    url = "data:image/png;base64," + "iVBORw0K" * 2_000
+    tool = returning([{"type": "text", "text": BIG}, {"type": "image", "image_url": url}])
+    options = make()
+
+    def second(received: Any) -> Any:
+        references = [word for word in received[0].text.split() if word.startswith("fetch-")]
+        return [(RETRIEVAL_TOOL, {"reference": references[1]})]
+
+    script = Script(call(), second)
+    with server.conversation(script) as conversation:
+        model = model_on(conversation, "responses")
+        agent = Agent(name="a", model=model, tools=ToolOffloader(**options).tools([tool]))
+        await Runner.run(agent, "Go.", run_config=config())
+        raw = conversation.transcript().received[-1].raw
+
+    assert ("input_image" in raw) is bool(options)
+    assert (url in raw) is bool(options)
+
+
+def test_one_offloader_may_serve_several() -> None:
+    offloader = Offloader()
+
+    assert ToolOffloader(offloader).offloader is ToolOffloader(offloader).offloader is offloader
