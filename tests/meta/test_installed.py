@@ -21,7 +21,7 @@ import pytest
 
 import coatcheck
 
-PACKAGES = ("coatcheck", "coatcheck_haystack", "coatcheck_langchain", "coatcheck_strands")
+PACKAGES = ("coatcheck", "coatcheck_haystack", "coatcheck_langchain", "coatcheck_mcp", "coatcheck_strands")
 
 
 SOURCES = os.environ.get("COATCHECK_EXPECT_WHEEL")

@@ -38,6 +38,7 @@ LEAST = 8
 FRAMEWORKS = {
     "coatcheck_haystack": {"haystack"},
     "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
+    "coatcheck_mcp": {"tomli"},  # reads TOML on Python 3.10
     "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage takes
 }
 """Each adapter's own framework: what it may import next to the standard library and coatcheck's public names."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from coatcheck.core.amounts import parse_bytes, parse_seconds
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.references import Scope
@@ -29,6 +30,8 @@ __all__ = (
     "check_scope",
     "enter_scope",
     "make_offloader",
+    "parse_bytes",
+    "parse_seconds",
     "refuse_name_clash",
     "refuse_options",
     "resolve_scope",

@@ -14,6 +14,8 @@ import typer
 from coatcheck.cli.content_commands import cat, get, put, show_content
 from coatcheck.cli.demo_command import demo
 from coatcheck.cli.failure import DONE
+from coatcheck.cli.mcp_command import mcp
+from coatcheck.cli.mcp_config_commands import register
 from coatcheck.cli.options import PlainCommand
 from coatcheck.cli.replay_command import replay
 from coatcheck.cli.storage_commands import list_contents, remove, stats, sweep, verify
@@ -64,3 +66,5 @@ _command("sweep", epilog="Exit codes: 0 done, 2 could not run.")(sweep)
 _command("rm", epilog="Exit codes: 0 deleted, 1 not confirmed or nothing there, 2 could not run.")(remove)
 _command("replay", epilog="Exit codes: 0 replayed, 2 could not run.")(replay)
 _command("demo", epilog="Exit codes: 0 answered from the data, 1 answered wrong, 2 could not run.")(demo)
+register(mcp)
+app.add_typer(mcp, name="mcp")

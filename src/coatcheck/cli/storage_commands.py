@@ -6,7 +6,6 @@ and their bytes; everything else is counted separately. The library decides what
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections import defaultdict
@@ -36,10 +35,6 @@ _NAME_COLUMNS = 33
 """What a key takes."""
 
 _EXTRAS = "more in indexes of lines and leftovers"
-
-_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_BYTES = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", re.ASCII)
 
 
 @reported
@@ -186,16 +181,17 @@ def sweep(
 
     What was saved or used within the last hour stays, so agents can go on working.
     """
-    from coatcheck.engine.cleanup import SweepLimits, overdue, remove_unused  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.amounts import parse_bytes, parse_seconds  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.cleanup import SweepLimits, overdue, remove_unused  # noqa: PLC0415
     from coatcheck.engine.execution import run  # noqa: PLC0415
 
     if max_age is None and max_bytes is None and max_scope_bytes is None:
         msg = "sweep needs a limit: --max-age, --max-bytes or --max-scope-bytes"
         raise CannotRun(msg)
     limits = SweepLimits(
-        max_age_seconds=_measured("--max-age", max_age, _SECONDS),
-        max_bytes=_measured("--max-bytes", max_bytes, _BYTES),
-        max_scope_bytes=_measured("--max-scope-bytes", max_scope_bytes, _BYTES),
+        max_age_seconds=None if max_age is None else parse_seconds("--max-age", max_age),
+        max_bytes=None if max_bytes is None else parse_bytes("--max-bytes", max_bytes),
+        max_scope_bytes=None if max_scope_bytes is None else parse_bytes("--max-scope-bytes", max_scope_bytes),
     )
     access = _open(storage)
     now = time.time()
@@ -320,21 +316,3 @@ def _row(name: str, found: list[Listed]) -> str:
     used = local_time(max(entry.modified for entry in found)) if found else "-"
     contents = _contents(found)
     return f"{label:<{_NAME_COLUMNS}} {len(contents):>9,} {_size(contents):>15,}  {used}"
-
-
-def _measured(option: str, text: str | None, units: dict[str, int]) -> float | None:
-    """Return the number that a value such as ``30d`` or ``1.5 GB`` means.
-
-    Raises:
-        CannotRun: the value is not a number with one of ``units``.
-
-    """
-    if text is None:
-        return None
-    known = {unit.lower(): factor for unit, factor in units.items()}
-    found = _AMOUNT.fullmatch(text.strip())
-    if found is None or found[2].lower() not in known:
-        named = ", ".join(unit for unit in units if unit)
-        msg = f"{option} must be a number with one of the units {named}, not {text!r}"
-        raise CannotRun(msg)
-    return float(found[1]) * known[found[2].lower()]

@@ -1,0 +1,286 @@
+"""``coatcheck.toml``: the settings, policies and servers of people who do not program, read and checked.
+
+Only the file belongs here. What a setting means, the library decides; what runs a server, the proxy. The proxy, the
+hook and ``coatcheck mcp check`` all read the file through ``load``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import KW_ONLY, dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from coatcheck import Always, InvalidRequest, Never, OverTokens, Scope, Settings
+from coatcheck.adapting import OfferTool, check_scope, is_offered_late, parse_bytes, parse_seconds
+from coatcheck_mcp.tables import read_tables, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from coatcheck_mcp.tables import Table
+
+__all__ = ("DEFAULT_STORAGE", "KEYS", "SERVER_KEYS", "TOOL_KEYS", "Config", "Server", "ToolRule", "load")
+
+ToolRule: TypeAlias = Always | Never | OverTokens
+"""What a table of a tool says about its results."""
+
+DEFAULT_STORAGE = "~/.coatcheck/mcp"
+"""A folder of its own: the limits below delete what is old there, and must not reach what people put elsewhere."""
+
+WEEK = 7 * 86_400.0
+TWO_GIGABYTES = 2_000_000_000
+
+KNOBS = (
+    "max_result_tokens",
+    "preview_tokens",
+    "max_retrieval_tokens",
+    "max_inline_tokens",
+    "max_query_bytes",
+    "offload_errors",
+    "show_path",
+    "list_arguments",
+)
+"""The fields of ``Settings`` that a file may set. A counter is Python; one call at a time has no step; threads and
+queues are for programs that serve many."""
+
+KEYS = ("storage", "scope", "max_age", "max_bytes", "max_scope_bytes", "offer_tool", *KNOBS, "tools", "servers")
+"""The keys and tables of a file."""
+
+TOOL_KEYS = ("max_result_tokens", "never", "always")
+"""The keys of ``[tools."PATTERN"]``."""
+
+SERVER_KEYS = ("command", "args", "env", "cwd", "url", "headers")
+"""The keys of ``[servers.NAME]``."""
+
+UNLIMITED = "unlimited"
+
+_SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""The names of its tools begin with it, and the protocol allows these characters. A dot ends it in patterns."""
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server of ``[servers.NAME]``: a program to start, or an address. ``repr`` shows no secrets."""
+
+    name: str
+    """The beginning of its tools' names, and of patterns: ``NAME.TOOL``."""
+
+    _: KW_ONLY
+
+    command: str | None = None
+    """The program; None if the server has an address."""
+
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables of the program, in addition to those that it has anyway."""
+
+    cwd: Path | None = None
+    """The folder in which the program runs; None: where the proxy does."""
+
+    url: str | None = field(default=None, repr=False)
+    """The address; None if the server is a program."""
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What holds for a proxy or a hook: the defaults, and what a file says instead. ``load`` reads one."""
+
+    path: Path | None = None
+    """The file; None: there is none, and these are the defaults."""
+
+    storage: str = DEFAULT_STORAGE
+    """A folder, or the URL of a storage. A folder that is relative in the file is absolute here."""
+
+    scope: Scope | None = None
+    """Who may read back. None: the proxy chooses, by server and folder, or by who is logged in."""
+
+    max_age_seconds: float | None = WEEK
+    """Contents that were not used for so long are deleted. None: they stay."""
+
+    max_bytes: int | None = TWO_GIGABYTES
+    """Of the whole storage; the oldest contents make room. None: no limit."""
+
+    max_scope_bytes: int | None = None
+    """The same for each scope."""
+
+    offer_tool: OfferTool = "always"
+    """When the model is offered the retrieval tool."""
+
+    settings: Settings = field(default_factory=Settings)
+    """Those of the offloader, without policies: pass ``rule_of`` with each call."""
+
+    tools: Mapping[str, ToolRule] = field(default_factory=dict)
+    """The rule of each pattern, in the order of the file."""
+
+    servers: Mapping[str, Server] = field(default_factory=dict)
+    """The servers by name."""
+
+    def rule_of(self, tool: str, *, server: str | None = None) -> ToolRule | None:
+        """Return the rule of a tool; None: ``settings`` decide.
+
+        A pattern is compared with the tool's name and, if ``server`` is given, with ``SERVER.TOOL``. The exact
+        name goes first, then the longest pattern.
+        """
+        names = {tool, tool if server is None else f"{server}.{tool}"}
+        matching = [pattern for pattern in self.tools if any(fnmatchcase(name, pattern) for name in names)]
+        if not matching:
+            return None
+        return self.tools[max(matching, key=lambda pattern: (pattern in names, len(pattern)))]
+
+
+def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | None = os.environ) -> Config:
+    """Return what a file says, checked; the defaults if ``path`` is None.
+
+    Args:
+        path: the file.
+        variables: what ``${NAME}`` in the ``env``, ``url`` and ``headers`` of servers stands for. None: it stays as
+            it is, for a caller that starts nothing.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or something in it is wrong. The message names file, line and key.
+
+    """
+    if path is None:
+        return Config()
+    file = _from(Path.cwd(), path)
+    root = read_tables(file)
+    root.refuse_unknown(KEYS)
+    settings = _settings(root)
+    rules = {pattern: _rule(table, settings) for pattern, table in root.tables("tools").items()}
+    servers = {name: _server(name, table, variables) for name, table in root.tables("servers").items()}
+    return Config(
+        path=file,
+        storage=_storage(root),
+        scope=_scope(root),
+        max_age_seconds=_limit(root, "max_age", parse_seconds, WEEK),
+        max_bytes=_whole(_limit(root, "max_bytes", parse_bytes, TWO_GIGABYTES)),
+        max_scope_bytes=_whole(_limit(root, "max_scope_bytes", parse_bytes, None)),
+        offer_tool=_offer_tool(root),
+        settings=settings,
+        tools=MappingProxyType(rules),
+        servers=MappingProxyType(servers),
+    )
+
+
+def _from(folder: Path, path: str | os.PathLike[str]) -> Path:
+    """Return the absolute path that one in a file means: relative to the file's folder, or to a user's with ``~``."""
+    return folder / os.path.expanduser(path)  # noqa: PTH111 - that of Path raises for an unknown ``~user``
+
+
+def _settings(root: Table) -> Settings:
+    given = {key: root.values[key] for key in KNOBS if key in root.values}
+    try:
+        return Settings(**given)
+    except InvalidRequest as error:
+        key, _, what = str(error).partition(" ")  # a message of Settings begins with the field
+        if key in given:
+            root.refuse(key, what)
+        cause = next(name for name in given if name in what)  # it has its default, which another field rules out
+        root.refuse(cause, f"needs another key next to it: {key} {what}")
+
+
+def _storage(root: Table) -> str:
+    given = root.string("storage")
+    if given is None or "://" in given:
+        return given or DEFAULT_STORAGE
+    return os.fspath(_from(root.file.parent, given))
+
+
+def _scope(root: Table) -> Scope | None:
+    given = root.values.get("scope")
+    scope = tuple(given) if isinstance(given, list) else given
+    try:
+        check_scope(scope)
+    except InvalidRequest:
+        what = 'must be a string, or an array of 1 to 8 strings such as ["tenant-7", "thread-3"]'
+        root.refuse("scope", f"{what}, not {shown(given)}")
+    return scope
+
+
+def _limit(root: Table, key: str, parse: Callable[[str, str], float], default: float | None) -> float | None:
+    given = root.values.get(key, default)
+    if given is default or given == UNLIMITED:
+        return None if given == UNLIMITED else default
+    if not isinstance(given, str):
+        what = f'must be a string such as "{"30d" if parse is parse_seconds else "2GB"}", or "{UNLIMITED}"'
+        root.refuse(key, f"{what}, not {shown(given)}")
+    try:
+        amount = parse(key, given)
+    except InvalidRequest as error:
+        root.refuse(key, f'{str(error).partition(" ")[2]}; "{UNLIMITED}" is no limit')
+    if not 1 <= amount < math.inf:
+        root.refuse(key, f'is out of range: {given!r}; "{UNLIMITED}" is no limit')
+    return amount
+
+
+def _whole(amount: float | None) -> int | None:
+    return None if amount is None else int(amount)
+
+
+def _offer_tool(root: Table) -> OfferTool:
+    try:
+        return "when needed" if is_offered_late(root.values.get("offer_tool", "always")) else "always"
+    except InvalidRequest as error:
+        root.refuse("offer_tool", str(error).partition(" ")[2])
+
+
+def _rule(table: Table, settings: Settings) -> ToolRule:
+    table.refuse_unknown(TOOL_KEYS)
+    for key in ("never", "always"):
+        if table.values.get(key, True) is not True:
+            table.refuse(key, f"must be true, not {shown(table.values[key])}; remove the line if it is not meant")
+    if len(table.values) != 1:
+        table.refuse(None, f"needs exactly one of {', '.join(TOOL_KEYS)}")
+    if "max_result_tokens" not in table.values:
+        return Never() if "never" in table.values else Always()
+    threshold = table.values["max_result_tokens"]
+    if isinstance(threshold, bool) or not isinstance(threshold, int) or threshold <= 0:
+        table.refuse("max_result_tokens", f"must be a whole number above 0, not {shown(threshold)}")
+    if threshold > settings.max_inline_tokens:
+        most = f"{settings.max_inline_tokens:,}"
+        table.refuse(
+            "max_result_tokens", f"must be at most max_inline_tokens ({most}), not {threshold:,}; raise that too"
+        )
+    return OverTokens(threshold)
+
+
+def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Server:
+    if _SERVER_NAME.fullmatch(name) is None:
+        table.refuse(None, "needs a name of letters, digits, _ and -, at most 64: its tools begin with it")
+    table.refuse_unknown(SERVER_KEYS)
+    command, url, cwd = table.string("command"), table.string("url"), table.string("cwd")
+    if (command is None) == (url is None):
+        table.refuse(None, "needs either command, for a program, or url, for an address")
+    others = ("args", "env", "cwd") if command is None else ("headers",)
+    for key in others:
+        if key in table.values:
+            table.refuse(key, f"does not go with {'url' if command is None else 'command'}; remove one of them")
+    if url is not None and re.match(r"https?://[^/]", url) is None:
+        table.refuse("url", f"must begin with http:// or https:// and a host, not {shown(url)}")
+
+    def filled(key: str, text: str) -> str:
+        if variables is None:
+            return text
+        missing = [variable for variable in _VARIABLE.findall(text) if variable not in variables]
+        if missing:
+            table.refuse(key, f"names the variable {missing[0]}, which is not set; set it where the proxy starts")
+        return _VARIABLE.sub(lambda found: variables[found[1]], text)
+
+    return Server(
+        name,
+        command=command,
+        args=table.array("args"),
+        env=MappingProxyType({key: filled("env", value) for key, value in table.strings("env").items()}),
+        cwd=None if cwd is None else _from(table.file.parent, cwd),
+        url=None if url is None else filled("url", url),
+        headers=MappingProxyType({key: filled("headers", value) for key, value in table.strings("headers").items()}),
+    )

@@ -1,0 +1,118 @@
+"""The hook: one result of a tool call, on its way from an MCP server to the client.
+
+The middleware for FastMCP servers and the proxy both end here. The guard is in ``coatcheck.adapting``; no server runs
+inside it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from coatcheck import Never, Offloaded, Offloader, OverChars, asks_to_keep
+from coatcheck.adapting import Arrival, Batch, Delivery, asettle
+from coatcheck_mcp.convert import Result, blocks_of, plain_blocks_of, rewrite, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck import Policy, Scope, Truncated
+
+__all__ = ("Call", "logger", "may_leave", "offload_result")
+
+logger = logging.getLogger("coatcheck_mcp")
+
+DECLARED_SIZE = "anthropic/maxResultSizeChars"
+"""What a server's author writes into the ``_meta`` of a tool: how many characters of a result should stay in sight."""
+
+MOST_DECLARED = 500_000
+"""Characters. Claude Code reads the mark up to this; more would let a server undo the user's limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What is known about the call that a result answers."""
+
+    tool_name: str
+
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """The ``_meta`` of the request. A client that sends ``{"coatcheck": "keep"}`` gets the result as it is."""
+
+    tool_meta: Mapping[str, Any] = field(default_factory=dict)
+    """The ``_meta`` of the tool's definition."""
+
+    scope: Scope | Exception | None = None
+    """Who may read back; an error where nobody can know it."""
+
+    policy: Policy | None = None
+    """What the user said about this tool elsewhere than in the offloader's policies."""
+
+    retrieval_tool: str
+    """The name under which the client has the retrieval tool."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Delivery(Delivery[Result]):
+    raw: Result
+    call: Call
+    offloader: Offloader
+
+    def look(self) -> Sequence[Batch]:
+        call, error = self.call, bool(self.raw.get("isError"))
+        policy, texts = _policy_of(self.offloader, call, self.raw), texts_of(self.raw)
+        if policy is None and texts and self.offloader.keeps(texts, tool_name=call.tool_name, is_error=error):
+            return ()
+        arrival = Arrival(
+            content=self.raw,
+            convert=blocks_of,
+            convert_plainly=plain_blocks_of,
+            tool_name=call.tool_name,
+            tool_args=call.arguments,
+            is_error=error,
+            is_heavy=texts is None or self.raw.get("structuredContent") is not None,
+            policy=policy,
+        )
+        return (
+            Batch(
+                arrivals=[arrival], offloader=self.offloader, scope=call.scope, retrieval_tool=call.retrieval_tool
+            ),
+        )
+
+    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Result:
+        ((_, outcome),) = changed
+        if isinstance(outcome, Offloaded):
+            stored = ", ".join(reference.id for reference in outcome.references)
+            words = "a result of %s, about %s tokens, is stored as %s"
+            logger.info(words, self.call.tool_name, f"{outcome.tokens.tokens:,}", stored)
+        return rewrite(self.raw, outcome)
+
+
+async def offload_result(result: Result, call: Call, offloader: Offloader) -> Result:
+    """Return what the client gets: the very same object where the result stays. Never raises."""
+    return await asettle(_Delivery(raw=result, call=call, offloader=offloader), logger=logger)
+
+
+def may_leave(tool_name: str, offloader: Offloader, policy: Policy | None = None) -> bool:
+    """Return whether results of a tool may leave, so that it must advertise no output schema.
+
+    A client that validates against the schema would refuse a result without structured content.
+    """
+    return not isinstance(policy or offloader.settings.tool_policies.of(tool_name), Never)
+
+
+def _policy_of(offloader: Offloader, call: Call, result: Result) -> Policy | None:
+    """Return the policy of this call where it is not the configured one."""
+    if asks_to_keep(call.meta):
+        return Never()
+    if call.policy is not None:
+        return call.policy
+    declared = (result.get("_meta") or {}).get(DECLARED_SIZE) or call.tool_meta.get(DECLARED_SIZE)
+    if not isinstance(declared, int) or isinstance(declared, bool) or declared <= 0:
+        return None
+    policies = offloader.settings.tool_policies
+    # What the user says about a tool counts more than what its author says.
+    return OverChars(min(declared, MOST_DECLARED)) if policies.of(call.tool_name) is policies.default else None

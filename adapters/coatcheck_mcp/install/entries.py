@@ -1,0 +1,274 @@
+"""One server's entry: the edits that put ``coatcheck mcp`` in front of it, and those that take it away.
+
+The file itself holds all that is needed to take it away, to the byte: the old command, or the old address, becomes an
+argument as it was written, and the new arguments go before the old ones. So it works on another machine too, and for
+whoever shares the file. A record next to it was rejected: it is lost, or it is wrong once somebody edits the entry.
+
+Only text and values belong here; which file an entry is in, ``clients`` and ``commands`` know.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+from coatcheck import InvalidRequest
+from coatcheck_mcp.install.spans import skip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from coatcheck_mcp.install.spans import Member, Value
+
+__all__ = ("HEADER_PREFIX", "is_wrapped", "unwrap", "wrap")
+
+HEADER_PREFIX = "COATCHECK_HEADER_"
+"""Begins a variable of the proxy that holds the value of a header; the rest is the header's name, with _ for -. The
+arguments name the variable alone, because every program on the machine can read arguments."""
+
+RUN = ("-m", "coatcheck", "mcp")
+SAFE = "-P"
+"""Keeps the folder in which the client starts us out of the places where Python looks for modules: it may be a project
+that nobody trusts. Python 3.10 lacks it."""
+
+_VALUED = frozenset({"--name", "--config", "--storage", "--scope", "--header"})
+"""The options that ``install`` writes; each is followed by its value."""
+
+_NOT_FOR_A_PROXY = ("oauth", "auth", "headersHelper", "requestInit", "eventSourceInit")
+"""Keys with which a client logs in to an address by itself. The proxy would have to do that in its place."""
+
+_HEADER = re.compile(r'"[A-Za-z0-9-]+"')
+_VARIABLE = re.compile(rf'"{HEADER_PREFIX}[A-Za-z0-9_]+"')
+
+_Edit = tuple[int, int, str]
+"""Where a part of the text begins and ends, and what takes its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Front:
+    """What the arguments of an entry say that goes through coatcheck."""
+
+    to: Literal["--", "--url"]
+    args: Member
+    behind: int
+    """The index of the argument that is the old command, or the old address."""
+
+
+def is_wrapped(entry: Value) -> bool:
+    """Return whether an entry goes through coatcheck, no matter who wrote it."""
+    return _first_option(entry) is not None
+
+
+def wrap(text: str, entry: Value, options: Sequence[str]) -> str:
+    """Return the text with an entry behind ``coatcheck mcp``.
+
+    Raises:
+        InvalidRequest: it is not an entry that this understands; the message says why.
+
+    """
+    if entry.members is None:
+        _refuse("it is not an object")
+    command, url = entry.member("command"), entry.member("url")
+    if (command is None) == (url is None):
+        _refuse("it needs either command or url")
+    words = [*([SAFE] if sys.version_info >= (3, 11) else []), *RUN, *options]
+    return _edited(
+        text, _behind_command(text, entry, command, words) if url is None else _behind_url(entry, url, words)
+    )
+
+
+def unwrap(text: str, entry: Value) -> str:
+    """Return the text with an entry as it was before ``wrap``.
+
+    Raises:
+        InvalidRequest: it was not ``wrap`` that made it so; the message says what is different.
+
+    """
+    front = _front_of(entry)
+    command = entry.member("command")
+    if front is None or command is None:
+        _refuse("it does not go through coatcheck")
+    if front.to == "--":
+        return _edited(
+            text, [(command.value.start, command.value.end, _behind(front).raw), _own_args(text, command, front)]
+        )
+    return _edited(text, [*_url_again(text, entry, command, front), *_headers_again(entry)])
+
+
+def _refuse(why: str) -> NoReturn:
+    msg = f"{why}; edit it by hand"
+    raise InvalidRequest(msg)
+
+
+def _quoted(word: str) -> str:
+    return json.dumps(word, ensure_ascii=False)
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(map(_quoted, words))
+
+
+def _edited(text: str, edits: Iterable[_Edit]) -> str:
+    for start, end, new in sorted(edits, reverse=True):
+        text = f"{text[:start]}{new}{text[end:]}"
+    return text
+
+
+# In front of a program.
+
+
+def _behind_command(text: str, entry: Value, command: Member | None, front: list[str]) -> Iterator[_Edit]:
+    kind, args = entry.member("type"), entry.member("args")
+    if command is None or not command.value.string:
+        _refuse("its command is not a string")
+    if kind is not None and kind.value.string != "stdio":
+        _refuse('it has a command, and its type is not "stdio"')
+    if args is not None and args.value.strings is None:
+        _refuse("its args are not an array of strings")
+    yield command.value.start, command.value.end, _quoted(_interpreter())
+    words = f"{_listed([*front, '--'])}, {command.value.raw}"
+    if args is None:
+        yield command.value.end, command.value.end, f"{_NO_ARGS}{words}]"
+    else:
+        at = args.value.start + 1
+        comma = "," if text.startswith(("\n", "\r"), at) else ", "  # no blank at the end of a line
+        yield at, at, words + (comma if args.value.items else "")
+
+
+_NO_ARGS = ', "args": [ '
+"""Written where an entry has no arguments. The blank after the bracket tells it from an array that was there, where the
+words directly follow the bracket."""
+
+
+def _own_args(text: str, command: Member, front: _Front) -> _Edit:
+    """Return the edit that takes the arguments of ours away, and their array if it is ours."""
+    array, old = front.args.value, _behind(front)
+    start = (array.items or ())[0].start
+    is_last = front.behind + 1 == len(array.items or ())
+    if is_last and text[command.value.end : start] == _NO_ARGS and old.end + 1 == array.end:
+        return command.value.end, array.end, ""
+    comma = skip(text, old.end)
+    if not text.startswith(",", comma):
+        return start, old.end, ""
+    if is_last or start > array.start + 1:  # somebody laid it out anew
+        return start, skip(text, comma + 1), ""
+    return start, comma + (2 if text.startswith(" ", comma + 1) else 1), ""
+
+
+# In front of an address.
+
+
+def _behind_url(entry: Value, url: Member, front: list[str]) -> Iterator[_Edit]:
+    if not url.value.string or entry.member("args") is not None:
+        _refuse("its url is not a string, or it has args next to it")
+    if found := [key for key in _NOT_FOR_A_PROXY if entry.member(key) is not None]:
+        _refuse(f"the client logs in with its {found[0]}, which a proxy cannot use")
+    kind, headers = entry.member("type"), entry.member("headers")
+    if kind is not None and kind.value.raw != '"http"':
+        _refuse('its type is not "http": the proxy reaches addresses by streamable HTTP only')
+    variables = {} if headers is None else _variables_for(entry, headers)
+    named = [word for name, variable in variables.items() for word in ("--header", f"{name}: ${variable}")]
+    words = f"{_listed([*front, *named, '--url'])}, {url.value.raw}"
+    yield url.key.start, url.key.end, '"command"'
+    yield url.value.start, url.value.end, f'{_quoted(_interpreter())}, "args": [{words}]'
+    if kind is not None:
+        yield kind.value.start, kind.value.end, '"stdio"'
+    if headers is not None and variables:  # their values stay as they are, for the client to fill in
+        yield headers.key.start, headers.key.end, '"env"'
+        for member in headers.value.members or ():
+            yield member.key.start, member.key.end, _quoted(variables[member.name])
+
+
+def _variables_for(entry: Value, headers: Member) -> dict[str, str]:
+    """Return the variable that is to hold each header."""
+    members = headers.value.members
+    if members is None or any(member.value.string is None for member in members):
+        _refuse("its headers are not an object of strings")
+    if members and entry.member("env") is not None:
+        _refuse("it has both headers and env")
+    if wrong := [member.name for member in members if _HEADER.fullmatch(member.key.raw) is None]:
+        _refuse(f"the header {wrong[0]!r} has other characters than letters, digits and -")
+    return {member.name: f"{HEADER_PREFIX}{member.name.replace('-', '_')}" for member in members}
+
+
+def _url_again(text: str, entry: Value, command: Member, front: _Front) -> Iterator[_Edit]:
+    kind, raw = entry.member("type"), _behind(front).raw
+    yield command.key.start, command.key.end, '"url"'
+    if text[command.value.end : front.args.key.start] == ", ":
+        yield command.value.start, front.args.value.end, raw
+    else:  # somebody laid it out anew
+        yield command.value.start, command.value.end, raw
+        yield _without(text, entry, front.args)
+    if kind is not None:
+        yield kind.value.start, kind.value.end, '"http"'
+
+
+def _headers_again(entry: Value) -> Iterator[_Edit]:
+    variables = entry.member("env")
+    members = () if variables is None else variables.value.members or ()
+    ours = [member for member in members if _VARIABLE.fullmatch(member.key.raw)]
+    if variables is None or not ours:
+        return
+    if len(ours) < len(members):
+        _refuse("its env has variables next to the headers, and an address has none")
+    yield variables.key.start, variables.key.end, '"headers"'
+    for member in ours:
+        name = member.name.removeprefix(HEADER_PREFIX).replace("_", "-")
+        yield member.key.start, member.key.end, f'"{name}"'
+
+
+def _without(text: str, entry: Value, member: Member) -> _Edit:
+    """Return the edit that takes a member away, with one of the commas around it."""
+    after = skip(text, member.value.end)
+    if text.startswith(",", after):
+        return member.key.start, skip(text, after + 1), ""
+    before = [other for other in entry.members or () if other.value.end < member.key.start]
+    return (before[-1].value.end if before else member.key.start), member.value.end, ""
+
+
+# What the arguments say.
+
+
+def _interpreter() -> str:
+    """Return the running interpreter, as it was called: behind a link may be one that lacks coatcheck."""
+    if not sys.executable:
+        msg = "this Python does not say which program it is, so no client could start it; use another one"
+        raise InvalidRequest(msg)
+    return sys.executable
+
+
+def _first_option(entry: Value) -> int | None:
+    """Return the index of the argument after those that run ``coatcheck mcp``; None if they run something else."""
+    command, args = entry.member("command"), entry.member("args")
+    words = None if args is None else args.value.strings
+    if command is None or not words:
+        return None
+    if PurePath((command.value.string or "").replace("\\", "/")).stem == "coatcheck" and words[0] == "mcp":
+        return 1
+    start = 1 if words[0] == SAFE else 0
+    return start + len(RUN) if tuple(words[start : start + len(RUN)]) == RUN else None
+
+
+def _front_of(entry: Value) -> _Front | None:
+    at, args = _first_option(entry), entry.member("args")
+    if at is None or args is None:
+        return None
+    words = args.value.strings or []
+    while at + 1 < len(words):
+        word = words[at]
+        if word == "--":
+            return _Front("--", args, at + 1)
+        if word == "--url" and at + 2 == len(words):
+            return _Front("--url", args, at + 1)
+        if word not in _VALUED or (word == "--header" and f": ${HEADER_PREFIX}" not in words[at + 1]):
+            break
+        at += 2
+    _refuse("its args are others than install writes")
+
+
+def _behind(front: _Front) -> Value:
+    return (front.args.value.items or ())[front.behind]

@@ -1,0 +1,149 @@
+"""A configuration file that somebody else owns: read whole, replaced whole or not at all, with a copy kept.
+
+Only bytes and files belong here; what changes in the text is in ``entries``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from coatcheck import InvalidRequest
+
+__all__ = ("Source", "read", "write")
+
+_MOST_BYTES = 64_000_000
+"""Claude Code keeps what users typed in the same file; tens of megabytes were seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file as it was read."""
+
+    path: Path
+    """As the user or the client names it; may be a link."""
+
+    text: str
+
+
+def read(path: Path) -> Source | None:
+    """Return a file; None if there is none.
+
+    Raises:
+        InvalidRequest: it cannot be read, or is not UTF-8.
+
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            msg = f"{path} has more than {_MOST_BYTES:,} bytes, too many to edit; do it by hand"
+            raise InvalidRequest(msg)
+        return Source(path, data.decode())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror}"
+        raise InvalidRequest(msg) from None
+    except UnicodeDecodeError:
+        msg = f"{path} is not UTF-8; save it as UTF-8, or edit it by hand"
+        raise InvalidRequest(msg) from None
+
+
+def write(source: Source, text: str, *, backups: Path) -> Path:
+    """Replace a file that was read, and return the copy of what it was. Nothing of ours ever writes the copy back.
+
+    The new file has the mode and the owner of the old one, and its name appears with all of its content. A link stays,
+    and its target is replaced.
+
+    Args:
+        source: the file as it was read.
+        text: what it is to hold.
+        backups: the folder of the copies, which may hold secrets: nobody but the user can read it.
+
+    Raises:
+        InvalidRequest: the file changed since it was read, is read-only, or the disk refused. It is as it was then.
+
+    """
+    target = Path(os.path.realpath(source.path))
+    try:
+        was = _refuse_changed(source, target)
+        backup = _keep(source, backups)
+        _replace(source, target, text.encode(), was)
+    except OSError as error:
+        msg = f"{target} was not changed: {error.strerror}"
+        raise InvalidRequest(msg) from None
+    return backup
+
+
+def _refuse_changed(source: Source, target: Path) -> os.stat_result:
+    """Return the file's properties, if it still holds what was read and may be replaced."""
+    found = target.stat()
+    if not found.st_mode & stat.S_IWUSR:
+        msg = f"{target} is read-only, so it stays as it is; make it writable, or edit it by hand"
+        raise InvalidRequest(msg)
+    if found.st_nlink > 1:
+        msg = f"{target} has {found.st_nlink} names (hard links), which a new file would part; edit it by hand"
+        raise InvalidRequest(msg)
+    if target.read_bytes() != source.text.encode():
+        msg = f"{target} changed meanwhile, so it stays as it is; run the command again"
+        raise InvalidRequest(msg)
+    return found
+
+
+def _keep(source: Source, folder: Path) -> Path:
+    """Write what a file held to a place of its own. The same content of the same file is kept once."""
+    data = source.text.encode()
+    names = (source.path.name.lstrip("."), _digest(os.fsencode(source.path.absolute())), _digest(data))
+    backup = folder / ".".join(names)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (
+        suppress(FileExistsError),
+        os.fdopen(os.open(backup, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file,
+    ):
+        file.write(data)
+    return backup
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:12]
+
+
+def _replace(source: Source, target: Path, data: bytes, was: os.stat_result) -> None:
+    number, name = tempfile.mkstemp(prefix=".coatcheck-", dir=target.parent)  # with mode 0600
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+            file.flush()
+            _copy_owner(number, was)
+            os.fsync(number)
+        _refuse_changed(source, target)  # the last look; whoever writes within this instant is not seen
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink()
+        raise
+    _sync_folder(target.parent)
+
+
+def _copy_owner(number: int, was: os.stat_result) -> None:
+    if os.name == "nt":  # no modes and owners of this kind; the folder's rights are inherited
+        return
+    now = os.fstat(number)
+    if (now.st_uid, now.st_gid) != (was.st_uid, was.st_gid):
+        os.fchown(number, was.st_uid, was.st_gid)
+    os.fchmod(number, stat.S_IMODE(was.st_mode))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the new name is on the disk, where a folder can be opened."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

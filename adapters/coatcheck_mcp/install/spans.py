@@ -1,0 +1,145 @@
+"""JSON with comments as values that know where in the text they are, so that one of them can be edited in place.
+
+Only reading belongs here. The packages that edit such files in place are either of no wide use or bring a native parser
+that refuses the trailing commas that editors allow; what an entry needs of one is this page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+from coatcheck import InvalidRequest
+
+__all__ = ("Member", "Value", "parse", "skip")
+
+_MOST_LEVELS = 100
+"""Clients write about ten. Python's own stack ends at several hundred."""
+
+_SKIPPED = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
+_WORD = re.compile(r"(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null)(?![\w.+-])")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value, and where it is: ``text[start:end]``."""
+
+    start: int
+    end: int
+    raw: str = field(default="", repr=False)
+    """The text of a string, a number or a word; empty for the others."""
+
+    members: tuple[Member, ...] | None = None
+    """Those of an object, in order; None for what is none."""
+
+    items: tuple[Value, ...] | None = None
+    """Those of an array, in order; None for what is none."""
+
+    @property
+    def string(self) -> str | None:
+        """The string; None for what is none."""
+        return json.loads(self.raw) if self.raw.startswith('"') else None
+
+    @property
+    def strings(self) -> list[str] | None:
+        """The items of an array of strings; None for what is none."""
+        found = [item.string for item in self.items or ()]
+        strings = [text for text in found if text is not None]
+        return strings if self.items is not None and len(strings) == len(found) else None
+
+    def member(self, name: str) -> Member | None:
+        """Return the member of an object; None if it has none of that name.
+
+        Raises:
+            InvalidRequest: the name is there twice; clients differ in which one they take.
+
+        """
+        found = [member for member in self.members or () if member.name == name]
+        if len(found) > 1:
+            msg = f"{name!r} is there {len(found)} times; keep one of them"
+            raise InvalidRequest(msg)
+        return found[0] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A key of an object and its value."""
+
+    key: Value
+    value: Value
+    name: str
+
+
+def parse(text: str) -> Value:
+    """Return the value that a whole text is: JSON, with comments, with or without commas before closing brackets.
+
+    Raises:
+        InvalidRequest: it is not. The message begins with the number of the line.
+
+    """
+    scanner = _Scanner(text)
+    start = skip(text, 1 if text.startswith("\ufeff") else 0)
+    value = scanner.value(start, level=0)
+    if skip(text, value.end) < len(text):
+        raise scanner.wrong(skip(text, value.end), "nothing more should come here")
+    return value
+
+
+def skip(text: str, at: int) -> int:
+    """Return where the next token begins: behind blanks, line ends and comments."""
+    found = _SKIPPED.match(text, at)
+    return found.end() if found else at
+
+
+@dataclass(frozen=True, slots=True)
+class _Scanner:
+    text: str
+
+    def wrong(self, at: int, what: str) -> InvalidRequest:
+        return InvalidRequest(f"{1 + self.text.count(chr(10), 0, at)}: this is not JSON: {what}")
+
+    def value(self, at: int, *, level: int) -> Value:
+        if level > _MOST_LEVELS:
+            raise self.wrong(at, f"more than {_MOST_LEVELS} levels")
+        if self.text.startswith("{", at):
+            return self._object(at, level + 1)
+        if self.text.startswith("[", at):
+            return self._array(at, level + 1)
+        found = _STRING.match(self.text, at) or _WORD.match(self.text, at)
+        if found is None:
+            raise self.wrong(at, "a value should come here")
+        return Value(at, found.end(), found[0])
+
+    def _object(self, start: int, level: int) -> Value:
+        members: list[Member] = []
+        at = skip(self.text, start + 1)
+        while not self.text.startswith("}", at):
+            found = _STRING.match(self.text, at)
+            if found is None:
+                raise self.wrong(at, "a key in double quotes should come here")
+            colon = skip(self.text, found.end())
+            if not self.text.startswith(":", colon):
+                raise self.wrong(colon, "a colon should come here")
+            value = self.value(skip(self.text, colon + 1), level=level)
+            members.append(Member(Value(at, found.end(), found[0]), value, json.loads(found[0])))
+            at = self._after(value, "}")
+        return Value(start, at + 1, members=tuple(members))
+
+    def _array(self, start: int, level: int) -> Value:
+        items: list[Value] = []
+        at = skip(self.text, start + 1)
+        while not self.text.startswith("]", at):
+            items.append(self.value(at, level=level))
+            at = self._after(items[-1], "]")
+        return Value(start, at + 1, items=tuple(items))
+
+    def _after(self, value: Value, closing: str) -> int:
+        """Return where the next token begins: behind a comma, or at the closing bracket."""
+        at = skip(self.text, value.end)
+        if self.text.startswith(",", at):
+            return skip(self.text, at + 1)
+        if self.text.startswith(closing, at):
+            return at
+        raise self.wrong(at, f"a comma or {closing} should come here")

@@ -1,0 +1,442 @@
+"""One client's session with the server behind the proxy: requests go up, everything that the server starts goes down.
+
+Requests are forwarded as they are, on the sessions of the ``mcp`` package. FastMCP's own proxy was rejected for this:
+it makes components of what it lists and answers of what the client said, so sampling arrives as text only, completion
+and list changes not at all, the server is told capabilities that the client lacks, and clients share one session.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import anyio
+import mcp_types as types
+from mcp import ClientSession, MCPError
+from mcp.client.subscriptions import listen
+from mcp.server.connection import allowed_log_levels
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.subscriptions import event_from_wire, event_to_notification
+from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter, ValidationError
+
+from coatcheck_mcp.hook import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from anyio.abc import TaskStatus
+    from mcp.client.session import ClientRequestContext
+    from mcp.server import ServerRequestContext
+    from mcp.server.session import ServerSession
+
+    from coatcheck_mcp.transports import Upstream
+
+__all__ = ("Link",)
+
+CONNECT_SECONDS = 120.0
+"""Long enough for a command that first downloads its package."""
+
+ROOTS_SECONDS = 10.0
+"""Roots need no person to answer."""
+
+_MOST_PAGES = 100
+"""Of a list of tools; a server that never ends its list must not hang a call."""
+
+ASK_SECONDS = 300.0
+"""For what a server asks while no request of the client runs: over HTTP, a client may not be listening then."""
+
+_BACK = frozenset({"sampling", "elicitation", "roots"})
+"""What a server may ask a client for. A modern client cannot be asked by a server that only knows the handshake."""
+
+_OF_CONNECTION = frozenset(
+    {types.PROTOCOL_VERSION_META_KEY, types.CLIENT_INFO_META_KEY, types.CLIENT_CAPABILITIES_META_KEY}
+)
+"""What a modern client says with each request about its connection with us. The session says it upstream."""
+
+_ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+
+
+_Request = types.Request[dict[str, Any], str]
+"""Any request, its parameters as they came."""
+
+Offered: TypeAlias = "Callable[[str], types.ClientCapabilities]"
+
+
+class _Session(ClientSession):
+    """A session that tells the server what the real client can do, and leaves results to the real client."""
+
+    def __init__(self, *streams: Any, offered: Offered, **options: Any) -> None:  # noqa: ANN401 - those of the library
+        super().__init__(*streams, **options)
+        self._offered = offered
+
+    def _build_capabilities(self, version: str) -> types.ClientCapabilities:
+        # The library derives them from its callbacks, and claims more than many clients have.
+        return self._offered(version)
+
+
+class Link:
+    """A session with the server on behalf of one client."""
+
+    def __init__(
+        self, upstream: Upstream, *, client_info: Mapping[str, Any] | None, capabilities: Mapping[str, Any], modern: bool
+    ) -> None:
+        """Be ready to connect.
+
+        Args:
+            upstream: the server behind the proxy.
+            client_info: what the client says about itself.
+            capabilities: those of the client.
+            modern: whether the client speaks the protocol without a handshake, 2026-07-28.
+
+        """
+        self._upstream = upstream
+        self._client_info = client_info
+        self._modern = modern
+        # Tasks are requests of their own, which the proxy does not forward.
+        self._capabilities = {name: value for name, value in capabilities.items() if name != "tasks"}
+        self._session: _Session | None = None
+        self._closing = anyio.Event()
+        self._in_flight: dict[object, ServerRequestContext[Any, Any]] = {}
+        self._front: ServerSession | None = None
+        self._ready = anyio.Event()
+        self._early: list[types.ServerNotification] = []
+        self._tools: dict[str, Mapping[str, Any]] | None = None
+        self._log_level: str | None = None
+        self._subscribed: set[str] = set()
+        self._resubscribed = anyio.Event()
+        self._bus = InMemorySubscriptionBus()
+        self.serve_events = ListenHandler(self._bus)
+        """Serves ``subscriptions/listen`` of modern clients."""
+
+    # The connection.
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
+        """Hold the connection open until ``close``. It is up when ``task_status`` is told.
+
+        Raises:
+            MCPError: the server did not start, or answered nothing that can be understood.
+
+        """
+        failure: Exception | None = None
+        try:
+            async with self._upstream.connect() as streams, _Session(*streams, **self._callbacks()) as session:
+                # Inside, because a task group wraps what passes it.
+                try:
+                    with anyio.fail_after(CONNECT_SECONDS):
+                        await self._negotiate(session)
+                    self._session = session
+                    task_status.started()
+                    await self._hold(session)
+                except Exception as error:  # noqa: BLE001 - told to the client below
+                    failure = error
+        except Exception as error:  # noqa: BLE001 - as above
+            failure = failure or error
+        finally:
+            self._closing.set()
+        if failure is not None and self._session is None:
+            raise _start_failure(self._upstream.name, failure)
+        if failure is not None:
+            logger.warning("coatcheck mcp: the session with %s ended: %s", self._upstream.name, failure)
+
+    def close(self) -> None:
+        """End the connection; ``run`` returns once the process is gone."""
+        self._closing.set()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended, or is about to."""
+        return self._closing.is_set()
+
+    @property
+    def session(self) -> ClientSession:
+        """The session with the server.
+
+        Raises:
+            MCPError: it has ended.
+
+        """
+        if self._session is None or self.closed:
+            raise _ended(self._upstream.name)
+        return self._session
+
+    @property
+    def server_name(self) -> str:
+        """The server's own name, where it says one; else what people know it by."""
+        info = self.session.server_info
+        return self._upstream.name if info is None else info.name
+
+    def describe(self, answer: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
+        """Return the answer to ``initialize`` or ``server/discover``: our protocol version, and else the server's."""
+        session = self.session
+        offered = session.server_capabilities
+        capabilities = {} if offered is None else offered.model_dump(mode="json", by_alias=True, exclude_none=True)
+        capabilities = {"tools": {}, **{name: value for name, value in capabilities.items() if name != "tasks"}}
+        described = {**answer, "capabilities": capabilities, "instructions": session.instructions}
+        info = session.server_info
+        if info is not None:
+            said = info.model_dump(mode="json", by_alias=True, exclude_none=True)
+            if modern:
+                described["_meta"] = {**(answer.get("_meta") or {}), types.SERVER_INFO_META_KEY: said}
+            else:
+                described["serverInfo"] = said
+        return {name: value for name, value in described.items() if value is not None}
+
+    @property
+    def speaks_modern(self) -> bool:
+        """Whether the server speaks the protocol without a handshake."""
+        return self.session.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    def _callbacks(self) -> dict[str, Any]:
+        info = self._client_info
+        return {
+            "offered": self._offer,
+            "client_info": types.Implementation.model_validate(info) if info else None,
+            "sampling_callback": self._ask_sampling,
+            "elicitation_callback": self._ask_elicitation,
+            "list_roots_callback": self._ask_roots,
+            "message_handler": self._relay,
+        }
+
+    def _offer(self, version: str) -> types.ClientCapabilities:
+        within_one_era = not self._modern or version in MODERN_PROTOCOL_VERSIONS
+        offered = {name: value for name, value in self._capabilities.items() if within_one_era or name not in _BACK}
+        return types.ClientCapabilities.model_validate(offered)
+
+    async def _negotiate(self, session: _Session) -> None:
+        """Speak as the client does, if the server can: only within one era can a server ask its client back."""
+        first, second = (_discover, _handshake) if self._modern else (_handshake, _discover)
+        try:
+            await first(session)
+        except MCPError as refused:
+            if refused.code == types.CONNECTION_CLOSED:
+                raise
+            await second(session)
+
+    async def _hold(self, session: _Session) -> None:
+        """Listen for changes, where the server wants to be asked for them, until the end."""
+        async with anyio.create_task_group() as tasks:
+            if self.speaks_modern:
+                tasks.start_soon(self._listen, session)
+            await self._closing.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _listen(self, session: _Session) -> None:
+        while True:
+            self._resubscribed = anyio.Event()
+            wanted = {f"{kind}_list_changed": True for kind in ("tools", "prompts", "resources")}
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._follow, session, wanted)
+                await self._resubscribed.wait()
+                tasks.cancel_scope.cancel()
+
+    async def _follow(self, session: _Session, wanted: Mapping[str, bool]) -> None:
+        with suppress(MCPError):  # a server need not serve it
+            async with listen(session, **wanted, resource_subscriptions=sorted(self._subscribed)) as events:
+                async for event in events:
+                    await self._relay(event_to_notification(event, {}))
+
+    # From the client to the server.
+
+    async def forward(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+        """Send a request of the client to the server, and return its result as it came.
+
+        Raises:
+            MCPError: the server's own error, or that it has ended, or that it answered what the protocol forbids.
+
+        """
+        self._front = ctx.session
+        key = object()  # modern clients that share a link may use the same ids
+        self._in_flight[key] = ctx
+        try:
+            local = await self._answer_across_eras(ctx)
+            return await self.request(ctx.method, ctx.params, ctx) if local is None else local
+        finally:
+            del self._in_flight[key]
+
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None, ctx: ServerRequestContext[Any, Any] | None = None
+    ) -> dict[str, Any]:
+        """Send any request to the server; progress goes to the client's request ``ctx``."""
+        meta = {name: value for name, value in ((params or {}).get("_meta") or {}).items() if name not in _OF_CONNECTION}
+        if self.speaks_modern and self._log_level is not None:
+            meta.setdefault(types.LOG_LEVEL_META_KEY, self._log_level)
+        sent = {**(params or {}), "_meta": meta}
+        wants_progress = ctx is not None and "progressToken" in meta
+        meta.pop("progressToken", None)
+        request = _Request(method=method, params=sent)
+        try:
+            return await self.session.send_request(
+                request, _ANY, progress_callback=ctx.session.report_progress if ctx and wants_progress else None
+            )
+        except MCPError as error:
+            if error.code != types.CONNECTION_CLOSED:
+                raise
+            self.close()
+            raise _ended(self._upstream.name) from None
+        except ValidationError as error:
+            msg = f"the MCP server {self._upstream.name} answered {method} with what the protocol does not allow: {error}"
+            raise MCPError(code=types.INTERNAL_ERROR, message=msg[:2_000]) from None
+
+    async def notify(self, notification: types.ClientNotification) -> None:
+        """Send a notification of the client to the server."""
+        with suppress(MCPError):
+            await self.session.send_notification(notification)
+
+    async def subscribe(self, uris: Collection[str]) -> None:
+        """Ask the server to tell when resources change."""
+        if self.speaks_modern:
+            self._subscribed |= set(uris)
+            self._resubscribed.set()
+            return
+        for uri in uris:
+            await self.request("resources/subscribe", {"uri": uri})
+
+    async def tools(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the server's tools by name; asked for once, and again after they changed."""
+        if self._tools is None:
+            found: dict[str, Mapping[str, Any]] = {}
+            cursor: dict[str, Any] = {}
+            for _ in range(_MOST_PAGES if self.has("tools") else 0):
+                page = await self.request("tools/list", cursor)
+                found |= {tool["name"]: tool for tool in page["tools"]}
+                if page.get("nextCursor") is None:
+                    break
+                cursor = {"cursor": page["nextCursor"]}
+            self._tools = found
+        return self._tools
+
+    def learn_tools(self, tools: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take the server's tools from a whole list that went through."""
+        self._tools = dict(tools)
+
+    def has(self, capability: str) -> bool:
+        """Return whether the server has a capability, such as ``tools``."""
+        offered = self.session.server_capabilities
+        return offered is not None and getattr(offered, capability, None) is not None
+
+    async def _answer_across_eras(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any] | None:
+        """Return the answer to what a client of the handshake may ask, and a modern server no longer knows."""
+        if not self.speaks_modern:
+            return None
+        params = ctx.params or {}
+        match ctx.method:
+            case "ping":
+                return {}
+            case "logging/setLevel":
+                self._log_level = params["level"]
+                return {}
+            case "resources/subscribe":
+                await self.subscribe([params["uri"]])
+                return {}
+            case "resources/unsubscribe":
+                self._subscribed.discard(params["uri"])
+                self._resubscribed.set()
+                return {}
+            case _:
+                return None
+
+    # From the server to the client.
+
+    async def _relay(self, message: object) -> None:
+        """Pass a notification on: on the stream of the request that runs, or on the client's own stream."""
+        if isinstance(message, types.ProgressNotification) or not isinstance(message, types.Notification):
+            return  # progress has a callback of its own
+        if isinstance(message, types.ToolListChangedNotification):
+            self._tools = None
+        data = message.model_dump(mode="json", by_alias=True, exclude_none=True)
+        event = event_from_wire(data["method"], data.get("params"))
+        if event is not None:
+            await self._bus.publish(event)
+        latest = self._latest()
+        if isinstance(message, types.LoggingMessageNotification) and latest is not None:
+            # A modern client says with each request what it wants to hear while that runs.
+            if message.params.level in allowed_log_levels(latest.protocol_version, latest.meta):
+                await latest.session.send_notification(message, latest.request_id)
+            return
+        if self._modern:
+            return
+        if not self._ready.is_set():
+            self._early.append(message)  # type: ignore[arg-type]
+        elif self._front is not None:
+            await self._front.send_notification(message)  # type: ignore[arg-type]
+
+    async def client_is_ready(self, front: ServerSession) -> None:
+        """Take the client's word that its handshake is over: from now on it may be told and asked."""
+        self._front = front
+        self._ready.set()
+        early, self._early = self._early, []
+        for message in early:
+            await front.send_notification(message)
+
+    async def _ask_sampling(
+        self, _: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        answer = types.CreateMessageResultWithTools if params.tools else types.CreateMessageResult
+        return await self._ask("sampling", types.CreateMessageRequest(params=params), answer)
+
+    async def _ask_elicitation(
+        self, _: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        return await self._ask("elicitation", types.ElicitRequest(params=params), types.ElicitResult)
+
+    async def _ask_roots(self, _: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
+        return await self._ask("roots", types.ListRootsRequest(), types.ListRootsResult, seconds=ROOTS_SECONDS)
+
+    async def _ask(
+        self, capability: str, request: Any, answer: Any, *, seconds: float | None = None  # noqa: ANN401 - a pair of the library's
+    ) -> Any:  # noqa: ANN401 - as above
+        """Ask the client on behalf of the server; an error says why the client cannot be asked."""
+        if capability not in self._capabilities or self._modern:
+            return _refused(f"the client behind coatcheck cannot be asked for {capability}")
+        with anyio.move_on_after(ROOTS_SECONDS):
+            await self._ready.wait()
+        latest = self._latest()
+        front = latest.session if latest is not None else self._front
+        if front is None or not self._ready.is_set():
+            return _refused(f"the client behind coatcheck did not get ready to be asked for {capability}")
+        related, limit = None, seconds or ASK_SECONDS
+        if latest is not None:
+            related, limit = ServerMessageMetadata(related_request_id=latest.request_id), seconds
+        try:
+            return await front.send_request(request, answer, request_read_timeout_seconds=limit, metadata=related)
+        except MCPError as error:
+            return error.error
+        except ValidationError:
+            return _refused(f"the client behind coatcheck answered {request.method} with what the protocol forbids")
+
+    def _latest(self) -> ServerRequestContext[Any, Any] | None:
+        """Return the client's request that came last and still runs: most likely what the server speaks about."""
+        return next(reversed(self._in_flight.values()), None)
+
+
+async def _handshake(session: ClientSession) -> None:
+    await session.initialize()
+
+
+async def _discover(session: ClientSession) -> None:
+    raw = await session.send_discover(LATEST_MODERN_VERSION)
+    try:
+        session.adopt(types.DiscoverResult.model_validate(raw))
+    except (ValidationError, RuntimeError) as error:  # no version in common, or no answer to this question
+        raise MCPError(code=types.UNSUPPORTED_PROTOCOL_VERSION, message=str(error)) from None
+
+
+def _refused(message: str) -> types.ErrorData:
+    return types.ErrorData(code=types.INVALID_REQUEST, message=message)
+
+
+def _ended(name: str) -> MCPError:
+    msg = f"the MCP server {name} has ended, and what it kept in memory is gone; the next request starts it again"
+    return MCPError(code=types.INTERNAL_ERROR, message=msg)
+
+
+def _start_failure(name: str, error: Exception) -> MCPError:
+    why = {
+        TimeoutError: f"it did not answer within {CONNECT_SECONDS:.0f} seconds",
+        FileNotFoundError: "there is no such command",
+    }.get(type(error), str(error) or type(error).__name__)
+    if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
+        why = "it ended before it answered; what it said is on stderr"
+    return MCPError(code=types.INTERNAL_ERROR, message=f"coatcheck could not start the MCP server {name}: {why}")

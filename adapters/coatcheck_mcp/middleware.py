@@ -1,0 +1,167 @@
+"""``OffloadMiddleware``, for authors of FastMCP servers: one line, and oversized results leave.
+
+    server = FastMCP("logs", middleware=[OffloadMiddleware(FileStorage("~/.coatcheck"))])
+
+Only what FastMCP asks of a middleware belongs here. It keeps nothing between requests, so that stateless servers and
+several workers may share one storage.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import mcp_types
+from fastmcp.server.dependencies import get_access_token
+from fastmcp.server.middleware import Middleware
+from fastmcp.tools import Tool
+from fastmcp.tools.base import ToolResult
+from pydantic import TypeAdapter
+
+from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_scope, make_offloader, resolve_scope
+from coatcheck_mcp.convert import Result
+from coatcheck_mcp.hook import Call, may_leave, offload_result
+from coatcheck_mcp.retrieval import answer_call, definition, free_name
+from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fastmcp import Context, FastMCP
+    from fastmcp.server.middleware import CallNext, MiddlewareContext
+    from typing_extensions import Unpack
+
+    from coatcheck import OffloaderOptions, Scope
+
+__all__ = ("OffloadMiddleware",)
+
+_CONTENT = TypeAdapter(list[mcp_types.ContentBlock])
+
+_running: ContextVar[bool] = ContextVar("coatcheck_mcp_running", default=False)
+"""Whether a tool of this request runs. What a tool or a transform gets when it calls another tool is for code."""
+
+
+class OffloadMiddleware(Middleware):
+    """Takes oversized results of a FastMCP server's tools out of its clients' conversations, and adds one tool.
+
+    Tools with the policy ``Never()`` pass unchanged. All others advertise no output schema, and a result that left has
+    no structured content. Put it last in the list of middleware, so that the others see what the tools returned.
+    """
+
+    def __init__(
+        self, storage: StorageOrOffloader | None = None, *, scope: ScopeOption = None, **options: Unpack[OffloaderOptions]
+    ) -> None:
+        """Configure.
+
+        Args:
+            storage: where content goes: a storage, or a ready ``Offloader``.
+            scope: who may read back: a scope, or a callable on FastMCP's ``MiddlewareContext``. Else the authenticated
+                subject; else, for a server on stdio or in memory, one scope for its name and working directory. A
+                server on HTTP without either stores nothing.
+            **options: of ``Offloader``.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or there is no storage.
+            TypeError: there is no such option.
+
+        """
+        no_steps = "a server sees one call at a time, so leave it out"
+        self.offloader = make_offloader(storage, options, owner="OffloadMiddleware", no_steps=no_steps)
+        self._scope = check_scope(scope)
+
+    async def on_list_tools(
+        self,
+        context: MiddlewareContext[mcp_types.ListToolsRequest],
+        call_next: CallNext[mcp_types.ListToolsRequest, Sequence[Tool]],
+    ) -> Sequence[Tool]:
+        """Add the retrieval tool, and take the output schemas away."""
+        tools = await call_next(context)
+        listed = [
+            tool.model_copy(update={"output_schema": None})
+            if tool.output_schema is not None and may_leave(tool.name, self.offloader)
+            else tool
+            for tool in tools
+        ]
+        ctx = context.fastmcp_context
+        name = free_name([tool.name for tool in tools]) if ctx is None else await _retrieval_name(ctx.fastmcp)
+        return [*listed, _tool(name)]
+
+    async def on_call_tool(
+        self,
+        context: MiddlewareContext[mcp_types.CallToolRequestParams],
+        call_next: CallNext[mcp_types.CallToolRequestParams, ToolResult],
+    ) -> ToolResult:
+        """Answer the retrieval tool; offload what any other tool returns."""
+        ctx = context.fastmcp_context
+        if ctx is None or _running.get():
+            return await call_next(context)
+        message, retrieval_tool = context.message, await _retrieval_name(ctx.fastmcp)
+        if message.name == retrieval_tool:
+            scope = self._scope_of(context, ctx)
+            return _result(
+                await answer_call(message.arguments, offloader=self.offloader, scope=scope, name=retrieval_tool)
+            )
+        token = _running.set(True)
+        try:
+            result = await call_next(context)
+        finally:
+            _running.reset(token)
+        if type(result) is not ToolResult:  # a subclass asks the client for input, and is no result yet
+            return result
+        tool = await ctx.fastmcp.get_tool(message.name)
+        call = Call(
+            tool_name=message.name,
+            arguments=message.arguments or {},
+            meta=(ctx.request_context and ctx.request_context.meta) or {},
+            tool_meta=(tool and tool.meta) or {},
+            scope=self._scope_of(context, ctx),
+            retrieval_tool=retrieval_tool,
+        )
+        raw = _wire(result)
+        sent = await offload_result(raw, call, self.offloader)
+        return result if sent is raw else _result(sent)
+
+    def _scope_of(self, context: MiddlewareContext[Any], ctx: Context) -> Scope | Exception | None:
+        try:
+            given = resolve_scope(self._scope, context)
+        except Exception as error:  # noqa: BLE001 - the user's callable; the guard reports it
+            return error
+        if given is not None:
+            return given
+        token = get_access_token()
+        if token is not None:
+            return subject_scope(token)
+        return folder_scope(ctx.fastmcp.name) if ctx.transport in {None, "stdio"} else no_scope()
+
+
+async def _retrieval_name(server: FastMCP[Any]) -> str:
+    taken: list[str] = []
+    while await server.get_tool(free_name(taken)) is not None:
+        taken.append(free_name(taken))
+    return free_name(taken)
+
+
+def _wire(result: ToolResult) -> Result:
+    """Return a result as the protocol has it. Texts are the same objects."""
+    return {
+        "content": [part.model_dump(mode="json", by_alias=True, exclude_none=True) for part in result.content],
+        **({} if result.structured_content is None else {"structuredContent": result.structured_content}),
+        "isError": result.is_error,
+        **({} if result.meta is None else {"_meta": result.meta}),
+    }
+
+
+def _result(wire: Result) -> ToolResult:
+    content = _CONTENT.validate_python(wire["content"])
+    return ToolResult(content=content, meta=wire.get("_meta"), is_error=bool(wire.get("isError")))
+
+
+def _tool(name: str) -> Tool:
+    """Return the retrieval tool for a list; its calls never get as far as the server's tools."""
+    shown = definition(name)
+    return Tool(
+        name=name,
+        description=shown["description"],
+        parameters=shown["inputSchema"],
+        annotations=mcp_types.ToolAnnotations.model_validate(shown["annotations"]),
+    )

@@ -1,0 +1,56 @@
+"""The retrieval tool as MCP clients get it: its definition, its name, and its answers.
+
+The arguments go to the core as the client sent them, because the core words what is wrong so that a model can act.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
+from coatcheck.adapting import Failure, aanswer
+from coatcheck_mcp.convert import content_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from coatcheck import Offloader, Scope
+
+__all__ = ("answer_call", "definition", "free_name")
+
+PREFIX = "coatcheck_"
+
+
+def free_name(taken: Collection[str]) -> str:
+    """Return the name of the retrieval tool next to tools of these names: prefixed while one of them has it."""
+    name = RETRIEVAL_TOOL
+    while name in taken:
+        name = PREFIX + name
+    return name
+
+
+def definition(name: str) -> dict[str, Any]:
+    """Return the tool as ``tools/list`` shows it."""
+    return {
+        "name": name,
+        "description": RETRIEVAL_DESCRIPTION,
+        "inputSchema": retrieval_schema(),
+        # Clients ask people before a tool that changes something.
+        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+    }
+
+
+async def answer_call(
+    arguments: object, *, offloader: Offloader, scope: Scope | Exception | None, name: str
+) -> dict[str, Any]:
+    """Return the result of a call of the retrieval tool. Never raises: the model is told what was wrong."""
+
+    def find() -> tuple[Offloader, dict[str, Any]]:
+        if isinstance(scope, Exception):
+            raise scope
+        return offloader, {"scope": scope}
+
+    found = await aanswer(find, arguments, convert_media=content_of, native_media=True, retrieval_tool=name)
+    if isinstance(found, Failure):
+        return {"content": [{"type": "text", "text": found.text}], "isError": True}
+    return {"content": [{"type": "text", "text": found}] if isinstance(found, str) else found, "isError": False}

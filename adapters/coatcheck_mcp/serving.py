@@ -1,0 +1,83 @@
+"""How the proxy serves its clients: one on stdin and stdout, or many on a port of this machine.
+
+A port on loopback is open to every program of every user of the machine, and to every web page that a browser here
+shows. So each request must carry a token, and name a host and an origin of this machine.
+"""
+
+from __future__ import annotations
+
+import hmac
+import signal
+from typing import TYPE_CHECKING
+
+import anyio
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from pydantic import AnyHttpUrl
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from coatcheck_mcp.proxy import Proxy
+
+__all__ = ("LOOPBACK", "http_app", "serve_http", "serve_stdio")
+
+LOOPBACK = "127.0.0.1"
+
+PATH = "/mcp"
+"""Where clients expect it."""
+
+_CLIENT = "coatcheck"
+"""Whom the token stands for: whoever has it."""
+
+
+async def serve_stdio(proxy: Proxy) -> None:
+    """Serve the client that started this process, until it leaves or the process is told to end."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_end_when_told, tasks.cancel_scope)
+        await proxy.serve_stdio()
+        tasks.cancel_scope.cancel()
+
+
+async def serve_http(proxy: Proxy, *, port: int, token: str) -> None:
+    """Serve clients on a port of this machine, until the process is told to end.
+
+    Raises:
+        OSError: the port is taken.
+
+    """
+    import uvicorn  # noqa: PLC0415 - only for HTTP
+
+    async with proxy.running():
+        config = uvicorn.Config(http_app(proxy, port=port, token=token), host=LOOPBACK, port=port, log_level="warning")
+        await uvicorn.Server(config).serve()
+
+
+def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:
+    """Return the application behind the port. The library's checks of host and origin are on for loopback."""
+    # The library wants the address of who issues tokens. Ours come from the command line.
+    auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{LOOPBACK}:{port}"), resource_server_url=None)
+    return proxy.front.streamable_http_app(
+        streamable_http_path=PATH, host=LOOPBACK, auth=auth, token_verifier=_OneToken(token)
+    )
+
+
+class _OneToken:
+    """Knows one token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return whom the token stands for; None if it is another one."""
+        if not hmac.compare_digest(token.encode(), self._token.encode()):
+            return None
+        return AccessToken(token=token, client_id=_CLIENT, scopes=[])
+
+
+async def _end_when_told(scope: anyio.CancelScope) -> None:
+    """End on SIGTERM and SIGINT as when the client leaves, so that the server's process goes first."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return

@@ -1,0 +1,209 @@
+"""A TOML file as tables that know their lines, so that every complaint about a value names file, line and key.
+
+Only that belongs here; which keys there are, and what they mean, is in ``config``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from bisect import bisect_left
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from coatcheck import InvalidRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+__all__ = ("Table", "dotted", "read_tables", "shown")
+
+_MOST_BYTES = 100_000
+"""People write a few hundred. What is larger is some other file."""
+
+_LONGEST_VALUE = 60
+"""Characters of a value that a message repeats."""
+
+_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a file, and its place there."""
+
+    file: Path
+    text: str
+    keys: tuple[str, ...]
+    """The keys that lead to this table; none to the file itself."""
+
+    values: Mapping[str, Any]
+
+    def refuse(self, key: str | None, what: str) -> NoReturn:
+        """Say what is wrong with a key, or with the table itself if ``key`` is None. The key goes before ``what``.
+
+        Raises:
+            InvalidRequest: always.
+
+        """
+        keys = self.keys if key is None else (*self.keys, key)
+        name = f"[{dotted(keys)}]" if key is None else dotted(keys)
+        msg = f"{self.file}:{_line_of(self.text, keys)}: {name} {what}"
+        raise InvalidRequest(msg) from None
+
+    def refuse_unknown(self, known: Iterable[str]) -> None:
+        """Refuse a key that nobody reads: a slip of the pen would change nothing, and nobody would be told.
+
+        Raises:
+            InvalidRequest: there is such a key.
+
+        """
+        for key in self.values:
+            if key not in known:
+                near = get_close_matches(key, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
+                self.refuse(key, f"is unknown; {hint}")
+
+    def tables(self, key: str) -> Mapping[str, Table]:
+        """Return the tables within the table ``key``, by name.
+
+        Raises:
+            InvalidRequest: one of them is not a table.
+
+        """
+        found = self.values.get(key, {})
+        if not isinstance(found, dict):
+            self.refuse(key, f"must be a table for each name, as in [{key}.NAME], not {shown(found)}")
+        within = Table(self.file, self.text, (*self.keys, key), found)
+        for name, values in found.items():
+            if not isinstance(values, dict):
+                within.refuse(name, f"must be a table, as in [{dotted((key, name))}], not {shown(values)}")
+        return {name: Table(self.file, self.text, (*within.keys, name), values) for name, values in found.items()}
+
+    def string(self, key: str) -> str | None:
+        """Return a ``str`` that is not empty; None if there is no such key.
+
+        Raises:
+            InvalidRequest: the value is something else.
+
+        """
+        value = self.values.get(key)
+        if value is not None and not (isinstance(value, str) and value):
+            self.refuse(key, f"must be a string that is not empty, not {shown(value)}")
+        return value
+
+    def strings(self, key: str) -> Mapping[str, str]:
+        """Return a table of strings; an empty one if there is no such key.
+
+        Raises:
+            InvalidRequest: the value is something else.
+
+        """
+        values = self.values.get(key, {})
+        if not isinstance(values, dict):
+            self.refuse(key, f'must be a table of strings, as in {{NAME = "value"}}, not {shown(values)}')
+        for name, value in values.items():
+            if not isinstance(value, str):
+                within = Table(self.file, self.text, (*self.keys, key), values)
+                within.refuse(name, f"must be a string, not {shown(value)}")
+        return values
+
+    def array(self, key: str) -> tuple[str, ...]:
+        """Return an array of strings; an empty one if there is no such key.
+
+        Raises:
+            InvalidRequest: the value is something else.
+
+        """
+        values = self.values.get(key, [])
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            self.refuse(key, f'must be an array of strings, as in ["--port", "8080"], not {shown(values)}')
+        return tuple(values)
+
+
+def read_tables(file: Path) -> Table:
+    """Return a whole file.
+
+    Raises:
+        InvalidRequest: it cannot be read, or is not TOML. The message names file and line.
+
+    """
+    text = _read(file)
+    try:
+        return Table(file, text, (), tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(str(error))
+        line = int(place[1]) if place and place[1] else 1 + text.rstrip().count("\n")
+        msg = f"{file}:{line}: this is not TOML: {_PLACE.sub('', str(error))}"
+        raise InvalidRequest(msg) from None
+    except RecursionError:
+        msg = f"{file}:1: tables or arrays are nested too deep"
+        raise InvalidRequest(msg) from None
+
+
+def dotted(keys: Iterable[str]) -> str:
+    """Return keys as TOML writes them in one name."""
+    return ".".join(key if _BARE.fullmatch(key) else f'"{key}"' for key in keys)
+
+
+def shown(value: object) -> str:
+    """Return a refused value as a message names it: in TOML's words, and never long."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return "a table" if isinstance(value, dict) else "an array of other values"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+
+
+def _read(file: Path) -> str:
+    try:
+        size = file.stat().st_size
+        if size > _MOST_BYTES:
+            msg = f"{file} has {size:,} bytes, more than {_MOST_BYTES:,}: it is not a coatcheck.toml"
+            raise InvalidRequest(msg)
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        msg = f"{file} cannot be read: {error.strerror}; name the file of your settings, or none for the defaults"
+        raise InvalidRequest(msg) from None
+    except UnicodeDecodeError as error:
+        line = 1 + error.object[: error.start].count(b"\n")
+        msg = f"{file}:{line}: this is not UTF-8; save the file as UTF-8"
+        raise InvalidRequest(msg) from None
+
+
+def _line_of(text: str, keys: tuple[str, ...]) -> int:
+    """Return the line on which a key is set, or a table begins.
+
+    The parser gives no lines, so it is asked: the first lines of a file are a file themselves, unless they end within a
+    value. So the line of a key is the first one with which it is there.
+    """
+    lines = text.split("\n")
+
+    def is_set_by(count: int) -> bool:
+        whole = next(values for end in range(count, len(lines) + 1) if (values := _parsed(lines[:end])) is not None)
+        return _holds(whole, keys)
+
+    return 1 + bisect_left(range(1, len(lines)), x=True, key=is_set_by)
+
+
+def _parsed(lines: list[str]) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads("\n".join(lines))
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _holds(values: object, keys: tuple[str, ...]) -> bool:
+    for key in keys:
+        if not isinstance(values, dict) or key not in values:
+            return False
+        values = values[key]
+    return True

@@ -1,0 +1,103 @@
+"""How the proxy reaches the server behind it: a command on stdio, or a URL. Each call opens a connection of its own.
+
+The library does both. Only its settings belong here: the environment, the limit, headers and OAuth.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import httpx2
+from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_codec
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams  # the type of what both clients yield; at check time only
+
+__all__ = ("Upstream", "command_upstream", "url_upstream")
+
+Connect: TypeAlias = "Callable[[], AbstractAsyncContextManager[TransportStreams]]"
+
+_CONNECT_SECONDS = 30.0
+_READ_SECONDS = 300.0
+"""As the library's own client waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """A server that the proxy can connect to, as often as it has clients."""
+
+    name: str
+    """What people are told, and what the scope is made of where the server does not say its name."""
+
+    connect: Connect
+    """Opens a connection, and starts the process where there is one."""
+
+
+def command_upstream(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    max_bytes: int = MAX_MESSAGE_BYTES,
+) -> Upstream:
+    """Return the server that a command starts, with the whole environment of this process and ``env``.
+
+    What it writes to stderr goes to this process's stderr directly, so that it cannot fill a pipe that nobody reads.
+    """
+    program, *arguments = command
+    parameters = StdioServerParameters(
+        command=program,
+        args=arguments,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        encoding=lines_codec(max_bytes),
+    )
+    return Upstream(name=PurePath(program).name, connect=lambda: stdio_client(parameters))
+
+
+def url_upstream(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    oauth: bool = False,
+    max_bytes: int = MAX_MESSAGE_BYTES,
+) -> Upstream:
+    """Return the server at a URL that speaks streamable HTTP.
+
+    Args:
+        url: where it is.
+        headers: sent with each request, such as ``Authorization``.
+        oauth: log in with FastMCP's OAuth client, which opens a browser where it must.
+        max_bytes: the longest message that is taken from it.
+
+    """
+    if not httpx2.URL(url).host:
+        msg = f"the URL must be one like https://example.com/mcp, not {url!r}"
+        raise ValueError(msg)
+    auth = _oauth(url) if oauth else None
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[TransportStreams]:
+        timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS)
+        client = httpx2.AsyncClient(
+            headers=dict(headers or {}), auth=auth, timeout=timeout, transport=LimitedTransport(max_bytes)
+        )
+        async with client, streamable_http_client(url, http_client=client, max_sse_event_size=max_bytes) as streams:
+            yield streams
+
+    return Upstream(name=httpx2.URL(url).host, connect=connect)
+
+
+def _oauth(url: str) -> Any:  # noqa: ANN401 - an httpx2.Auth
+    from fastmcp.client.auth import OAuth  # noqa: PLC0415 - half a second that few need
+
+    return OAuth(url, client_name="coatcheck")

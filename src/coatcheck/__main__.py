@@ -1,0 +1,11 @@
+"""``python -m coatcheck``: the same as ``coatcheck``, for where scripts are not on the path, as with MCP clients.
+
+Nothing but that call belongs here; the entry point itself is in ``cli``.
+"""
+
+from __future__ import annotations
+
+from coatcheck.cli import main
+
+if __name__ == "__main__":
+    main()

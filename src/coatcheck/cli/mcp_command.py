@@ -1,0 +1,195 @@
+"""``coatcheck mcp``: its arguments, and the proxy that it starts.
+
+What the proxy does is in ``coatcheck_mcp``, loaded when it runs. Standard output belongs to the protocol: whatever is
+said to people goes to standard error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from functools import partial
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from coatcheck.cli.failure import CannotRun, reported
+from coatcheck.cli.location import STORAGE_VARIABLE, storage_at
+from coatcheck.cli.options import SCOPE_VARIABLE, scope_of
+from coatcheck.cli.printing import complain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck_mcp import Config, Proxy, Upstream
+
+__all__ = ("mcp",)
+
+TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
+
+_EPILOG = "Exit codes: 0 the client left, 2 could not run."
+_COMMAND = "coatcheck.mcp.command"
+"""Where the group leaves the server's command for the proxy."""
+
+
+class _Group(TyperGroup):
+    """Subcommands, or a server's command after ``--``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as typer calls it
+        if "--" in args and args[0] not in self.commands:
+            cut = args.index("--")
+            ctx.meta[_COMMAND] = args[cut + 1 :]
+            args = args[:cut]
+        return super().parse_args(ctx, args)
+
+
+mcp = typer.Typer(
+    cls=_Group,
+    invoke_without_command=True,
+    subcommand_metavar="-- COMMAND... | [SUBCOMMAND]",
+    epilog=_EPILOG,
+)
+
+
+@mcp.callback()
+@reported
+def run_proxy(
+    ctx: typer.Context,
+    *,
+    storage: Annotated[
+        str | None,
+        typer.Option(envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="Where content goes; ~/.coatcheck/mcp if not given."),
+    ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(envvar=SCOPE_VARIABLE, metavar="SCOPE", help="Who may read back; else by server and folder."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings: a coatcheck.toml.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help='The server, as in [tools."NAME.*"].')] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="The server's address, in place of a command.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="NAME:VALUE", help="For that address; $NAME in it is a variable.")
+    ] = None,
+    oauth: Annotated[bool, typer.Option("--oauth", help="Log in at that address with a browser.")] = False,
+    http: Annotated[
+        int | None, typer.Option(metavar="PORT", min=1, max=65_535, help="Serve on 127.0.0.1 in place of stdio.")
+    ] = None,
+) -> None:
+    """Put coatcheck in front of an MCP server, so that oversized tool results stay out of the conversation.
+
+    Write this in place of the server's command in your client's configuration:
+
+        coatcheck mcp -- npx -y some-mcp-server --its-options
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    command = ctx.meta.get(_COMMAND, [])
+    if bool(command) == bool(url):
+        msg = "name one server: its command after `--`, as in `coatcheck mcp -- npx -y SERVER`, or its --url"
+        raise CannotRun(msg)
+    settings = _settings(config)
+    upstream = _upstream(command, url, headers=_headers(header or []), oauth=oauth)
+    proxy = _proxy(upstream, settings, storage or settings.storage, scope=scope, name=name)
+    if http is None:
+        _serve(proxy)
+    else:
+        _serve_port(proxy, http)
+
+
+def _settings(path: Path | None) -> Config:
+    """Return the settings of a file, or the defaults.
+
+    Raises:
+        CannotRun: the extra is not installed.
+
+    """
+    try:
+        import coatcheck_mcp.link  # noqa: F401, PLC0415 - needs the extra, and half a second
+        from coatcheck_mcp import load  # noqa: PLC0415 - as above
+    except ImportError as error:
+        msg = f'`coatcheck mcp` needs its extra ({error}): pip install "coatcheck[mcp]"'
+        raise CannotRun(msg) from error
+    return load(path)
+
+
+def _headers(given: Sequence[str]) -> dict[str, str]:
+    """Return the headers that ``NAME:VALUE`` name. Secrets belong into variables: others see a command line."""
+    headers = {}
+    for each in given:
+        name, colon, value = each.partition(":")
+        if not colon or not name.strip():
+            msg = f"--header must be NAME:VALUE, such as 'Authorization: Bearer $TOKEN', not {each!r}"
+            raise CannotRun(msg)
+        headers[name.strip()] = os.path.expandvars(value.strip())
+    return headers
+
+
+def _upstream(command: Sequence[str], url: str | None, *, headers: dict[str, str], oauth: bool) -> Upstream:
+    from coatcheck_mcp import command_upstream, url_upstream  # noqa: PLC0415 - see _settings
+
+    if url is None:
+        if headers or oauth:
+            msg = "--header and --oauth are for --url; a command gets its secrets from the environment"
+            raise CannotRun(msg)
+        return command_upstream(command)
+    try:
+        return url_upstream(url, headers=headers, oauth=oauth)
+    except ValueError as error:
+        raise CannotRun(str(error)) from None
+
+
+def _proxy(
+    upstream: Upstream, settings: Config, storage: str, *, scope: Sequence[str] | None, name: str | None
+) -> Proxy:
+    from coatcheck_mcp import Proxy  # noqa: PLC0415 - see _settings
+
+    proxy = Proxy(
+        upstream,
+        storage_at(storage, may_be_new=True),
+        scope=scope_of(scope) if scope else settings.scope,
+        policy_of=partial(settings.rule_of, server=name),
+        settings=settings.settings,
+    )
+    _say_on_stderr()
+    kept = proxy.offloader.settings.max_result_tokens
+    complain(f"coatcheck: results of {upstream.name} above {kept:,} tokens are stored in {storage}")
+    return proxy
+
+
+def _serve(proxy: Proxy) -> None:
+    import anyio  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp.serving import serve_stdio  # noqa: PLC0415 - see _settings
+
+    anyio.run(serve_stdio, proxy)
+    sys.stderr.flush()
+    # A thread still waits for the next line on standard input, and the interpreter would wait for the thread.
+    os._exit(0)
+
+
+def _serve_port(proxy: Proxy, port: int) -> None:
+    import secrets  # noqa: PLC0415 - only for HTTP
+
+    import anyio  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp.serving import LOOPBACK, PATH, serve_http  # noqa: PLC0415 - see _settings
+
+    token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(32)
+    complain(f"coatcheck: serving on http://{LOOPBACK}:{port}{PATH}")
+    if TOKEN_VARIABLE in os.environ:
+        complain(f"coatcheck: clients must send the header 'Authorization: Bearer' with the value of {TOKEN_VARIABLE}")
+    else:
+        complain(f"coatcheck: clients must send the header 'Authorization: Bearer {token}'")
+    anyio.run(partial(serve_http, proxy, port=port, token=token))
+
+
+def _say_on_stderr() -> None:
+    """Let people see what left, and what failed."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("coatcheck: %(message)s"))
+    for name, level in (("coatcheck", logging.WARNING), ("coatcheck_mcp", logging.INFO)):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = False

@@ -1,0 +1,215 @@
+"""``coatcheck mcp check``, ``install``, ``uninstall`` and ``status``: settings, and the files of MCP clients.
+
+Only the commands belong here. ``coatcheck_mcp.config`` reads settings, ``coatcheck_mcp.install`` edits files; both
+are loaded when a command runs, and neither needs the extra ``mcp``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coatcheck.cli.failure import NOT_AS_EXPECTED, reported
+from coatcheck.cli.options import AsJson, PlainCommand
+from coatcheck.cli.printing import complain, show, show_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from coatcheck_mcp.config import Config, ToolRule
+    from coatcheck_mcp.install import Change, Found
+
+__all__ = ("register",)
+
+_NAME_COLUMNS = 22
+_DAY = 86_400
+
+_Client = Annotated[str, typer.Argument(metavar="CLIENT", help="claude-code, cursor or vscode.")]
+_Server = Annotated[str, typer.Argument(metavar="SERVER", help="The server's name in the client's file.")]
+_File = Annotated[
+    Path | None, typer.Option("--file", metavar="FILE", help="The client's file, if it is not where it usually is.")
+]
+_Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="A coatcheck.toml.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+
+
+@reported
+def check(*, config: _Config = None) -> None:
+    """Check a coatcheck.toml, and print what holds.
+
+    Without --config these are the defaults.
+    """
+    from coatcheck_mcp.config import load  # noqa: PLC0415 - not for --help
+
+    found = load(config, variables=None)
+    show("No file: these are the defaults." if found.path is None else f"{found.path} is right.")
+    for name, value in (*_values(found), *_rules(found), *_servers(found)):
+        show(f"{name:<{_NAME_COLUMNS}} {value}")
+    unread = Path("coatcheck.toml").absolute()
+    if config is None and unread.is_file():
+        complain(f"{unread} was not read: name it with --config.")
+
+
+def _values(config: Config) -> Iterator[tuple[str, str]]:
+    from coatcheck_mcp.config import KNOBS, UNLIMITED  # noqa: PLC0415 - not for --help
+
+    yield "storage", config.storage
+    yield "scope", "chosen by the proxy" if config.scope is None else repr(config.scope)
+    yield "max_age", UNLIMITED if config.max_age_seconds is None else f"{config.max_age_seconds / _DAY:g} days"
+    for name in ("max_bytes", "max_scope_bytes"):
+        limit = getattr(config, name)
+        yield name, UNLIMITED if limit is None else f"{limit:,} bytes"
+    yield "offer_tool", config.offer_tool
+    derived = {"preview_tokens": config.settings.preview_limit, "max_retrieval_tokens": config.settings.retrieval_limit}
+    for name in KNOBS:
+        value = derived.get(name, getattr(config.settings, name))
+        yield name, str(value).lower() if isinstance(value, bool) else f"{value:,}"
+
+
+def _rules(config: Config) -> Iterator[tuple[str, str]]:
+    for pattern, rule in config.tools.items():
+        yield "tool", f"{pattern}: {_worded(rule)}"
+
+
+def _worded(rule: ToolRule) -> str:
+    threshold = getattr(rule, "threshold", None)
+    return type(rule).__name__.lower() if threshold is None else f"over {threshold:,} tokens"
+
+
+def _servers(config: Config) -> Iterator[tuple[str, str]]:
+    for name, server in config.servers.items():
+        where = server.command or (server.url or "").partition("?")[0]
+        secrets = ", ".join((*server.env, *server.headers))
+        yield "server", f"{name}: {where}{f', with {secrets}' if secrets else ''}"
+
+
+@reported
+def install(
+    client: _Client,
+    server: _Server,
+    *,
+    file: _File = None,
+    config: _Config = None,
+    storage: Annotated[str | None, typer.Option(metavar="PATH|URL", help="Where results go.")] = None,
+    scope: Annotated[list[str] | None, typer.Option(metavar="SCOPE", help="Who may read them back.")] = None,
+    dry_run: _DryRun = False,
+) -> None:
+    """Put coatcheck in front of a server in a client's file.
+
+    Only its entry changes. --config, --storage and --scope become part of it.
+    """
+    from coatcheck_mcp.config import load  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install import Machine  # noqa: PLC0415
+    from coatcheck_mcp.install import install as plan  # noqa: PLC0415
+
+    options: list[str] = []
+    if config is not None:
+        options += [
+            "--config",
+            os.fspath(load(config, variables=None).path or config),
+        ]  # a wrong one would fail in the client, unseen
+    if storage is not None:
+        options += ["--storage", storage if "://" in storage else os.path.abspath(os.path.expanduser(storage))]  # noqa: PTH100, PTH111 - no error for an unknown ~user
+    for part in scope or ():
+        options += ["--scope", part]
+    change = plan(client, server, Machine(), options=options, file=_absolute(file))
+    _carry_out(change, client, dry_run=dry_run, already="goes through coatcheck", done="goes through coatcheck now")
+
+
+@reported
+def uninstall(client: _Client, server: _Server, *, file: _File = None, dry_run: _DryRun = False) -> None:
+    """Take coatcheck away from a server again.
+
+    Only its entry changes; the rest of the file stays as it is now.
+    """
+    from coatcheck_mcp.install import Machine  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install import uninstall as plan  # noqa: PLC0415
+
+    change = plan(client, server, Machine(), file=_absolute(file))
+    _carry_out(change, client, dry_run=dry_run, already="does not go through coatcheck", done="is as it was before")
+
+
+def _absolute(file: Path | None) -> Path | None:
+    return None if file is None else file.absolute()
+
+
+def _carry_out(change: Change, client: str, *, dry_run: bool, already: str, done: str) -> None:
+    from coatcheck_mcp.install import write  # noqa: PLC0415 - not for --help
+
+    name, path = change.found.server, change.found.source.path
+    for place in change.others:
+        complain(f"There is another {name!r} in {place.path} ({place.reach}); it stays as it is.")
+    if not change.is_needed:
+        show(f"{name!r} already {already} in {path}; nothing was changed.")
+    elif dry_run:
+        sys.stdout.write(change.diff)
+    else:
+        backup = write(change.found.source, change.text, backups=Path.home() / ".coatcheck/backups")
+        show(f"{name!r} {done}, in {path} ({change.found.place.reach}).")
+        show(f"Restart {client}, or reload its servers. A copy of the old file: {backup}")
+
+
+@reported
+def status(
+    client: Annotated[str | None, typer.Argument(metavar="[CLIENT]", help="Only this client.")] = None,
+    *,
+    file: _File = None,
+    as_json: AsJson = False,
+) -> None:
+    """List servers, and which go through coatcheck."""
+    from coatcheck_mcp.install import CLIENTS, Machine, files_of  # noqa: PLC0415 - not for --help
+
+    found: list[tuple[str, Found]] = []
+    failed = False
+    for name in CLIENTS if client is None else (client,):
+        for path in files_of(name, Machine()) if file is None else (file.absolute(),):
+            servers = _servers_in(path, name)
+            failed = failed or servers is None
+            found += [(name, each) for each in servers or ()]
+    if as_json:
+        show_json([_facts(name, each) for name, each in found])
+    elif found:
+        show(f"{'CLIENT':<12} {'SERVER':<{_NAME_COLUMNS}} {'COATCHECK':<9}  FILE")
+        for name, each in found:
+            row = f"{name:<12} {each.server:<{_NAME_COLUMNS}} {'yes' if each.goes_through else 'no':<9}"
+            show(f"{row}  {each.source.path} ({each.place.reach})")
+    elif not failed:
+        complain("No server is configured here; in another folder there may be some.")
+    if failed:
+        raise typer.Exit(NOT_AS_EXPECTED)
+
+
+def _servers_in(path: Path, client: str) -> list[Found] | None:
+    """Return the servers in a file; None after saying what is wrong with it."""
+    from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install import Machine, find_servers  # noqa: PLC0415
+
+    try:
+        return find_servers(client, Machine(), file=path)
+    except InvalidRequest as error:
+        complain(f"coatcheck: {error}")
+        return None
+
+
+def _facts(client: str, found: Found) -> dict[str, object]:
+    return {
+        "client": client,
+        "server": found.server,
+        "goes_through_coatcheck": found.goes_through,
+        "file": os.fspath(found.source.path),
+        "reach": found.place.reach,
+    }
+
+
+def register(group: typer.Typer) -> None:
+    """Add the commands to ``coatcheck mcp``."""
+    command = partial(group.command, cls=PlainCommand)
+    command("check", epilog="Exit codes: 0 right, 2 wrong, or could not run.")(check)
+    command("install", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(install)
+    command("uninstall", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(uninstall)
+    command("status", epilog="Exit codes: 0 listed, 1 a file could not be read, 2 could not run.")(status)

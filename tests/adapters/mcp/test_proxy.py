@@ -1,0 +1,239 @@
+"""What passes through the proxy as it is, what leaves, and the one tool that is added; both ends in this process."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+
+from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, Never, Offloader
+from coatcheck_mcp import Proxy, offloaded_references
+from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, wire
+
+BIG = {"log", "rows", "both", "summary", "embedded", "blob", "exempt", "declared", "endless"}
+SMALL = sorted(RESULTS.keys() - BIG)
+
+
+async def call(client: Client, name: str, arguments: dict[str, Any] | None = None, **meta: Any) -> Any:
+    params = {"name": name, "arguments": arguments or {}, **({"_meta": meta} if meta else {})}
+    return await wire(client, "tools/call", params)
+
+
+async def read_all(client: Client, reference: str) -> str:
+    lines, start = [], 1
+    while True:
+        arguments = {"reference": reference, "line_range": {"start": start, "end": start + 99}}
+        answer = await call(client, RETRIEVAL_TOOL, arguments)
+        if answer.get("isError"):
+            return "\n".join(lines)
+        found = [line for line in answer["content"][0]["text"].splitlines() if "| " in line[:12]]
+        if not found:
+            return "\n".join(lines)
+        lines += [line.partition("| ")[2] for line in found]
+        start += len(found)
+
+
+REQUESTS = [
+    ("resources/list", {}),
+    ("resources/templates/list", {}),
+    ("resources/read", {"uri": "file:///a"}),
+    ("prompts/list", {}),
+    ("prompts/get", {"name": "p", "arguments": {"x": "1"}}),
+    ("completion/complete", {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "x", "value": "v"}}),
+    ("ping", {}),
+    ("logging/setLevel", {"level": "error"}),
+    ("resources/subscribe", {"uri": "file:///a"}),
+]
+
+
+class TestWhatPasses:
+    @pytest.mark.parametrize(("method", "params"), REQUESTS, ids=[method for method, _ in REQUESTS])
+    async def test_every_other_request_has_the_same_answer_with_and_without_the_proxy(
+        self, method: str, params: dict[str, Any]
+    ) -> None:
+        server = Everything()
+        async with Client(server.server, mode="legacy") as direct, client_of(server) as client:
+            assert await wire(client, method, params) == await wire(direct, method, params)
+
+    @pytest.mark.parametrize("name", SMALL)
+    async def test_a_result_that_stays_is_the_same_in_every_byte(self, name: str) -> None:
+        server = Everything()
+        async with Client(server.server, mode="legacy") as direct, client_of(server) as client:
+            through, straight = await call(client, name), await call(direct, name)
+        assert json.dumps(through) == json.dumps(straight)
+
+    async def test_the_client_sees_the_server_and_not_the_proxy(self) -> None:
+        server = Everything()
+        async with Client(server.server, mode="legacy") as direct, client_of(server) as client:
+            assert client.server_info == direct.server_info
+            assert client.instructions == direct.instructions == "Be kind."
+            assert client.server_capabilities == direct.server_capabilities
+
+    async def test_the_server_gets_arguments_and_meta_as_the_client_sent_them(self) -> None:
+        server = Everything()
+        async with client_of(server) as client:
+            await call(client, "small", {"a": None, "b": [1, {"c": None}]}, **{"x/y": {"z": None}})
+        assert server.calls == [("small", {"a": None, "b": [1, {"c": None}]})]
+        assert server.meta == [{"x/y": {"z": None}}]
+
+    async def test_the_servers_errors_reach_the_client_with_code_message_and_data(self) -> None:
+        server = Everything()
+        async with Client(server.server, mode="legacy") as direct, client_of(server) as client:
+            for method, params in [("resources/unsubscribe", {"uri": "file:///a"}), ("prompts/get", {})]:
+                errors = []
+                for each in (direct, client):
+                    with pytest.raises(MCPError) as raised:
+                        await wire(each, method, params)
+                    errors.append(raised.value.error)
+                assert errors[0] == errors[1]
+
+    async def test_progress_comes_to_the_call_that_asked_for_it(self) -> None:
+        server, seen = Everything(), []
+
+        async def on_progress(*values: Any) -> None:
+            seen.append(values)
+
+        async with client_of(server) as client:
+            await client.call_tool("progress", progress_callback=on_progress)
+            await client.call_tool("progress")
+        assert seen == [(1.0, 2.0, "half")]
+
+    async def test_log_messages_come_as_the_server_wrote_them(self) -> None:
+        seen = []
+
+        async def on_log(params: Any) -> None:
+            seen.append((params.level, params.data, params.logger))
+
+        async with client_of(Everything(), logging_callback=on_log) as client:
+            await client.call_tool("say")
+        assert seen == [("warning", {"deep": [1]}, "a.logger")]
+
+
+class TestWhatLeaves:
+    async def test_a_large_result_is_replaced_and_can_be_read_back_whole(self) -> None:
+        async with client_of(Everything()) as client:
+            result = await call(client, "log")
+            (reference,) = offloaded_references(result)
+            assert result["content"][0]["text"].startswith("Tool result offloaded.")
+            assert len(json.dumps(result)) < 8_000
+            assert await read_all(client, reference) == LOG.removesuffix("\n")
+
+    async def test_resource_links_and_meta_stay(self) -> None:
+        async with client_of(Everything()) as client:
+            result = await call(client, "log")
+        assert LINK in result["content"]
+        assert result["_meta"]["a/b"] == 1
+
+    async def test_structured_content_that_says_the_same_is_stored_once_and_does_not_stay(self) -> None:
+        async with client_of(Everything()) as client:
+            result = await call(client, "rows")
+            (reference,) = offloaded_references(result)
+            found = await call(client, RETRIEVAL_TOOL, {"reference": reference, "query": "rows[7].name"})
+        assert "structuredContent" not in result
+        assert "row 7" in found["content"][0]["text"]
+
+    async def test_structured_content_that_says_something_else_is_stored_too(self) -> None:
+        async with client_of(Everything()) as client:
+            result = await call(client, "both")
+            _, second = offloaded_references(result)
+            found = await call(client, RETRIEVAL_TOOL, {"reference": second, "query": "facts[7].fact"})
+        assert "structuredContent" not in result
+        assert OTHER["facts"][7]["fact"] in found["content"][0]["text"]
+
+    async def test_a_short_text_does_not_hide_large_structured_content(self) -> None:
+        async with client_of(Everything()) as client:
+            result = await call(client, "summary")
+        assert "structuredContent" not in result
+        assert len(offloaded_references(result)) == 2
+        assert len(json.dumps(result)) < 8_000
+
+    async def test_an_embedded_resource_leaves_like_text(self) -> None:
+        async with client_of(Everything()) as client:
+            result = await call(client, "embedded")
+            (reference,) = offloaded_references(result)
+            assert await read_all(client, reference) == LOG.removesuffix("\n")
+
+    async def test_an_embedded_file_leaves_and_comes_back_in_every_byte(self) -> None:
+        storage = InMemoryStorage()
+        proxy = Proxy(Everything().upstream(), storage, scope="s")
+        async with client_of(Everything(), proxy=proxy) as client:
+            result = await call(client, "blob")
+        first, _ = offloaded_references(result)
+        assert Offloader(storage).load(first, scope="s").data == PIXELS
+
+    async def test_an_image_stays_unless_a_policy_says_otherwise(self) -> None:
+        from coatcheck import Always
+
+        async with client_of(Everything(), policies={"image": Always()}) as client:
+            result = await call(client, "image")
+            (reference,) = offloaded_references(result)
+            back = await call(client, RETRIEVAL_TOOL, {"reference": reference})
+        assert [part["type"] for part in result["content"]] == ["text", "text"]
+        image = next(part for part in back["content"] if part["type"] == "image")
+        assert base64.b64decode(image["data"]) == PIXELS
+
+    async def test_an_error_stays_up_to_the_hard_limit(self) -> None:
+        async with client_of(Everything()) as client:
+            stays, leaves = await call(client, "error"), await call(client, "endless")
+        assert stays["content"] == RESULTS["error"]["content"]
+        assert leaves["isError"]
+        assert offloaded_references(leaves)
+
+    async def test_a_tool_with_the_policy_never_passes_unchanged(self) -> None:
+        async with client_of(Everything(), policies={"exempt": Never()}) as client:
+            listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+            listed |= {tool.name: tool for tool in (await client.list_tools(cursor="2")).tools}
+            result = await call(client, "exempt")
+        assert listed["exempt"].output_schema == {"type": "object"}
+        assert result["structuredContent"] == ROWS
+
+    async def test_what_the_author_of_a_tool_declares_is_respected_unless_the_user_says_otherwise(self) -> None:
+        from coatcheck import OverTokens
+
+        async with client_of(Everything()) as client:
+            assert not offloaded_references(await call(client, "declared"))
+        async with client_of(Everything(), policies={"declared": OverTokens(100)}) as client:
+            assert offloaded_references(await call(client, "declared"))
+
+    async def test_a_client_may_ask_to_keep_a_result(self) -> None:
+        async with client_of(Everything()) as client:
+            assert (await call(client, "log", coatcheck="keep"))["content"] == RESULTS["log"]["content"]
+
+
+class TestTheToolThatIsAdded:
+    async def test_it_is_listed_once_and_no_tool_whose_results_may_leave_has_an_output_schema(self) -> None:
+        async with client_of(Everything()) as client:
+            first = await wire(client, "tools/list")
+            second = await wire(client, "tools/list", {"cursor": first["nextCursor"]})
+        names = [tool["name"] for tool in [*first["tools"], *second["tools"]]]
+        assert sorted(names) == sorted([*RESULTS, RETRIEVAL_TOOL])
+        assert not any("outputSchema" in tool for tool in [*first["tools"], *second["tools"]])
+
+    async def test_its_name_is_prefixed_where_the_server_has_it(self) -> None:
+        server = Everything(more_tools=(RETRIEVAL_TOOL,))
+        async with client_of(server) as client:
+            result = await call(client, "log")
+            assert f"coatcheck_{RETRIEVAL_TOOL}(" in result["content"][0]["text"]
+            own = await call(client, f"coatcheck_{RETRIEVAL_TOOL}", {"reference": offloaded_references(result)[0]})
+            servers = await call(client, RETRIEVAL_TOOL)
+        assert "line 0 of a log" in own["content"][0]["text"]
+        assert servers["content"][0]["text"] == f"called {RETRIEVAL_TOOL}"
+
+    async def test_what_is_wrong_with_a_call_is_said_to_the_model(self) -> None:
+        async with client_of(Everything()) as client:
+            answer = await call(client, RETRIEVAL_TOOL, {"reference": "log-0000000000000000-0000"})
+        assert answer["isError"]
+        assert answer["content"][0]["text"].startswith("reference not found")
+
+    async def test_references_live_across_restarts_and_other_scopes_do_not_see_them(self) -> None:
+        storage, server = InMemoryStorage(), Everything()
+        async with client_of(server, proxy=Proxy(server.upstream(), storage)) as client:
+            (reference,) = offloaded_references(await call(client, "log"))
+        for scope, is_error in ((None, False), ("other", True)):
+            proxy = Proxy(server.upstream(), storage, scope=scope)
+            async with client_of(server, proxy=proxy) as client:
+                answer = await call(client, RETRIEVAL_TOOL, {"reference": reference})
+                assert answer.get("isError", False) is is_error

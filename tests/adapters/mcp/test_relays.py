@@ -1,0 +1,227 @@
+"""What a server starts by itself, and who is asked: sampling, elicitation, roots, changes; in both eras on both sides."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.server.runner import serve_loop
+from mcp.shared._context_streams import create_context_streams
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import SessionMessage
+
+from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
+from coatcheck_mcp import Proxy, Upstream, offloaded_references
+from tests.adapters.mcp.servers import LOG, Everything, client_of, wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+IMAGE = types.ImageContent(data="aGk=", mime_type="image/png")
+
+
+async def sample(_: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+    assert params.system_prompt == "be brief"
+    return types.CreateMessageResult(role="assistant", content=IMAGE, model="a-model", stop_reason="endTurn")
+
+
+async def elicit(_: Any, params: Any) -> types.ElicitResult:
+    return types.ElicitResult(action="accept", content={"name": params.message})
+
+
+async def roots(_: Any) -> types.ListRootsResult:
+    return types.ListRootsResult(roots=[types.Root(uri="file:///home/x")])
+
+
+class TestWhatAServerAsksItsClient:
+    async def test_a_sampled_message_arrives_as_the_client_made_it(self) -> None:
+        async with client_of(Everything(), sampling_callback=sample) as client:
+            said = json.loads((await client.call_tool("sample")).content[0].text)
+        assert said["content"] == {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+        assert (said["model"], said["stopReason"]) == ("a-model", "endTurn")
+
+    async def test_what_a_person_filled_in_arrives(self) -> None:
+        async with client_of(Everything(), elicitation_callback=elicit) as client:
+            said = json.loads((await client.call_tool("elicit")).content[0].text)
+        assert said == {"action": "accept", "content": {"name": "who?"}}
+
+    async def test_roots_arrive_and_their_changes(self) -> None:
+        server = Everything()
+        async with client_of(server, list_roots_callback=roots) as client:
+            assert (await client.call_tool("roots")).content[0].text == "['file:///home/x']"
+            await client.session.send_notification(types.RootsListChangedNotification())
+            await client.call_tool("small")
+        assert server.roots_changed == 1
+
+    async def test_a_client_that_answers_with_an_error_is_quoted(self) -> None:
+        async def refuse(*_: Any) -> types.ErrorData:
+            return types.ErrorData(code=-1, message="the user said no")
+
+        async with client_of(Everything(), sampling_callback=refuse) as client:
+            with pytest.raises(MCPError, match="the user said no"):
+                await client.call_tool("sample")
+
+    @pytest.mark.parametrize("name", ["sample", "elicit", "roots"])
+    async def test_a_client_without_the_capability_is_not_asked(self, name: str) -> None:
+        async with client_of(Everything()) as client:
+            with pytest.raises(MCPError, match="cannot be asked for"):
+                await client.call_tool(name)
+
+    async def test_the_server_is_told_who_the_client_is_and_what_it_can_do_and_no_more(self) -> None:
+        server, info = Everything(), types.Implementation(name="an editor", version="9")
+        async with client_of(server, client_info=info, list_roots_callback=roots) as client:
+            await client.call_tool("small")
+        async with client_of(server) as client:
+            await client.call_tool("small")
+        first, second = server.clients
+        assert first.client_info == info
+        assert first.capabilities == types.ClientCapabilities(roots=types.RootsCapability(list_changed=True))
+        assert second.capabilities == types.ClientCapabilities()
+
+
+class TestWhatAServerTells:
+    async def test_changes_of_lists_and_resources_arrive_once_each(self) -> None:
+        seen: list[str] = []
+
+        async def on_message(message: Any) -> None:
+            seen.append(message.method)
+
+        async with client_of(Everything(), message_handler=on_message) as client:
+            await client.call_tool("change")
+            await wire(client, "ping")
+        kinds = ["tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"]
+        assert seen == [f"notifications/{kind}" for kind in kinds]
+
+    async def test_a_new_tool_is_listed_and_called_after_the_change(self) -> None:
+        async with client_of(Everything()) as client:
+            await client.call_tool("change")
+            names = {tool.name for tool in (await client.list_tools(cursor="2")).tools}
+            assert "new" in names
+            assert (await client.call_tool("new")).content[0].text == "called new"
+
+
+class TestTwoClients:
+    async def test_each_has_a_session_of_its_own_with_the_server(self) -> None:
+        server = Everything()
+        proxy = Proxy(server.upstream(), InMemoryStorage())
+        async with proxy.running() as front, Client(front, mode="legacy") as one, Client(front, mode="legacy") as two:
+            for client in (one, two, one):
+                await client.call_tool("small")
+        first, second, third = server.sessions
+        assert first is third
+        assert first is not second
+
+
+class TestEras:
+    """The protocol with a handshake (2025-11-25 and before), and the one without (2026-07-28)."""
+
+    @pytest.mark.parametrize("client_mode", ["legacy", "2026-07-28"])
+    @pytest.mark.parametrize("only", ["initialize", "server/discover", None])
+    async def test_every_client_reaches_every_server(self, client_mode: str, only: str | None) -> None:
+        server = Everything()
+        async with client_of(speaking(server, only), mode=client_mode) as client:
+            assert (await client.call_tool("small")).content[0].text == "few"
+            result = await client.call_tool("log")
+            (reference,) = offloaded_references(result)
+            back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})
+            assert "line 0 of a log" in back.content[0].text
+            assert (await client.read_resource("file:///a")).contents[0].text == LOG
+            assert (await client.get_prompt("p", {"x": "1"})).messages
+            assert RETRIEVAL_TOOL in [tool.name for tool in (await client.list_tools()).tools]
+
+    async def test_a_modern_client_is_described_the_server_too(self) -> None:
+        async with client_of(Everything(), mode="auto") as client:
+            assert client.protocol_version == "2026-07-28"
+            assert client.instructions == "Be kind."
+            assert client.server_info is not None
+            assert client.server_info.name == "everything"
+
+    async def test_a_modern_client_gets_progress_and_the_logs_that_it_asked_for(self) -> None:
+        progress, logs = [], []
+
+        async def on_progress(*values: Any) -> None:
+            progress.append(values)
+
+        async def on_log(params: Any) -> None:
+            logs.append(params.level)
+
+        server = speaking(Everything(), "initialize")
+        async with client_of(server, mode="auto", logging_callback=on_log, log_level="info") as client:
+            await client.call_tool("progress", progress_callback=on_progress)
+            await client.call_tool("say")
+        async with client_of(server, mode="auto", logging_callback=on_log, log_level="error") as client:
+            await client.call_tool("say")
+        assert progress == [(1.0, 2.0, "half")]
+        assert logs == ["warning"]
+
+    async def test_a_modern_client_hears_of_changes_on_the_stream_that_it_opened(self) -> None:
+        server = Everything()
+        async with client_of(speaking(server, "initialize"), mode="auto") as client:
+            async with client.listen(tools_list_changed=True, resource_subscriptions=["file:///a"]) as events:
+                await client.call_tool("change")
+                with anyio.fail_after(10):
+                    kinds = [type(await anext(aiter(events))).__name__ for _ in range(2)]
+        assert kinds == ["ToolsListChanged", "ResourceUpdated"]
+        assert server.subscribed == ["file:///a"]
+
+    @pytest.mark.parametrize("name", ["sample", "elicit", "roots"])
+    async def test_a_server_of_the_handshake_cannot_ask_a_modern_client_and_is_not_told_that_it_could(
+        self, name: str
+    ) -> None:
+        server = Everything()
+        options = {"sampling_callback": sample, "elicitation_callback": elicit, "list_roots_callback": roots}
+        async with client_of(speaking(server, "initialize"), mode="auto", **options) as client:
+            with pytest.raises(MCPError, match="cannot be asked for"):
+                await client.call_tool(name)
+        assert server.clients[0].capabilities == types.ClientCapabilities()
+
+    async def test_a_modern_server_asks_a_modern_client_by_an_unfinished_result(self) -> None:
+        server = Everything()
+
+        async def ask(ctx: Any, params: types.CallToolRequestParams) -> Any:
+            if params.input_responses:
+                said = types.TextContent(text=str(params.input_responses["q"].content))
+                return types.CallToolResult(content=[said])
+            form = types.ElicitRequestFormParams(message="who?", requested_schema={"type": "object", "properties": {}})
+            request = types.ElicitRequest(params=form)
+            return types.InputRequiredResult(input_requests={"q": request}, request_state="s")
+
+        server.server.add_request_handler("tools/call", types.CallToolRequestParams, ask)
+        async with client_of(speaking(server, "server/discover"), mode="auto", elicitation_callback=elicit) as client:
+            assert "who?" in (await client.call_tool("ask")).content[0].text
+
+
+def speaking(server: Everything, only: str | None) -> Upstream:
+    """Return an upstream that knows the first question of one era only; None: of both."""
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Any]:
+        async with create_client_server_memory_streams() as (client, streams), anyio.create_task_group() as tasks:
+            if only == "initialize":
+                tasks.start_soon(partial(serve_loop, server.server, *streams, lifespan_state={}))
+            else:
+                writes, reads = create_context_streams[Any](1)
+                tasks.start_soon(_refuse_handshake, streams, writes)
+                tasks.start_soon(server.server.run, reads, streams[1], server.server.create_initialization_options())
+            yield client
+            tasks.cancel_scope.cancel()
+
+    return Upstream(name="test-server", connect=connect) if only else server.upstream()
+
+
+async def _refuse_handshake(streams: Any, inner: Any) -> None:
+    """Pass on what the client sends, but for ``initialize``."""
+    async with inner:
+        async for item in streams[0]:
+            message = item.message
+            if getattr(message, "method", "") != "initialize":
+                await inner.send(item)
+                continue
+            error = types.ErrorData(code=types.METHOD_NOT_FOUND, message="no such method")
+            await streams[1].send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=message.id, error=error)))

@@ -1,0 +1,271 @@
+"""``coatcheck mcp check``, ``install``, ``uninstall`` and ``status``, as people type them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.running import answered, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CURSOR = """{ // mine
+  "mcpServers": {"issues": {"command": "npx", "args": ["-y", "issues"]}, "clock": {"command": "clock"}}
+}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Be a user with Cursor, in a project without files of its own."""
+    (tmp_path / "home/.cursor").mkdir(parents=True)
+    (tmp_path / "home/.cursor/mcp.json").write_text(CURSOR)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    return home / ".cursor/mcp.json"
+
+
+def test_install_says_what_it_did_and_uninstall_undoes_it_to_the_byte(file: Path) -> None:
+    installed = run("mcp", "install", "cursor", "issues")
+
+    assert installed.exit_code == 0
+    assert f"'issues' goes through coatcheck now, in {file} (user).\nRestart cursor, or reload" in installed.stdout
+    entry = json.loads(file.read_text().replace("// mine", ""))["mcpServers"]["issues"]
+    assert entry["command"] == sys.executable
+    assert entry["args"][-6:] == ["--name", "issues", "--", "npx", "-y", "issues"]
+
+    uninstalled = run("mcp", "uninstall", "cursor", "issues")
+
+    assert f"'issues' is as it was before, in {file} (user).\n" in uninstalled.stdout
+    assert file.read_text() == CURSOR
+
+
+def test_what_install_writes_starts_coatcheck_and_not_what_lies_in_the_folder(file: Path) -> None:
+    if sys.version_info < (3, 11):
+        pytest.skip("this Python has no way to leave the folder out")
+    run("mcp", "install", "cursor", "clock")
+    (file.parent / "coatcheck.py").write_text("print('taken over')")
+    args = json.loads(file.read_text().replace("// mine", ""))["mcpServers"]["clock"]["args"]
+
+    ran = subprocess.run(
+        [sys.executable, *args[: args.index("mcp") + 1], "--help"],
+        cwd=file.parent,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+
+    assert "Usage: python -m coatcheck mcp" in ran.stdout
+
+
+def test_a_copy_of_the_old_file_is_kept_for_the_user_alone(file: Path, home: Path) -> None:
+    said = run("mcp", "install", "cursor", "issues").stdout
+
+    (backup,) = (home / ".coatcheck/backups").iterdir()
+    assert str(backup) in said
+    assert backup.read_text() == CURSOR
+    assert backup.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_settings_become_part_of_the_entry_as_paths_that_hold_everywhere(file: Path) -> None:
+    config = file.parent.parent.parent / "project/coatcheck.toml"
+    config.write_text("max_result_tokens = 4000\n")
+
+    run("mcp", "install", "cursor", "issues", "--config", "coatcheck.toml", "--storage", "kept", "--scope", "team")
+
+    args = json.loads(file.read_text().replace("// mine", ""))["mcpServers"]["issues"]["args"]
+    assert args[args.index("--config") + 1] == str(config)
+    assert args[args.index("--storage") + 1] == str(config.parent / "kept")
+    assert args[args.index("--scope") + 1] == "team"
+
+
+def test_a_storage_with_an_address_stays_one(file: Path) -> None:
+    run("mcp", "install", "cursor", "issues", "--storage", "s3://bucket/mcp")
+
+    assert '"--storage", "s3://bucket/mcp"' in file.read_text()
+
+
+def test_settings_that_are_wrong_are_refused_before_the_client_fails_on_them(file: Path) -> None:
+    config = file.parent / "coatcheck.toml"
+    config.write_text("max_tokens = 4000\n")
+
+    ran = run("mcp", "install", "cursor", "issues", "--config", config)
+
+    assert ran.exit_code == 2
+    assert f"coatcheck: {config}:1: max_tokens is unknown" in ran.stderr
+    assert file.read_text() == CURSOR
+
+
+def test_a_dry_run_shows_the_difference_and_changes_nothing(file: Path, home: Path) -> None:
+    ran = run("mcp", "install", "cursor", "issues", "--dry-run")
+
+    assert ran.exit_code == 0
+    assert ran.stdout.startswith(f"--- {file}\n+++ {file}\n@@ -1,3 +1,3 @@\n {'{'} // mine\n-")
+    assert file.read_text() == CURSOR
+    assert not (home / ".coatcheck").exists()
+
+
+def test_twice_is_said_and_changes_nothing(file: Path) -> None:
+    run("mcp", "install", "cursor", "issues")
+    once = file.read_bytes()
+
+    again = run("mcp", "install", "cursor", "issues")
+
+    assert again.exit_code == 0
+    assert again.stdout == f"'issues' already goes through coatcheck in {file}; nothing was changed.\n"
+    assert file.read_bytes() == once
+    run("mcp", "uninstall", "cursor", "issues")
+    assert "already does not go through coatcheck" in run("mcp", "uninstall", "cursor", "issues").stdout
+
+
+def test_what_is_not_understood_is_said_on_one_line_and_stays(file: Path) -> None:
+    file.write_text('{"mcpServers": {\n"issues": {"command": "x", "args": 1}}}')
+
+    ran = run("mcp", "install", "cursor", "issues")
+
+    assert ran.exit_code == 2
+    assert ran.stderr == (
+        f"coatcheck: {file}:2: 'issues' stays as it is: its args are not an array of strings; edit it by hand\n"
+    )
+
+
+def test_another_entry_that_the_client_does_not_use_is_named(home: Path) -> None:
+    folder = home.parent / "project"
+    (folder / ".mcp.json").write_text('{"mcpServers": {"issues": {"command": "x"}}}')
+    (home / ".claude.json").write_text('{"mcpServers": {"issues": {"command": "y"}}}')
+
+    ran = run("mcp", "install", "claude-code", "issues")
+
+    assert ran.stderr == f"There is another 'issues' in {home}/.claude.json (user); it stays as it is.\n"
+    assert f"{folder}/.mcp.json (project)" in ran.stdout
+
+
+def test_status_lists_the_servers_of_all_clients(file: Path, home: Path) -> None:
+    (home / ".claude.json").write_text('{"mcpServers": {"far": {"type": "http", "url": "https://h?key=s3cret"}}}')
+    run("mcp", "install", "cursor", "issues")
+
+    ran = run("mcp", "status")
+
+    assert ran.exit_code == 0
+    assert [line.split() for line in ran.stdout.splitlines()] == [
+        ["CLIENT", "SERVER", "COATCHECK", "FILE"],
+        ["claude-code", "far", "no", f"{home}/.claude.json", "(user)"],
+        ["cursor", "issues", "yes", str(file), "(user)"],
+        ["cursor", "clock", "no", str(file), "(user)"],
+    ]
+    assert answered("mcp", "status", "cursor")[0] == {
+        "client": "cursor",
+        "server": "issues",
+        "goes_through_coatcheck": True,
+        "file": os.fspath(file),
+        "reach": "user",
+    }
+
+
+def test_status_goes_on_after_a_file_that_it_cannot_read(file: Path, home: Path) -> None:
+    (home / ".claude.json").write_text("{")
+
+    ran = run("mcp", "status")
+
+    assert ran.exit_code == 1
+    assert ran.stderr.startswith(f"coatcheck: {home}/.claude.json:1: this is not JSON")
+    assert "issues" in ran.stdout
+
+
+def test_status_says_that_there_is_nothing(file: Path) -> None:
+    file.unlink()
+
+    ran = run("mcp", "status")
+
+    assert (ran.exit_code, ran.stdout) == (0, "")
+    assert ran.stderr == "No server is configured here; in another folder there may be some.\n"
+
+
+def test_an_unknown_client_could_not_run(home: Path) -> None:
+    assert run("mcp", "install", "emacs", "issues").exit_code == 2
+    assert run("mcp", "status", "emacs").exit_code == 2
+
+
+def test_check_prints_the_defaults_and_names_a_file_that_it_did_not_read(home: Path) -> None:
+    (home.parent / "project/coatcheck.toml").write_text("")
+
+    ran = run("mcp", "check")
+
+    assert ran.exit_code == 0
+    assert ran.stdout.startswith("No file: these are the defaults.\nstorage                ~/.coatcheck/mcp\n")
+    assert "max_age                7 days\nmax_bytes              2,000,000,000 bytes\n" in ran.stdout
+    assert ran.stderr == f"{home.parent}/project/coatcheck.toml was not read: name it with --config.\n"
+
+
+def test_check_prints_what_a_file_says_without_its_secrets(tmp_path: Path) -> None:
+    config = tmp_path / "coatcheck.toml"
+    config.write_text(
+        'scope = "mine"\nmax_bytes = "unlimited"\npreview_tokens = 0\nshow_path = true\n'
+        '[tools."a.*"]\nmax_result_tokens = 5000\n[tools.b]\nnever = true\n'
+        '[servers.far]\nurl = "https://h/mcp?key=s3cret"\nheaders.Authorization = "${NOT_SET}"\n'
+        '[servers.near]\ncommand = "npx"\nargs = ["--key", "s3cret"]\n'
+    )
+
+    ran = run("mcp", "check", "--config", config)
+
+    assert ran.exit_code == 0
+    lines = [" ".join(line.split()) for line in ran.stdout.splitlines()]
+    assert lines[0] == f"{config} is right."
+    for line in ("scope 'mine'", "max_bytes unlimited", "preview_tokens 0", "show_path true"):
+        assert line in lines
+    assert lines[-4:] == [
+        "tool a.*: over 5,000 tokens",
+        "tool b: never",
+        "server far: https://h/mcp, with Authorization",
+        "server near: npx",
+    ]
+    assert "s3cret" not in ran.output
+
+
+def test_check_names_the_line_and_the_key_of_a_mistake(tmp_path: Path) -> None:
+    config = tmp_path / "coatcheck.toml"
+    config.write_text("# first\nmax_age = 7\n")
+
+    ran = run("mcp", "check", "--config", config)
+
+    assert ran.exit_code == 2
+    assert ran.stderr == f'coatcheck: {config}:2: max_age must be a string such as "30d", or "unlimited", not 7\n'
+
+
+@pytest.mark.parametrize("command", ["check", "install", "uninstall", "status"])
+def test_the_help_of_each_fits_a_screen(command: str) -> None:
+    ran = run("mcp", command, "--help")
+
+    assert ran.exit_code == 0
+    assert len(ran.output.splitlines()) <= 24
+    assert max(map(len, ran.output.splitlines())) <= 80
+    assert "Exit codes: 0" in ran.output
+    assert "<" not in ran.output
+
+
+def test_none_of_them_needs_the_protocols_library(file: Path) -> None:
+    code = (
+        "import sys\n"
+        "for name in ('fastmcp', 'mcp', 'mcp_types'): sys.modules[name] = None\n"
+        f"sys.argv = ['coatcheck', 'mcp', 'install', 'cursor', 'issues', '--file', {str(file)!r}]\n"
+        "from coatcheck.cli import main; main()"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+
+    assert ran.returncode == 0, ran.stderr
+    assert "goes through coatcheck now" in ran.stdout
