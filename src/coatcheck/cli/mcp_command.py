@@ -61,7 +61,9 @@ def run_proxy(
     *,
     storage: Annotated[
         str | None,
-        typer.Option(envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="Where content goes; ~/.coatcheck/mcp if not given."),
+        typer.Option(
+            envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="Where content goes; ~/.coatcheck/mcp if not given."
+        ),
     ] = None,
     scope: Annotated[
         list[str] | None,
