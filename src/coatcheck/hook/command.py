@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 
 __all__ = ("get_command", "is_get", "program")
-
-_RUNS_GET = re.compile(r"(?:\S*coatcheck|\S*python[\d.]*(?:\.exe)?(?: -[A-Za-z])* -m coatcheck(?:\.cli)?) get")
-"""How such a command begins, without its quotes."""
 
 _OPERATORS = frozenset(";&()<>|")
 _PIPE = "|"
@@ -40,4 +36,14 @@ def is_get(command: str) -> bool:
     except ValueError:  # a quote that never ends
         return False
     operators = [word for word in found if set(word) <= _OPERATORS]
-    return all(word == _PIPE for word in operators) and _RUNS_GET.match(" ".join(found)) is not None
+    return all(word == _PIPE for word in operators) and _runs_get(found)
+
+
+def _runs_get(words: list[str]) -> bool:
+    name, *rest = words or [""]
+    name = name.replace("\\", "/").rpartition("/")[2]
+    if name.startswith("python"):
+        while rest and rest[0].startswith("-") and rest[0] != "-m":
+            del rest[0]
+        return rest[:3] == ["-m", "coatcheck", "get"]
+    return name in {"coatcheck", "coatcheck.exe"} and rest[:1] == ["get"]
