@@ -35,7 +35,9 @@ def blocks_of(result: Result) -> tuple[Block, ...]:
 def plain_blocks_of(result: Result) -> tuple[Block, ...]:
     """Convert nothing but texts, and structured content into text; for the last resort."""
     blocks = [
-        TextBlock(part["text"]) if isinstance(part, Mapping) and isinstance(part.get("text"), str) else OpaqueBlock(part)
+        TextBlock(part["text"])
+        if isinstance(part, Mapping) and isinstance(part.get("text"), str)
+        else OpaqueBlock(part)
         for part in result.get("content") or ()
     ]
     structured = result.get("structuredContent")

@@ -77,9 +77,7 @@ class _Delivery(Delivery[Result]):
             policy=policy,
         )
         return (
-            Batch(
-                arrivals=[arrival], offloader=self.offloader, scope=call.scope, retrieval_tool=call.retrieval_tool
-            ),
+            Batch(arrivals=[arrival], offloader=self.offloader, scope=call.scope, retrieval_tool=call.retrieval_tool),
         )
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Result:

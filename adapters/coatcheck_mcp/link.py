@@ -80,7 +80,12 @@ class Link:
     """A session with the server on behalf of one client."""
 
     def __init__(
-        self, upstream: Upstream, *, client_info: Mapping[str, Any] | None, capabilities: Mapping[str, Any], modern: bool
+        self,
+        upstream: Upstream,
+        *,
+        client_info: Mapping[str, Any] | None,
+        capabilities: Mapping[str, Any],
+        modern: bool,
     ) -> None:
         """Be ready to connect.
 
@@ -259,7 +264,9 @@ class Link:
         self, method: str, params: Mapping[str, Any] | None, ctx: ServerRequestContext[Any, Any] | None = None
     ) -> dict[str, Any]:
         """Send any request to the server; progress goes to the client's request ``ctx``."""
-        meta = {name: value for name, value in ((params or {}).get("_meta") or {}).items() if name not in _OF_CONNECTION}
+        meta = {
+            name: value for name, value in ((params or {}).get("_meta") or {}).items() if name not in _OF_CONNECTION
+        }
         if self.speaks_modern and self._log_level is not None:
             meta.setdefault(types.LOG_LEVEL_META_KEY, self._log_level)
         sent = {**(params or {}), "_meta": meta}
@@ -276,7 +283,9 @@ class Link:
             self.close()
             raise _ended(self._upstream.name) from None
         except ValidationError as error:
-            msg = f"the MCP server {self._upstream.name} answered {method} with what the protocol does not allow: {error}"
+            msg = (
+                f"the MCP server {self._upstream.name} answered {method} with what the protocol does not allow: {error}"
+            )
             raise MCPError(code=types.INTERNAL_ERROR, message=msg[:2_000]) from None
 
     async def notify(self, notification: types.ClientNotification) -> None:
@@ -385,7 +394,12 @@ class Link:
         return await self._ask("roots", types.ListRootsRequest(), types.ListRootsResult, seconds=ROOTS_SECONDS)
 
     async def _ask(
-        self, capability: str, request: Any, answer: Any, *, seconds: float | None = None  # noqa: ANN401 - a pair of the library's
+        self,
+        capability: str,
+        request: Any,
+        answer: Any,
+        *,
+        seconds: float | None = None,  # noqa: ANN401 - a pair of the library's
     ) -> Any:  # noqa: ANN401 - as above
         """Ask the client on behalf of the server; an error says why the client cannot be asked."""
         if capability not in self._capabilities or self._modern:

@@ -49,7 +49,11 @@ class OffloadMiddleware(Middleware):
     """
 
     def __init__(
-        self, storage: StorageOrOffloader | None = None, *, scope: ScopeOption = None, **options: Unpack[OffloaderOptions]
+        self,
+        storage: StorageOrOffloader | None = None,
+        *,
+        scope: ScopeOption = None,
+        **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure.
 

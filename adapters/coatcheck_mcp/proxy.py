@@ -128,7 +128,9 @@ class Proxy:
         front.add_request_handler("tools/call", types.CallToolRequestParams, _complete(self._call_tool))
         front.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
         front.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
-        front.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, self._roots_changed)
+        front.add_notification_handler(
+            "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
+        )
         front.middleware.append(self._negotiate)
         return front
 

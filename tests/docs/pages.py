@@ -35,6 +35,8 @@ CORE = "core"
 """The part that needs no extra."""
 
 PART_OF = {
+    "claude_agent_sdk": "claude",
+    "coatcheck_claude": "claude",
     "coatcheck_haystack": "haystack",
     "coatcheck_langchain": "langgraph",
     "coatcheck_strands": "strands",

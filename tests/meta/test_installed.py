@@ -21,7 +21,14 @@ import pytest
 
 import coatcheck
 
-PACKAGES = ("coatcheck", "coatcheck_haystack", "coatcheck_langchain", "coatcheck_mcp", "coatcheck_strands")
+PACKAGES = (
+    "coatcheck",
+    "coatcheck_claude",
+    "coatcheck_haystack",
+    "coatcheck_langchain",
+    "coatcheck_mcp",
+    "coatcheck_strands",
+)
 
 
 SOURCES = os.environ.get("COATCHECK_EXPECT_WHEEL")

@@ -473,5 +473,5 @@ def _die_at(call: int) -> None:
 
         return called
 
-    for name in ("unlink", "write", "replace", "utime"):
+    for name in ("unlink", "write", "replace", "utime", "ftruncate"):
         setattr(os, name, dying(getattr(os, name)))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from coatcheck.hook.options import Options
     from coatcheck.hook.shapes import Path
 
-__all__ = ("EVENT", "answer_with", "leaving", "main", "respond")
+__all__ = ("answer_with", "leaving", "main", "respond")
 
-EVENT = "PostToolUse"
+_EVENT = "PostToolUse"
 _STDOUT, _STDERR = 1, 2
 
 
@@ -54,7 +54,7 @@ def respond(raw: bytes, options: Options) -> dict[str, Any] | None:
     except ValueError as error:
         _say(f"this is not the JSON of a hook: {error}")
         return None
-    if not isinstance(event, dict) or event.get("hook_event_name") != EVENT:
+    if not isinstance(event, dict) or event.get("hook_event_name") != _EVENT:
         return None
     tool, session = event.get("tool_name"), event.get("session_id")
     if not (isinstance(tool, str) and isinstance(session, str) and session):
@@ -67,7 +67,7 @@ def respond(raw: bytes, options: Options) -> dict[str, Any] | None:
 
 def answer_with(response: object) -> dict[str, Any]:
     """Return the answer that puts a response in the place of the tool's own."""
-    return {"hookSpecificOutput": {"hookEventName": EVENT, "updatedToolOutput": response}}
+    return {"hookSpecificOutput": {"hookEventName": _EVENT, "updatedToolOutput": response}}
 
 
 def leaving(tool: str, tool_input: object, response: object, *, limit: int) -> dict[Path, str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -137,7 +137,7 @@ def recount(root: Path, version: str, *, now: float) -> None:
         for name in [found.name for found in versioned.scan() if found.name.endswith(_OF_SCOPE.format(""))]:
             if name != _TOTAL:
                 versioned.remove(name)
-        change(versioned, _TOTAL, lambda count: replace(count, looked=-math.inf))
+        change(versioned, _TOTAL, lambda count: count._replace(looked=-math.inf))
         _Look(versioned, Bounds(), now, ledger=_TOTAL).run(0, math.inf)
 
 
@@ -176,7 +176,7 @@ class _Look:
         change(
             self.versioned,
             self.ledger,
-            lambda count: replace(count, size=total + count.added - before.added, looked=self.now),
+            lambda count: count._replace(size=total + count.added - before.added, looked=self.now),
         )
 
     def _families(self, *, is_due: bool) -> Iterator[_Family]:

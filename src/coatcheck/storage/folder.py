@@ -168,8 +168,11 @@ class Folder:
         if self.descriptor is None:
             yield
             return
-        with _locked(self.descriptor, self.path):
+        _lock(self.descriptor, self.path)
+        try:
             yield
+        finally:
+            _unlock(self.descriptor)
 
     @contextmanager
     def locked_file(self, name: str, *, make: bool = False) -> Iterator[int | None]:
@@ -190,36 +193,38 @@ class Folder:
             yield None
             return
         try:
-            with _locked(descriptor, self.path / name):
-                yield descriptor
+            _lock(descriptor, self.path)
+            yield descriptor
         finally:
+            _unlock(descriptor)
             os.close(descriptor)
 
     def _no_file(self, name: str) -> CorruptContent:
         return CorruptContent(f"{str(self.path / name)!r} is not a file but a link, a folder or a device")
 
 
-@contextmanager
-def _locked(descriptor: int, path: Path) -> Iterator[None]:
-    """Hold the lock of what is open; ``Folder.locked`` says more."""
+def _lock(descriptor: int, path: Path) -> None:
+    """Take the lock of what is open; ``Folder.locked`` says more."""
     if fcntl is None:
-        yield
         return
-    given_up = time.monotonic() + LOCK_SECONDS
+    given_up = 0.0
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > given_up:
+            now = time.monotonic()
+            given_up = given_up or now + LOCK_SECONDS
+            if now > given_up:
                 raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(path)) from None
             time.sleep(LOCK_PAUSE_SECONDS)
             continue
         except OSError:
             pass  # some network file systems have no locks: a sweep may miss a concurrent save there
-        break
-    try:
-        yield
-    finally:
+        return
+
+
+def _unlock(descriptor: int) -> None:
+    if fcntl is not None:
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
 

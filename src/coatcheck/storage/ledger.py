@@ -13,8 +13,7 @@ import math
 import os
 import struct
 import zlib
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +27,10 @@ _CHECKSUM = struct.Struct("<I")
 _LENGTH = _RECORD.size + _CHECKSUM.size
 """Bytes, which one call writes into one page: a kill comes before or after, never within."""
 
+_PWRITE: Callable[[int, bytes, int], int] | None = getattr(os, "pwrite", None)  # not on Windows
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+
+class Count(NamedTuple):
     """What a ledger says."""
 
     size: int = 0
@@ -61,7 +61,7 @@ def add(folder: Folder, name: str, size: int, *, most: float = math.inf, looked_
             return False
         if size > 0 and count.size + size > most:
             return False
-        _write(descriptor, replace(count, size=max(0, count.size + size), added=count.added + max(0, size)))
+        _write(descriptor, Count(max(0, count.size + size), count.added + max(0, size), count.looked))
         return True
 
 
@@ -81,10 +81,14 @@ def _read(descriptor: int) -> Count | None:
     if len(raw) != _LENGTH or _CHECKSUM.pack(zlib.crc32(raw[: _RECORD.size])) != raw[_RECORD.size :]:
         return None
     size, added, looked = _RECORD.unpack_from(raw)
-    return Count(size=size, added=added, looked=looked)
+    return Count(size, added, looked)
 
 
 def _write(descriptor: int, count: Count) -> None:
-    record = _RECORD.pack(count.size, count.added, count.looked)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    os.write(descriptor, record + _CHECKSUM.pack(zlib.crc32(record)))
+    record = _RECORD.pack(*count)
+    record += _CHECKSUM.pack(zlib.crc32(record))
+    if _PWRITE is None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, record)
+    else:
+        _PWRITE(descriptor, record, 0)
