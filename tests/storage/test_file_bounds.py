@@ -28,8 +28,8 @@ from coatcheck import (
     TextBlock,
     Truncated,
 )
+from coatcheck.storage import ledger
 from coatcheck.storage.folder import Folder, open_folder
-from coatcheck.storage.ledger import read
 from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, load, save
 from tests.storage.writing import LARGEST, entry_of, write_within
@@ -65,9 +65,9 @@ def listed_bytes(root: Path, prefix: str = "") -> int:
     return sum(listed.size for listed in FileStorage(root).entries(prefix))
 
 
-def counted_bytes(root: Path, ledger: str = TOTAL) -> int:
+def counted_bytes(root: Path, name: str = TOTAL) -> int:
     with open_folder(root, "v1") as folder:
-        count = read(folder, ledger)
+        count = ledger.read(folder, name)
     assert count is not None
     return count.size
 
@@ -475,3 +475,4 @@ def _die_at(call: int) -> None:
 
     for name in ("unlink", "write", "replace", "utime", "ftruncate"):
         setattr(os, name, dying(getattr(os, name)))
+    ledger._PWRITE = dying(ledger._PWRITE)
