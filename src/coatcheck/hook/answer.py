@@ -12,6 +12,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from coatcheck.core.forks import loading
 from coatcheck.hook.options import read_options
 from coatcheck.hook.shapes import large_texts, replaced, stays
 
@@ -80,8 +81,9 @@ def leaving(tool: str, tool_input: object, response: object, *, limit: int) -> d
 
 def _reads_back(tool: str, tool_input: object) -> bool:
     """Return whether a result is what was read back; a call of the shell that does more is not only that."""
-    from coatcheck.core.notice import RETRIEVAL_TOOL  # noqa: PLC0415 - not for a small result
-    from coatcheck.hook.command import is_get  # noqa: PLC0415
+    with loading:
+        from coatcheck.core.notice import RETRIEVAL_TOOL  # noqa: PLC0415 - not for a small result
+        from coatcheck.hook.command import is_get  # noqa: PLC0415
 
     command = tool_input.get("command") if isinstance(tool_input, dict) else None
     return tool.endswith(RETRIEVAL_TOOL) or (isinstance(command, str) and is_get(command))
@@ -90,11 +92,13 @@ def _reads_back(tool: str, tool_input: object) -> bool:
 def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options: Options) -> dict[Path, str]:
     """Return what takes the place of each text; nothing for those that stay."""
     try:
-        from coatcheck.hook.leaving import offload  # noqa: PLC0415 - the library: most of what a large result takes
+        with loading:
+            from coatcheck.hook.leaving import offload  # noqa: PLC0415 - the library: most of what a large result takes
 
         found = {path: offload(text, tool, session, options=options) for path, text in texts.items()}
     except Exception as error:  # noqa: BLE001 - an internal error; the hard limit holds all the same
-        from coatcheck.core.notice import ALL_LOST  # noqa: PLC0415
+        with loading:
+            from coatcheck.core.notice import ALL_LOST  # noqa: PLC0415
 
         _say(f"{type(error).__name__}: {error}")
         return {path: ALL_LOST for path, text in texts.items() if len(text.encode()) > options.hard_limit}
