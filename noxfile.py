@@ -35,7 +35,12 @@ GROUPS = PYPROJECT["dependency-groups"]
 ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / extra).is_dir()]
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
-EXAMPLES = sorted(path.name for path in ROOT.glob("examples/*.py"))
+EXAMPLES: dict[tuple[str, ...], list[str]] = {}
+"""The examples by what their own heads name: those that need the same share an environment."""
+
+for path in sorted(ROOT.glob("examples/*.py")):
+    EXAMPLES.setdefault(tuple(nox.project.load_toml(path)["dependencies"]), []).append(path.stem)
+
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
 EXTRAS_PAGES = "tests/docs/test_pages.py::test_a_page_with_an_extra_does_what_it_says"
 """The code blocks of README and docs that need an extra; the others run with the core."""
@@ -50,12 +55,13 @@ UPSTREAM = {"strands": ("strands-agents", "1.62.0"), "haystack": ("haystack-ai",
 DEMO = ("-e.[cli,langgraph]", "langchain-openai")
 """What `coatcheck demo` needs."""
 
-PYTEST = ("python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal")
-"""A process with nothing left takes tests from another: some take seconds, most take milliseconds."""
+PYTEST = ("python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "-pno:langsmith_plugin")
+"""A process with nothing left takes tests from another: some take seconds, most take milliseconds. LangSmith's plugin
+comes with LangChain; no test uses it, and each process takes a second to load it."""
 
 REST = [
     *("types", "docs", "wheel", "browser", "lint"),
-    *(f"examples({Path(example).stem})" for example in EXAMPLES),
+    *(f"examples({names[0]})" for names in EXAMPLES.values()),
 ]
 """Jobs that have nothing to do for a second core, or little; the first takes as long as all others."""
 
@@ -70,8 +76,10 @@ OFFLINE: dict[str, str | None] = {
     "OPENAI_API_KEY": None,
     "OPENAI_BASE_URL": None,
     "NO_PROXY": "127.0.0.1,localhost",
+    "PYTHONDONTWRITEBYTECODE": None,
 }
-"""No test sends anything to anyone, whatever the environment of whoever runs it says; None takes a variable away."""
+"""No test sends anything to anyone, whatever the environment of whoever runs it says; None takes a variable away.
+Where bytecode is not written, each process compiles all that it imports anew: half a minute for LangGraph's tests."""
 
 
 @nox.session(venv_backend="none")
@@ -188,13 +196,13 @@ def wheel(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("example", EXAMPLES, ids=[Path(example).stem for example in EXAMPLES])
-def examples(session: nox.Session, example: str) -> None:
-    """Run one example with what its own head names, and nothing else."""
-    script = nox.project.load_toml(f"examples/{example}")
-    # A reader of the example gets coatcheck from the index; here it is this source tree.
-    session.install(*(re.sub(r"^coatcheck(?![\w-])", "-e.", requirement) for requirement in script["dependencies"]))
-    session.run("python", f"examples/{example}", *session.posargs, env=OFFLINE)
+@nox.parametrize("needed", list(EXAMPLES), ids=[names[0] for names in EXAMPLES.values()])
+def examples(session: nox.Session, needed: tuple[str, ...]) -> None:
+    """Run the examples whose heads name the same, with that and nothing else."""
+    # A reader of an example gets coatcheck from the index; here it is this source tree.
+    session.install(*(re.sub(r"^coatcheck(?![\w-])", "-e.", requirement) for requirement in needed))
+    for name in EXAMPLES[needed]:
+        session.run("python", f"examples/{name}.py", *session.posargs, env=OFFLINE)
 
 
 @nox.session

@@ -8,17 +8,44 @@ ones with ``HYPOTHESIS_PROFILE=explore``.
 from __future__ import annotations
 
 import os
+import ssl
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from coatcheck import scopes
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 # No deadline: the first call in a process loads a vocabulary, and a busy machine is no failure.
 settings.register_profile("same", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("same"), max_examples=400)
 settings.register_profile("explore", deadline=None, max_examples=2_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.hookimpl(trylast=True)  # after Hypothesis, which marks its own
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Trace no property for coverage: it runs lines that examples cover fifty times, and tracing doubles its time."""
+    for item in items:
+        if item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let every HTTP client know one authority in place of all: no test talks to any.
+
+    Strands makes a client for each request to a model, which takes 65 ms of processor to read them all.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for authority in ssl.create_default_context().get_ca_certs(binary_form=True)[:1]:  # none on some systems
+            path = tmp_path_factory.mktemp("authorities") / "one.pem"
+            path.write_text(ssl.DER_cert_to_PEM_cert(authority), encoding="ascii")
+            patch.setenv("SSL_CERT_FILE", str(path))
+        yield
 
 
 @pytest.fixture(autouse=True)

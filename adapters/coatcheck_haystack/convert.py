@@ -1,6 +1,6 @@
 """The two conversions: the content of a tool result into content blocks, and an outcome into a new message.
 
-Only these belong here, and the mark on a rewritten message. Media are converted where their bytes are at hand; what
+Only these belong here, and the mark on a rewritten message. Media are converted if the part holds their bytes; what
 cannot be decoded passes through, the same object. No message, and nothing in one, is ever changed in place.
 """
 

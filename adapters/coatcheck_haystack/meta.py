@@ -1,6 +1,6 @@
 """The copy of a result that a component or a hook put into a message's ``meta``: taken out, and given back.
 
-``meta`` is the host's and stays, but for a value that is the very text that was stored: it would stay in every saved
+``meta`` is the host's and stays, except a value that is the very text that was stored: it would stay in every saved
 conversation, as large as the result. Only such exact copies are handled here; none of Haystack's own components makes
 one, and neither does its integration of MCP.
 """

@@ -63,7 +63,7 @@ class Source:
         """Return the offloader of a run.
 
         Raises:
-            InvalidRequest: the run brings something that is no store, or nobody knows the options to use with it.
+            InvalidRequest: the run brings something that is not a store, or no options to use with it are known.
 
         """
         context = context_of(state)
@@ -80,7 +80,7 @@ class Source:
         return Offloader(_storage_of(store), **self.options)
 
     def scope_of(self, state: State | None) -> Scope | None:
-        """Return the scope of a run, as far as the user's argument says it.
+        """Return the scope that the user's argument gives a run; None if it does not say.
 
         Raises:
             InvalidRequest: the argument is a callable, and there is no run.
@@ -113,7 +113,7 @@ def source_of(store: StoreOrOffloader, options: Mapping[str, Any], *, scope: Sco
 
 
 def context_of(state: State | None) -> Mapping[str, Any]:
-    """Return the ``hook_context`` of a run; empty where there is none."""
+    """Return the ``hook_context`` of a run; empty if it has none."""
     context = None if state is None else state.data.get("hook_context")
     return context if isinstance(context, Mapping) else {}
 

@@ -36,7 +36,7 @@ class RetrievalTool(Tool):
     """Reads offloaded content back, bounded by ``max_retrieval_tokens``; the same tool in every framework.
 
     What the model got wrong comes back as an answer that it can act on, never as an exception, so that
-    ``raise_on_tool_invocation_failure`` does not end a run for it. Whose content may be read is decided by the run's
+    ``raise_on_tool_invocation_failure`` does not end a run for it. Which content may be read is decided by the run's
     ``State``, which Haystack injects over whatever the model sent, or by the host; never by the model.
     """
 
@@ -100,7 +100,7 @@ class RetrievalTool(Tool):
         """Return what ``from_dict`` needs.
 
         Raises:
-            SerializationError: the store, the scope or a knob cannot be written down.
+            SerializationError: the store, the scope or an option cannot be written down.
 
         """
         data = {"name": self.name, "native_media": self.native_media, **source_to_dict(self.source, "RetrievalTool")}
@@ -116,12 +116,14 @@ class RetrievalTool(Tool):
         return self
 
     def _retrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
-        return _said(answer(partial(self._whose, state), arguments, convert_media=content_of, **self._options()))
+        return _said(answer(partial(self._source_of, state), arguments, convert_media=content_of, **self._options()))
 
     async def _aretrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
-        return _said(await aanswer(partial(self._whose, state), arguments, convert_media=content_of, **self._options()))
+        return _said(
+            await aanswer(partial(self._source_of, state), arguments, convert_media=content_of, **self._options())
+        )
 
-    def _whose(self, state: object) -> tuple[Offloader, dict[str, Any]]:
+    def _source_of(self, state: object) -> tuple[Offloader, dict[str, Any]]:
         run = state if isinstance(state, State) else None  # a direct caller may pass anything
         owner = {"scope": self.source.scope_of(run), "identity": self.source.identity_of(run)}
         return self.source.offloader_of(run), owner

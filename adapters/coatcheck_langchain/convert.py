@@ -1,7 +1,7 @@
 """The two conversions: the content of a tool message into content blocks, and an outcome into a copy of the message.
 
-A part of the content is converted where its text or its bytes are at hand, in LangChain's standard shapes or in those
-of a provider; every other part passes through, the same object. What a text part has next to its text (annotations,
+A part of the content is converted if it holds its text or its bytes, in LangChain's standard shapes or in those of a
+provider; every other part passes through, the same object. What a text part has next to its text (annotations,
 cache marks) describes that text, and goes with it.
 """
 
@@ -75,7 +75,7 @@ def offloaded_references(message: BaseMessage) -> tuple[str, ...]:
 
     Pass one to ``Offloader.load`` for the whole content. More than eight texts are one content, with ``items``; of more
     than eight contents there is one reference, to the text that lists theirs, one a line. What ``offload_tool`` returns
-    is no message, so LangChain's message around it carries no references.
+    is not a message, so LangChain's message around it carries no references.
     """
     return references_in(message.additional_kwargs.get(MARK))
 

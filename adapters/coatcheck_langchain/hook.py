@@ -47,7 +47,7 @@ __all__ = ("NO_STEPS", "CallWrapper", "Hook", "ToolMessages", "logger")
 logger = logging.getLogger("coatcheck_langchain")
 
 NO_STEPS = "each call is seen alone, so leave it out, or use offload_tool_node"
-"""What is said of ``max_step_tokens`` wherever a tool's call is wrapped."""
+"""What an error says about ``max_step_tokens`` where single calls are wrapped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMessages(Delivery[Any]):
-    """The tool messages in a result, as far as they are new to the conversation."""
+    """The tool messages in a result that are new to the conversation."""
 
     raw: Any
     hook: Hook
@@ -108,7 +108,7 @@ class ToolMessages(Delivery[Any]):
         return [batch(arrivals=alone), batch(arrivals=together, together=True)]
 
     def look_again(self) -> Sequence[Batch]:
-        """Do the same where nothing may be known of the calls; nobody knows the scope then, so nothing is stored."""
+        """Do the same even if nothing is known of the calls; without a scope, nothing is stored then."""
         try:
             return self.look()
         except Exception as error:  # noqa: BLE001 - it was logged when it was raised the first time

@@ -44,7 +44,7 @@ class Calls:
     """The conversation up to them."""
 
     tools: Mapping[str, BaseTool] = dataclasses.field(default_factory=dict)
-    """The tools at hand, by name, as far as they are known."""
+    """The known tools, by name."""
 
     context: object = None
     """What a ``scope`` callable gets: the ``ToolRuntime`` or the ``RunnableConfig``."""

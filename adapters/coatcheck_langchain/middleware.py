@@ -72,8 +72,8 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
             native_media: the retrieval tool returns images and files themselves instead of a description.
             keep_artifact: do not touch a message's ``artifact`` even where it is a copy of the text that was stored, as
                 MCP adapters make it; else a small mark takes its place, and ``restore_artifact`` gives it back.
-            **options: those of ``Offloader``, where ``storage`` is not one, but for ``max_step_tokens``: a middleware
-                sees one call at a time.
+            **options: those of ``Offloader``, if ``storage`` is not one, except ``max_step_tokens``: a middleware sees
+                one call at a time.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.

@@ -109,7 +109,7 @@ def find_tool(offloader: Offloader, expected: str | None, *, own: bool = False) 
     """Return what finds the name of the retrieval tool. ``own``: only a tool that reads from ``offloader`` will do.
 
     Raises:
-        InvalidRequest: ``expected`` is no name.
+        InvalidRequest: ``expected`` is not a name.
 
     """
     own = own or expected is None

@@ -73,7 +73,7 @@ def offload_tool(
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
         keep_artifact: as for ``OffloadMiddleware``.
-        **options: those of ``Offloader``, where ``storage`` is a storage, but for ``max_step_tokens``.
+        **options: those of ``Offloader``, if ``storage`` is a storage, except ``max_step_tokens``.
 
     Raises:
         InvalidRequest: ``tool`` runs no function of its own, or is named like the retrieval tool, or an argument is

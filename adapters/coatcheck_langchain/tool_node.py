@@ -121,7 +121,7 @@ def offload_tool_node(
         exempt: names of tools; their results stay, up to ``max_inline_tokens``.
         messages_key: the key of the messages in the state and in its updates.
         keep_artifact: as for ``OffloadMiddleware``.
-        **options: those of ``Offloader``, where ``storage`` is a storage.
+        **options: those of ``Offloader``, if ``storage`` is a storage.
 
     Raises:
         InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.

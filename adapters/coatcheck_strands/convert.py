@@ -1,7 +1,7 @@
 """The two conversions: the content of a tool result into content blocks, and blocks into such content.
 
 Only these belong here, and the marks on a rewritten result. A part of the content is a dictionary with one key, its
-kind. Text, JSON, images, documents, audio and video are converted where their bytes are at hand; every other part, and
+kind. Text, JSON, images, documents, audio and video are converted if the part holds their bytes; every other part, and
 one that names a location instead of bytes, passes through, the same object.
 """
 

@@ -28,7 +28,7 @@ NEXT_TO_CONTENT = ("structuredContent", "metadata")
 """What tools of MCP servers add next to the content."""
 
 SMALL_CHARACTERS = 1_000
-"""Of JSON. What is no longer than this is not worth an entry of its own."""
+"""Of JSON. A shorter value is not worth an entry of its own."""
 
 
 class Copies(Delivery[ToolResult]):

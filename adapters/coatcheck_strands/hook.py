@@ -1,4 +1,4 @@
-"""The plugin: it offloads every tool's result, adds the retrieval tool, and deletes what is not used any more.
+"""The plugin: it offloads every tool's result, adds the retrieval tool, and deletes what is no longer used.
 
 Only what Strands asks of a plugin belongs here. The guard is in ``coatcheck.adapting``; nothing of Strands runs inside
 it.
@@ -100,7 +100,7 @@ class ContextOffloader(StorageHooks):
             native_media: the retrieval tool returns images and documents themselves instead of a description.
             keep_structured_content: do not touch the ``structuredContent`` and ``metadata`` of a tool of an MCP server.
                 Else they are stored too where they are large, and ``restore`` gives them back.
-            **options: those of ``Offloader``, but for ``max_step_tokens``. ``offload_errors`` is True here. With a
+            **options: those of ``Offloader``, except ``max_step_tokens``. ``offload_errors`` is True here. With a
                 ``token_counter`` results are measured by it, else by the agent's ``model.count_tokens``, which does not
                 count images and documents. ``max_retrieval_tokens=None`` returns the whole content where the model
                 selects nothing.

@@ -66,7 +66,7 @@ class Offloaders:
         """Take a ready offloader, a storage of any shape, or None for the agent's own.
 
         Raises:
-            InvalidRequest: it is none of these.
+            InvalidRequest: it is not one of these.
 
         """
         self._storage = storage
@@ -85,7 +85,7 @@ class Offloaders:
         return self
 
     def of(self, agent: Agent | None) -> Served:
-        """Return what serves ``agent``; with None, what serves callers without a storage of their own."""
+        """Return what serves ``agent``; with None, what serves callers without their own storage."""
         if agent is None:
             with self._lock:
                 return self._sharing(self._fallback if self._storage is None else self._storage)
@@ -145,7 +145,7 @@ class Offloaders:
         keyed = Offloader(cast("CoreStorage", storage), **self._options)
         if storage.is_overridden():
             return Served(offloader=self._naming(storage), old=keyed, known_scopes=storage.known_scopes)
-        # Not its ``retrieve``, which finds what any scope saved where no scope is at hand.
+        # Not its ``retrieve``, which without a scope finds what any scope saved.
         named = self._naming(SimpleNamespace(store=storage.store, retrieve=storage.retrieve_named))
         return Served(offloader=keyed, old=named, known_scopes=storage.known_scopes)
 

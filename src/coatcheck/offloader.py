@@ -20,9 +20,8 @@ from coatcheck.core.plan import Keep, certain_limit, certainly_within
 from coatcheck.core.policy import is_count, require_policy
 from coatcheck.core.settings import Settings
 from coatcheck.core.tokens import utf8_length
-from coatcheck.engine.access import StorageAccess
-from coatcheck.engine.events import Recorder, Stats
-from coatcheck.engine.execution import SHORT_BYTES, arun, run
+from coatcheck.engine.events import About, Recorder, Stats
+from coatcheck.engine.execution import SHORT_BYTES, StorageAccess, arun, run
 from coatcheck.engine.request import OffloadRequest
 from coatcheck.scopes import choose_scope, require_own_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
@@ -236,15 +235,13 @@ class Offloader:
         A fast path for adapters, since most results are small. False means "not certain": call ``offload``. This needs
         neither a scope nor ``measured_tokens``. With a listener for events it always returns False.
         """
-        if self._recorder.listening:
-            return False
         policy = self._policies.of(tool_name)
         left, _ = certain_limit(policy, settings=self._settings, is_error=is_error)
         for text in texts:
             if len(text) > left:
                 return False
             left -= utf8_length(text)
-        if left < 0:
+        if left < 0 or self._recorder.listening:
             return False
         self._recorder.count_kept()
         return True
@@ -649,7 +646,8 @@ class Offloader:
             name = result.tool_name
             require_result(result.blocks, name)
             policy = self._policies.of(name) if override is None else require_policy(name, override)
-            calls.append(OffloadRequest(result=result, scope=chosen, policy=policy, retrieval_tool=retrieval_tool))
+            about = About(scope=chosen, tool_name=name)
+            calls.append(OffloadRequest(result=result, about=about, policy=policy, retrieval_tool=retrieval_tool))
         return calls
 
     def _arrived(
@@ -684,7 +682,7 @@ class Offloader:
             return Kept(blocks=content, reason=keep.reason)
         return OffloadRequest(
             result=ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
-            scope=chosen,
+            about=About(scope=chosen, tool_name=tool_name),
             policy=governing,
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,

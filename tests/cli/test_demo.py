@@ -247,26 +247,26 @@ def test_the_users_data_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert "[bold]" in ran.output
 
 
-def test_a_pipe_that_holds_few_characters_gets_what_it_can_hold(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("☃ snowman\n" * 20_000, encoding="utf-8")
+@pytest.fixture(scope="module")
+def in_a_pipe(tmp_path_factory: pytest.TempPathFactory, make_httpserver: HTTPServer) -> tuple[bytes, list[object]]:
+    """Run it into a pipe that holds ASCII, where tracing is on; return what it wrote, and the requests that it made."""
+    folder = tmp_path_factory.mktemp("pipe")
+    (folder / "file").write_text("☃ snowman\n" * 20_000, encoding="utf-8")
+    tracing = {"LANGSMITH_TRACING": "true", "LANGSMITH_API_KEY": "none"}
+    tracing |= {"LANGSMITH_ENDPOINT": make_httpserver.url_for(""), "NO_PROXY": "127.0.0.1,localhost"}
+    before = len(make_httpserver.log)
     ran = subprocess.run(
-        [sys.executable, "-m", "coatcheck.cli", "demo", "--input", tmp_path / "file", "--storage", tmp_path],
+        [sys.executable, "-m", "coatcheck.cli", "demo", "--input", folder / "file", "--storage", folder],
         check=True,
         capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        env={**os.environ, **tracing, "PYTHONIOENCODING": "ascii"},
     )
+    return ran.stdout, [*make_httpserver.log[before:]]
 
-    assert b"? snowman" in ran.stdout
+
+def test_a_pipe_that_holds_few_characters_gets_what_it_can_hold(in_a_pipe: tuple[bytes, list[object]]) -> None:
+    assert b"? snowman" in in_a_pipe[0]
 
 
-def test_the_data_goes_to_no_tracing_service(tmp_path: Path, httpserver: HTTPServer) -> None:
-    (tmp_path / "file").write_text(WORDS)
-    tracing = {"LANGSMITH_TRACING": "true", "LANGSMITH_API_KEY": "none", "LANGSMITH_ENDPOINT": httpserver.url_for("")}
-    subprocess.run(
-        [sys.executable, "-m", "coatcheck.cli", "demo", "--input", tmp_path / "file", "--storage", tmp_path],
-        check=True,
-        capture_output=True,
-        env={**os.environ, **tracing, "NO_PROXY": "127.0.0.1,localhost"},
-    )
-
-    assert httpserver.log == []
+def test_the_data_goes_to_no_tracing_service(in_a_pipe: tuple[bytes, list[object]]) -> None:
+    assert in_a_pipe[1] == []

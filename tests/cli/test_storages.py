@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.cleanup import SweepLimits
-    from coatcheck.engine.execution import Effects
+    from coatcheck.engine.execution import Effects, StorageAccess
 
 DAY = 86_400
 LARGE = "words of a large result\n" * 50_000

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httpx
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.messages import ToolCall
     from langchain_core.runnables import Runnable, RunnableConfig
+    from langchain_core.tools.base import ArgsSchema
 
     from coatcheck import Offloader
     from coatcheck.testing import Returned, Run, Transcript
@@ -234,6 +236,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
     is_final = name in case.final_tools
     made = StructuredTool.from_function(
         give,
+        args_schema=arguments_of_a_tool(),
         name=name,
         description="Gives a result.",
         handle_tool_error=True,
@@ -242,6 +245,18 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
         extras={"allowed_callers": ["programmatic"]} if name in case.code_tools else None,
     )
     return cast("BaseTool", case.watch(made))
+
+
+@cache
+def arguments_of_a_tool() -> ArgsSchema:
+    """Return the arguments of every tool here: pydantic takes longer to make them than an agent takes to run."""
+
+    def give(number: int, runtime: ToolRuntime) -> object:
+        raise NotImplementedError
+
+    made = StructuredTool.from_function(give, description="Gives a result.").args_schema
+    assert made is not None
+    return made
 
 
 def native_result(result: Returned, call_id: str) -> object:

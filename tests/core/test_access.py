@@ -18,7 +18,7 @@ from coatcheck import (
     Offloader,
     TextBlock,
 )
-from coatcheck.engine.access import StorageAccess
+from coatcheck.engine.execution import StorageAccess
 from tests.core.storages import DictStorage, RangeStorage, Shelves
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ import pytest
 
 from coatcheck import CorruptContent, InMemoryStorage, InvalidRequest, Listed, StorageError, Stored
 from coatcheck.engine import cleanup
-from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.cleanup import damage, entries
-from coatcheck.engine.execution import Effect, run
+from coatcheck.engine.execution import Effect, StorageAccess, run
 from coatcheck.testing.samples import make_entry
 from tests.core.storages import AsyncDictStorage, DictStorage, RangeStorage
 

@@ -24,6 +24,7 @@ from coatcheck import (
     Truncated,
 )
 from coatcheck.engine import offloading
+from coatcheck.engine.events import About
 from coatcheck.engine.execution import PIECE_BYTES, Effect
 from coatcheck.engine.request import OffloadRequest
 
@@ -128,7 +129,7 @@ def _engine(
 def _request(blocks: Sequence[Block], *, asks: str = "") -> OffloadRequest:
     return OffloadRequest(
         result=ToolResult(blocks=tuple(blocks), tool_name="read_log", tool_args={}, is_error=False),
-        scope="s",
+        about=About(scope="s", tool_name="read_log"),
         policy=_ask if "policy" in asks else Always(),
         measured_tokens=_ask if "measured" in asks else None,
         confirm=_ask if "confirm" in asks else None,

@@ -27,7 +27,8 @@ from coatcheck import (
 )
 from coatcheck.core.references import content_digest
 from coatcheck.core.settings import NETWORK_THREADS
-from coatcheck.engine import contents, execution
+from coatcheck.engine import contents, execution, loops
+from coatcheck.engine.loops import BackgroundLoop
 from tests.core.storages import AsyncDictStorage, DictStorage, Shelves
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ async def _in_patience(offloader: Offloader, block: TextBlock = BIG, *, times: i
 async def test_a_storage_that_never_answers_has_failed_after_the_time_limit(
     is_async: bool, released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
     [outcome] = await _in_patience(_offloader(SilentAsyncStorage() if is_async else SilentStorage(released)))
 
     assert isinstance(outcome, Kept)
@@ -98,7 +99,7 @@ async def test_a_storage_that_never_answers_has_failed_after_the_time_limit(
 def test_the_time_limit_holds_in_the_sync_shell_too(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
     outcomes: list[Outcome] = []
     offloader = _offloader(SilentAsyncStorage())
     calling = threading.Thread(target=lambda: outcomes.append(offloader.offload([BIG], tool_name="t")), daemon=True)
@@ -158,7 +159,7 @@ async def test_the_hosts_own_pool_of_threads_is_left_alone(storage: type) -> Non
 async def test_policies_that_call_an_offloader_themselves_do_not_wait_for_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", PATIENCE / 4)  # ends those that would
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", PATIENCE / 4)  # ends those that would
     times = NETWORK_THREADS
     together = threading.Barrier(times)
 
@@ -318,14 +319,14 @@ def test_the_process_ends_although_a_call_never_returns(what: str) -> None:
         f"""
         import asyncio, threading
         from coatcheck import ByteCounter, InMemoryStorage, Offloader, TextBlock
-        from coatcheck.engine import execution
+        from coatcheck.engine import loops
         from tests.core.storages import DictStorage
 
         class Hanging(DictStorage):
             def save(self, *_: object, **__: object) -> None:
                 threading.Event().wait()
 
-        execution.TIME_LIMIT_SECONDS = execution.CLEAN_UP_SECONDS = 0.01
+        loops.TIME_LIMIT_SECONDS = loops.CLEAN_UP_SECONDS = 0.01
         hangs = dict(policies={{"*": lambda _: threading.Event().wait()}}) if {what!r} == "policy" else {{}}
         storage = InMemoryStorage() if {what!r} == "policy" else Hanging()  # which has no time limit
         offloader = Offloader(storage, token_counter=ByteCounter(), **hangs)
@@ -521,8 +522,8 @@ async def test_what_no_future_carries_is_a_failure_of_the_storage_too(storage: A
 async def test_a_call_that_does_not_let_itself_be_cancelled_is_left_alone(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.01)
-    monkeypatch.setattr(execution, "CLEAN_UP_SECONDS", 0.01)
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(loops, "CLEAN_UP_SECONDS", 0.01)
     [outcome] = await _in_patience(_offloader(StubbornStorage(released)))
     was_left = not released.is_set()
     released.set()
@@ -555,11 +556,11 @@ async def test_an_agent_that_is_cancelled_cancels_the_call_it_waits_for() -> Non
 def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a_new_one(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.01)
-    monkeypatch.setattr(execution, "CLEAN_UP_SECONDS", 0.01)
-    monkeypatch.setattr(execution, "_background_loop", execution._BackgroundLoop())
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(loops, "CLEAN_UP_SECONDS", 0.01)
+    monkeypatch.setattr(execution, "_background_loop", BackgroundLoop())
     blocked = _offloader(BlockingStorage(released)).offload([BIG], tool_name="t")
-    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", PATIENCE)
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", PATIENCE)
     healthy = _offloader(AsyncDictStorage()).offload([BIG], tool_name="t")
     was_blocked = not released.is_set()
     released.set()
@@ -570,7 +571,7 @@ def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a
 
 
 def test_a_loop_whose_thread_could_not_start_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = execution._BackgroundLoop()
+    loop = BackgroundLoop()
     with monkeypatch.context() as full:
 
         def refuse(_: threading.Thread) -> None:
@@ -579,6 +580,6 @@ def test_a_loop_whose_thread_could_not_start_is_made_again(monkeypatch: pytest.M
 
         full.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError, match="can't start"):
-            loops._running()
+            loop._running()
 
-    assert loops.result_of(asyncio.sleep(0, "answer")) == "answer"
+    assert loop.result_of(asyncio.sleep(0, "answer")) == "answer"

@@ -85,6 +85,7 @@ def _step(offloader: Offloader, blocks: list[Block], *, is_async: bool) -> Outco
     return offloader.offload_step([result], scope="s")[0]
 
 
+@pytest.mark.no_cover
 @both_shells
 @every_result
 @pytest.mark.parametrize("offload", [_offload, _step])
@@ -111,6 +112,7 @@ def test_a_counter_that_raises_at_any_call_costs_no_result_and_is_reported(
     pytest.fail("the counter was called more often than expected")
 
 
+@pytest.mark.no_cover
 @both_shells
 @pytest.mark.parametrize("max_inline_tokens", [600, 1_000_000])
 def test_a_counter_that_raises_while_the_storage_fails_keeps_or_cuts_the_result(

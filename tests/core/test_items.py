@@ -23,9 +23,8 @@ from coatcheck import (
     TextBlock,
     Truncated,
 )
-from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.cleanup import damage
-from coatcheck.engine.execution import run
+from coatcheck.engine.execution import StorageAccess, run
 from tests.core.storages import DictStorage, FailingStorage, RangeStorage, Shelves
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from coatcheck.core.facts import Estimate, Reference
 from coatcheck.core.placeholder import (
     FIRST_SHOWN,
     LAST_SHOWN,
-    Item,
     Placeholder,
     ReadyPreview,
+    Slot,
     build_placeholder,
     cut_to,
 )
@@ -35,20 +35,20 @@ INDEX = Reference(id="tool-" + "f" * 16 + "-ffff", content_type="text/plain", si
 UNKNOWN = OpaqueBlock({"type": "of another client"})
 
 
-def _text(number: int = 0, *, lines: int = 4_000) -> Item:
+def _text(number: int = 0, *, lines: int = 4_000) -> Slot:
     text = "".join(f"{number} {line}\n" for line in range(lines))
     content = Previewed(text=text, content_type="text/plain", lines=lines)
-    return Item(block=TextBlock(text), content=content, reference=_reference(number, len(text)))
+    return Slot(block=TextBlock(text), content=content, reference=_reference(number, len(text)))
 
 
-def _image(number: int = 0) -> Item:
-    return Item(block=MediaBlock(b"an image", "image/png"), reference=_reference(number, 8))
+def _image(number: int = 0) -> Slot:
+    return Slot(block=MediaBlock(b"an image", "image/png"), reference=_reference(number, 8))
 
 
-def _wide(number: int) -> Item:
+def _wide(number: int) -> Slot:
     """Return an item with a long reference, as storages make them that name their references themselves."""
     reference = Reference(id=f"tool-{number:016x}-{'x' * 400}", content_type="image/png", size=8)
-    return Item(block=MediaBlock(b"an image", "image/png"), reference=reference)
+    return Slot(block=MediaBlock(b"an image", "image/png"), reference=reference)
 
 
 def _reference(number: int, size: int) -> Reference:
@@ -56,16 +56,18 @@ def _reference(number: int, size: int) -> Reference:
 
 
 def _build(
-    items: Sequence[Item], *, limit: int | None = None, preview_tokens: int = 0, index: Reference | None = None
+    slots: Sequence[Slot], *, limit: int | None = None, preview_tokens: int = 0, full_list: Reference | None = None
 ) -> Placeholder | None:
     decision = Offload(limit=limit, preview_tokens=preview_tokens, exact_up_to=10_000)
-    return build_placeholder(items, decision, counter=COUNTER, tokens=TOKENS, retrieval_tool="retrieve", index=index)
+    return build_placeholder(
+        slots, decision, counter=COUNTER, tokens=TOKENS, retrieval_tool="retrieve", full_list=full_list
+    )
 
 
 def _built(
-    items: Sequence[Item], *, limit: int | None = None, preview_tokens: int = 0, index: Reference | None = None
+    slots: Sequence[Slot], *, limit: int | None = None, preview_tokens: int = 0, full_list: Reference | None = None
 ) -> Placeholder:
-    made = _build(items, limit=limit, preview_tokens=preview_tokens, index=index)
+    made = _build(slots, limit=limit, preview_tokens=preview_tokens, full_list=full_list)
     assert made is not None
     assert made.tokens == _cost(made.blocks)
     assert limit is None or made.tokens <= limit
@@ -82,7 +84,7 @@ def _notice(made: Placeholder) -> str:
 
 
 def _named(made: Placeholder) -> list[int]:
-    """Return the numbers of the items that the notice names."""
+    """Return the numbers of the slots that the notice names."""
     return [int(digits, 16) for digits in re.findall(r"tool-([0-9a-e]{16})-", _notice(made))]
 
 
@@ -99,8 +101,8 @@ def test_previews_become_smaller_until_the_placeholder_fits_its_limit() -> None:
 
 def test_previews_of_several_texts_become_smaller_as_often_as_it_takes() -> None:
     # What shrinks by too little in the first round fits in a later one: each heading and each gap costs its own.
-    items = [_text(number, lines=900 * number) for number in range(1, MOST_LISTED + 1)]
-    made = _built(items, limit=1_500, preview_tokens=1_490)
+    slots = [_text(number, lines=900 * number) for number in range(1, MOST_LISTED + 1)]
+    made = _built(slots, limit=1_500, preview_tokens=1_490)
 
     assert _notice(made).count("[Preview of") == MOST_LISTED
     assert made.tokens > 1_350
@@ -108,19 +110,19 @@ def test_previews_of_several_texts_become_smaller_as_often_as_it_takes() -> None
 
 @given(limit=st.integers(512, 3_000), preview_tokens=st.integers(0, 3_000), texts=st.integers(1, MOST_LISTED))
 def test_a_placeholder_is_never_above_its_limit(limit: int, preview_tokens: int, texts: int) -> None:
-    items = [_text(number, lines=500) for number in range(texts)]
-    made = _build(items, limit=limit, preview_tokens=preview_tokens)
+    slots = [_text(number, lines=500) for number in range(texts)]
+    made = _build(slots, limit=limit, preview_tokens=preview_tokens)
 
     assert made is None or made.tokens == _cost(made.blocks) <= limit
 
 
 def test_a_limit_that_the_notice_just_meets_leaves_no_preview_and_one_below_it_no_placeholder() -> None:
-    items = [_text(), *(replace(_wide(number), block=TextBlock("x")) for number in range(1, MOST_LISTED))]
-    bare = _built(items).tokens
+    slots = [_text(), *(replace(_wide(number), block=TextBlock("x")) for number in range(1, MOST_LISTED))]
+    bare = _built(slots).tokens
 
     assert bare > 512, "smaller limits are not held"
-    assert "0 0\n" not in _notice(_built(items, limit=bare, preview_tokens=500))
-    assert _build(items, limit=bare - 1, preview_tokens=500) is None
+    assert "0 0\n" not in _notice(_built(slots, limit=bare, preview_tokens=500))
+    assert _build(slots, limit=bare - 1, preview_tokens=500) is None
 
 
 def test_without_a_limit_previews_take_all_that_they_may() -> None:
@@ -131,9 +133,9 @@ def test_without_a_limit_previews_take_all_that_they_may() -> None:
 
 
 def test_marks_of_media_are_left_out_before_references_are() -> None:
-    items = [*(_wide(number) for number in range(MOST_LISTED)), Item(block=UNKNOWN)]
-    whole = _built(items)
-    tight = _built(items, limit=whole.tokens - 1)
+    slots = [*(_wide(number) for number in range(MOST_LISTED)), Slot(block=UNKNOWN)]
+    whole = _built(slots)
+    tight = _built(slots, limit=whole.tokens - 1)
 
     assert len(whole.blocks) == 1 + MOST_LISTED + 1
     assert tight.blocks[1:] == (UNKNOWN,), "a block that nobody knows always passes"
@@ -150,7 +152,7 @@ def test_few_references_are_all_listed_in_their_order(stored: int) -> None:
 
 @pytest.mark.parametrize("stored", [MOST_LISTED + 1, 40, 3_000])
 def test_of_many_references_the_first_the_last_and_the_index_are_listed(stored: int) -> None:
-    made = _built([_image(number) for number in range(stored)], index=INDEX)
+    made = _built([_image(number) for number in range(stored)], full_list=INDEX)
 
     assert _named(made) == [*range(FIRST_SHOWN), *range(stored - LAST_SHOWN, stored)]
     assert INDEX.id in _notice(made)
@@ -158,7 +160,7 @@ def test_of_many_references_the_first_the_last_and_the_index_are_listed(stored: 
 
 
 def test_where_nothing_else_fits_the_index_alone_is_listed() -> None:
-    made = _built([_wide(number) for number in range(20)], index=INDEX, limit=512)
+    made = _built([_wide(number) for number in range(20)], full_list=INDEX, limit=512)
 
     assert _named(made) == []
     assert INDEX.id in _notice(made)
@@ -166,13 +168,13 @@ def test_where_nothing_else_fits_the_index_alone_is_listed() -> None:
 
 
 def test_nothing_stored_makes_no_placeholder() -> None:
-    assert _build([Item(block=UNKNOWN)]) is None
+    assert _build([Slot(block=UNKNOWN)]) is None
 
 
 def test_only_what_is_listed_is_previewed() -> None:
-    items = [_text(number, lines=20) for number in range(20)]
+    slots = [_text(number, lines=20) for number in range(20)]
     previews = re.findall(
-        r"\[Preview of tool-([0-9a-e]{16})-", _notice(_built(items, preview_tokens=2_000, index=INDEX))
+        r"\[Preview of tool-([0-9a-e]{16})-", _notice(_built(slots, preview_tokens=2_000, full_list=INDEX))
     )
 
     assert [int(digits, 16) for digits in previews] == [0, 1, 2, 3, 18, 19]
@@ -207,7 +209,7 @@ def test_what_a_short_text_does_not_need_goes_to_the_longer_ones() -> None:
 @pytest.mark.parametrize(("budget", "shown"), [(300, True), (301, False), (299, False)])
 def test_a_preview_made_before_is_used_for_its_own_budget_only(budget: int, *, shown: bool) -> None:
     item = _text()
-    ready = Item(
+    ready = Slot(
         block=item.block,
         content=item.content,
         reference=item.reference,
@@ -220,8 +222,8 @@ def test_a_preview_made_before_is_used_for_its_own_budget_only(budget: int, *, s
 # What could not be stored.
 
 
-def _cut(items: Sequence[Item], limit: int) -> tuple[Block, ...]:
-    return cut_to(items, limit, counter=COUNTER, tool_name="read_log", tokens=TOKENS, reason="disk full")
+def _cut(slots: Sequence[Slot], limit: int) -> tuple[Block, ...]:
+    return cut_to(slots, limit, counter=COUNTER, tool_name="read_log", tokens=TOKENS, reason="disk full")
 
 
 @pytest.mark.parametrize("limit", [200, 1_000, 5_000])
@@ -237,7 +239,7 @@ def test_a_result_that_is_lost_is_cut_to_the_limit_and_uses_it(limit: int, texts
 
 
 def test_a_cut_result_keeps_its_unknown_blocks_and_marks_its_media() -> None:
-    blocks = _cut([_image(), Item(block=UNKNOWN), _text(), Item(block=MediaBlock(b"", "image/png"))], 600)
+    blocks = _cut([_image(), Slot(block=UNKNOWN), _text(), Slot(block=MediaBlock(b"", "image/png"))], 600)
 
     assert isinstance(blocks[1], TextBlock)
     assert blocks[1].text.startswith("[image: png, 8 bytes")

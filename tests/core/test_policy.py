@@ -30,6 +30,11 @@ def test_exact_name_then_tuple_then_star(tool_name: str, expected: Policy) -> No
     assert policies.of(tool_name) == expected
 
 
+def test_a_name_within_another_is_no_match() -> None:
+    assert Policies({"search_orders": Never()}, DEFAULT).of("search") == DEFAULT
+    assert Policies({("search_orders",): Never()}, DEFAULT).of("search") == DEFAULT
+
+
 def test_no_match_means_the_default() -> None:
     assert Policies({"get_time": Never()}, DEFAULT).of("search") == DEFAULT
     assert Policies({}, DEFAULT).of("search") == DEFAULT

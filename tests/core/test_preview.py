@@ -112,6 +112,18 @@ def test_one_long_line_shows_both_ends_and_names_the_characters_between() -> Non
     assert shown[numbers.end() :] == line[last + 1 :]
 
 
+def test_both_ends_are_shown_also_where_joined_parts_take_more_tokens_than_each_alone() -> None:
+    class Joining(TokenCounter):
+        def count(self, text: str) -> int:
+            return len(text) + len(text) ** 2 // 1_000
+
+    shown = _preview(PROSE, 900, counter=Joining(), content_type="text/markdown")
+
+    assert shown.startswith("The parcel on shelf 1 has no label.\n")
+    assert shown.endswith("The parcel on shelf 5000 has no label.\n")
+    assert Joining().count(shown) <= 900
+
+
 def test_the_tail_is_there_because_errors_stand_at_the_end() -> None:
     assert _preview(LOG + "FATAL: disk full\n", 200).rstrip().endswith("FATAL: disk full")
 
@@ -359,7 +371,7 @@ def test_what_only_looks_like_json_is_shown_as_text(text: str) -> None:
 
 def test_json_that_is_too_large_to_parse_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck.core.preview.json.MAX_PARSED_CHARACTERS", 1_000)
-    monkeypatch.setattr("coatcheck.core.preview.json._LARGE", 500)
+    monkeypatch.setattr("coatcheck.core.preview.json.LARGE", 500)
     monkeypatch.setattr("coatcheck.core.preview.python.MAX_PARSED_CHARACTERS", 1_000)
 
     assert "characters" in _preview(json.dumps({"deep": {"orders": ORDERS}}), 300)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from coatcheck import ByteCounter, TiktokenCounter
 from coatcheck.core.preview import Previewed, preview
-from coatcheck.core.preview.envelope import unescaped_text, unwrapped
+from coatcheck.core.preview.envelope import output_in, unescaped_text, unwrapped
 
 TIKTOKEN = TiktokenCounter()
 LINES = "".join(f'step {number} said "done"\n' for number in range(900))
@@ -45,14 +46,14 @@ def test_a_table_inside_is_shown_as_one() -> None:
 
 def test_a_text_that_was_cut_off_inside_is_unwrapped_as_far_as_it_goes() -> None:
     assert _shown(json.dumps({"type": "text", "text": LINES})[:9_000]).startswith(
-        f'{INSIDE}\nstep 0 said "done"\nstep 1 said "done"\n'
+        f'{INSIDE}\nstep 0 said "done" (378 alike)\nstep 1 said "done"\n'
     )
 
 
 def test_what_an_envelope_says_besides_is_shown() -> None:
     shown = _shown(json.dumps({"status": "failed", "text": LINES}))
 
-    assert shown.startswith(f'{INSIDE}\n[{{"status": "failed", "text": "…"}}]\nstep 0 said "done"\n')
+    assert shown.startswith(f'{INSIDE}\n[{{"status": "failed", "text": "…"}}]\nstep 0 said "done" (900 alike)\n')
 
 
 @pytest.mark.parametrize(
@@ -111,3 +112,62 @@ def test_a_preview_in_bytes_keeps_to_its_budget_inside_an_envelope() -> None:
     for budget in range(1, 400, 7):
         content = Previewed(text=text, content_type="text/plain", lines=1)
         assert ByteCounter().count(preview(content, ByteCounter(), budget=budget)) <= budget
+
+
+OUTPUTS = {
+    "on lines of its own": ("<returncode>0</returncode>\n<output>\n", "\n</output>", 2),
+    "on one line": ("<returncode>0</returncode><output>", "</output>", 0),
+    "return code behind it": ("<output>\n", "\n</output>\n<returncode>0</returncode>\n", 1),
+    "a warning before it": (
+        "<returncode>0</returncode>\n<warning>\nIt took long.\n</warning>\n<output>\n",
+        "</output>",
+        5,
+    ),
+    "stdout": ("<exit_code>0</exit_code>\n<stdout>", "</stdout>\n<stderr></stderr>", 1),
+    "cut off": ("<returncode>0</returncode>\n<output>\n", "", 2),
+}
+"""What is before and behind the output of a command, and how many lines are before its first one."""
+
+
+@pytest.mark.parametrize("form", OUTPUTS)
+def test_the_kind_is_that_of_the_output_of_a_command_and_the_return_code_is_in_view(form: str) -> None:
+    before, behind, _ = OUTPUTS[form]
+    heading, *shown = _shown(f"{before}{RECORDS}{behind}").split("\n")
+
+    assert shown[:2] == ["list of 900 objects, one a line: id|name", "0|name 0"]
+    assert re.search(r"<(returncode|exit_code)>0</\1>", heading)
+
+
+@pytest.mark.parametrize("form", OUTPUTS)
+def test_numbers_of_lines_and_characters_in_an_output_lead_to_those_of_the_whole(form: str) -> None:
+    before, behind, lines = OUTPUTS[form]
+    text = f"{before}{CSV}{behind}"
+    shown = _shown(text)
+    gap = re.search(r"\[… lines ([\d,]+)-([\d,]+) of [\d,]+ not shown …\]\n(.*)", shown)
+
+    assert f"line numbers are {lines} and characters {len(before)} more in the whole]\n" in shown
+    assert gap is not None
+    assert text.split("\n")[int(gap[2].replace(",", "")) + lines] == gap[3]
+
+
+@pytest.mark.parametrize("code", ["0", "-11", "137"])
+def test_an_output_of_lines_is_shown_with_the_numbers_of_the_whole_and_the_return_code(code: str) -> None:
+    text = f"<returncode>{code}</returncode>\n<output>\n{LINES}</output>"
+    shown = _shown(text)
+
+    assert shown.startswith(f"<returncode>{code}</returncode>\n")
+    assert shown.endswith("\n</output>")
+    assert "of 903 not shown" in shown
+
+
+def test_an_output_that_holds_an_envelope_is_unwrapped_twice() -> None:
+    text = f"<returncode>1</returncode>\n<output>\n{json.dumps({'type': 'text', 'text': RECORDS})}\n</output>"
+    shown = _shown(text)
+
+    assert "<returncode>1</returncode>" in shown
+    assert "\nlist of 900 objects, one a line: id|name\n0|name 0\n" in shown
+
+
+@pytest.mark.parametrize("text", [f"<output>{RECORDS}</output>", f"<returncode>0</returncode>\n{RECORDS}"])
+def test_tags_without_a_return_code_or_an_output_are_no_envelope(text: str) -> None:
+    assert output_in(text) is None

@@ -21,6 +21,7 @@ from coatcheck.core.preview.matches import preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.notation import named
 from coatcheck.core.preview.outline import fit_outline
+from coatcheck.core.preview.source import Found
 from coatcheck.core.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -156,9 +157,9 @@ def test_ends_of_lists_in_a_text_do_not_hold_up_a_preview() -> None:
     text = '{"a": [{"x": 1}, {"x": 2}, "' + "]" * 25_000_000 + '", {"x": 1}, {"x": 2}]}'
 
     assert "object with 25,0" in _shown(text)
-    assert not _is_one_list(text, _read(text, 16_384))
+    assert not _is_one_list(text, _read(text, 16_384, Found()))
     mostly = '{"a": [{"x": 1}, {"x": 2}, "' + "] x" * 1_000_000 + '", {"x": 1}, {"x": 2}]}'
-    assert _is_one_list(mostly, _read(mostly, 16_384))
+    assert _is_one_list(mostly, _read(mostly, 16_384, Found()))
 
 
 @pytest.mark.parametrize("blanks", [0, 999_990, 1_000_005, 3_000_000])
@@ -167,7 +168,7 @@ def test_a_second_list_is_found_wherever_the_search_is_cut(blanks: int) -> None:
     other = ' , "b": [{"x": 1}, {"x": 2}, {"x": 3}]}'
     text = one + "]" + " " * blanks + other
 
-    assert not _is_one_list(text, _read(text, 16_384))
+    assert not _is_one_list(text, _read(text, 16_384, Found()))
 
 
 MEMORY = """

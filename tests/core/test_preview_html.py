@@ -177,6 +177,7 @@ def test_hostile_pages_take_bounded_memory_and_time() -> None:
     assert done.returncode == 0, done.stderr[-2_000:]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_pages_are_shown_within_the_budget(name: str) -> None:
     shown = preview(_content(HOSTILE[name]), ByteCounter(), budget=700)

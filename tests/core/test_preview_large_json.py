@@ -11,8 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from coatcheck import ByteCounter, TiktokenCounter
-from coatcheck.core.preview import Previewed, preview
-from coatcheck.core.preview.json_ends import _LEAST_WINDOW, _NotRead, _read
+from coatcheck.core.preview import Previewed, pieces, preview
+from coatcheck.core.preview.json_ends import _LEAST_WINDOW, _read
+from coatcheck.core.preview.json_list import NotRead
+from coatcheck.core.preview.source import Found
 from tests.core.strategies import json_values
 
 if TYPE_CHECKING:
@@ -63,13 +65,14 @@ def test_reading_a_large_json_does_not_parse_it(monkeypatch: pytest.MonkeyPatch)
     text = json.dumps(RECORDS)
     monkeypatch.setattr("coatcheck.core.preview.json.orjson", None)
 
-    assert preview(_content(text), TIKTOKEN, budget=500).startswith("list of about 31,000 objects, estimated from ")
+    assert preview(_content(text), TIKTOKEN, budget=500).startswith("list of 30,000 objects, one a line: ")
 
 
 @pytest.mark.parametrize("wrap", [None, "orders"])
-def test_how_many_records_a_large_list_holds_is_estimated_from_how_long_those_at_both_ends_are(
-    wrap: str | None,
+def test_how_many_records_a_list_holds_that_is_not_searched_is_estimated_from_how_long_those_at_both_ends_are(
+    wrap: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pieces, "MOST_SEARCHED", 1_000_000)
     # As many short ones as long ones: either end alone tells half as many, or four times as many.
     records: list[JsonValue] = [
         {"id": number, "note": "x" * length} for length in (50, 500) for number in range(6_000, 9_456)
@@ -79,7 +82,7 @@ def test_how_many_records_a_large_list_holds_is_estimated_from_how_long_those_at
 
     assert header is not None
     assert header[1] == "about 6,900 objects"  # of 6,912
-    ends = _read(text, _LEAST_WINDOW)
+    ends = _read(text, _LEAST_WINDOW, Found())
     assert int(header[2]) == len(ends.first) + len(ends.last)
 
 
@@ -113,8 +116,8 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
     text = json.dumps({"list": items, "end": strings} if name else items, ensure_ascii=False)
     assume(len(text) > 70_000)
     try:
-        ends = _read(text, _LEAST_WINDOW)
-    except _NotRead:
+        ends = _read(text, _LEAST_WINDOW, Found())
+    except NotRead:
         return  # shown in another way
 
     # As text, because NaN is not equal to itself.
@@ -126,18 +129,18 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
 
 
 def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
-    with pytest.raises(_NotRead):
-        _read(json.dumps({"orders": RECORDS})[:-1] + "]", _LEAST_WINDOW)
+    with pytest.raises(NotRead):
+        _read(json.dumps({"orders": RECORDS})[:-1] + "]", _LEAST_WINDOW, Found())
 
 
 def test_a_number_beyond_floats_is_not_read_as_infinity() -> None:
-    with pytest.raises(_NotRead):
-        _read('[{"id": 1e400}, ' + json.dumps(RECORDS)[1:], _LEAST_WINDOW)
+    with pytest.raises(NotRead):
+        _read('[{"id": 1e400}, ' + json.dumps(RECORDS)[1:], _LEAST_WINDOW, Found())
 
 
 def test_two_lists_one_after_the_other_are_not_read_as_one() -> None:
-    with pytest.raises(_NotRead):
-        _read(f"{json.dumps(RECORDS[:50])}\n{json.dumps(RECORDS)}", _LEAST_WINDOW)
+    with pytest.raises(NotRead):
+        _read(f"{json.dumps(RECORDS[:50])}\n{json.dumps(RECORDS)}", _LEAST_WINDOW, Found())
 
 
 @pytest.mark.parametrize("budget", [1_000, 4_000])
@@ -147,7 +150,8 @@ def test_a_larger_budget_is_filled_with_records(budget: int) -> None:
     assert budget * 0.9 < TIKTOKEN.count(preview(_content(text), TIKTOKEN, budget=budget)) <= budget
 
 
-def test_a_budget_for_more_than_half_of_the_text_reads_no_record_twice() -> None:
+def test_a_budget_for_more_than_half_of_the_text_reads_no_record_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "MOST_SEARCHED", 1_000_000)
     text = json.dumps([{"id": number, "note": "x" * 200} for number in range(6_000)])
     shown = preview(_content(text), ByteCounter(), budget=len(text) * 3 // 64)
     said = re.search(r"list of about [\d,]+ objects, estimated from ([\d,]+) at its ends", shown)
@@ -160,9 +164,7 @@ def test_a_list_behind_a_smaller_one_is_shown_too() -> None:
     facets = [{"name": f"facet {number}", "count": number} for number in range(240)]
     text = json.dumps({"facets": facets, "total": 30_000, "orders": RECORDS})
 
-    assert re.search(
-        r"^orders: list of about [\d,]+ objects", preview(_content(text), TIKTOKEN, budget=500), re.MULTILINE
-    )
+    assert re.search(r"^orders: list of 30,000 objects", preview(_content(text), TIKTOKEN, budget=500), re.MULTILINE)
 
 
 def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() -> None:
@@ -175,7 +177,8 @@ def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() 
     assert gap is not None
     first, last = (int(number.replace(",", "")) for number in gap.groups())
     assert "closed" not in shown
-    assert "open: list of objects, one a line: " in shown  # how many stand in the first list, nothing tells
+    unseen = f"characters {text.index(']') + 1:,}-1,557,827 not searched for odd ones"
+    assert f"open: list of 20,000 objects, {unseen}, one a line: " in shown
     assert "open for business" not in text[last:]
     assert text[first - 1] == "}"
     assert text[last + 1] == "]"

@@ -26,7 +26,8 @@ from coatcheck import (
 )
 from coatcheck.core.policy import Always
 from coatcheck.core.reading import index
-from coatcheck.engine import execution
+from coatcheck.engine import execution, loops
+from coatcheck.engine.events import About
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES, SHORT_BYTES
 from coatcheck.engine.request import OffloadRequest
 from coatcheck.engine.threads import UnawaitedThreads
@@ -88,10 +89,10 @@ class CountingStorage(DictStorage):
 
 
 async def test_nothing_is_lost_in_a_line_that_moves_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, looked, loops = [0.0], threading.Event(), threading.get_ident()
+    now, looked, own_thread = [0.0], threading.Event(), threading.get_ident()
 
     def monotonic() -> float:
-        if threading.get_ident() == loops:
+        if threading.get_ident() == own_thread:
             looked.set()
         return now[0]
 
@@ -100,8 +101,9 @@ async def test_nothing_is_lost_in_a_line_that_moves_however_long_it_is(monkeypat
         looked.clear()
         assert looked.wait(PATIENCE)  # whoever waits has looked at the clock meanwhile
 
-    monkeypatch.setattr(execution, "time", SimpleNamespace(monotonic=monotonic))
-    monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.03)
+    for module in (execution, loops):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.03)
     storage = CountingStorage(slow)
     outcomes = await asyncio.wait_for(asyncio.gather(*_together(_offloader(storage, network_threads=1), 8)), PATIENCE)
 
@@ -125,7 +127,7 @@ async def test_a_call_that_waits_too_long_is_given_up_and_never_made(
     [first] = _together(offloader, 1)
     assert await asyncio.to_thread(taken.wait, PATIENCE)
     if limit != "of waiting":
-        monkeypatch.setattr(execution, "TIME_LIMIT_SECONDS", 0.01)
+        monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
     second = await asyncio.wait_for(offloader.aoffload([BIG], tool_name="second"), PATIENCE)
     released.set()
     await asyncio.wait_for(first, PATIENCE)
@@ -198,7 +200,7 @@ def test_the_engine_pauses_after_each_megabyte(character: str, monkeypatch: pyte
     text = "".join(f"{character} row {number}\n" for number in range(500_000))
     megabytes = len(text) // PIECE_BYTES
     result = ToolResult(blocks=(TextBlock(text),), tool_name="t")
-    request = OffloadRequest(result=result, scope="s", policy=Always(), retrieval_tool=None)
+    request = OffloadRequest(result=result, about=About(scope="s"), policy=Always(), retrieval_tool=None)
     pauses = _pauses(offloader._engine.offload(request))
     [reference] = offloader.offload([TextBlock(text)], tool_name="t", scope="s").references
     arguments: dict[str, Any] = {"native_media": False, "retrieval_tool": "read"}

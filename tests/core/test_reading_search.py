@@ -185,6 +185,19 @@ def test_groups_are_parted_and_overlapping_contexts_merged() -> None:
     )
 
 
+def test_a_match_that_is_not_shown_shows_no_context_either() -> None:
+    content = stored("".join(f"{'ERROR' if number % 20 == 0 else 'line'} {number}\n" for number in range(1, 2_001)))
+    last_lines = set()
+    for budget in range(MINIMUM_BUDGET, MINIMUM_BUDGET + 40):
+        rows = content.ask(pattern="ERROR", context_lines=3, budget=budget).text.split("\n")
+        numbers = [int(row[2:].partition("|")[0]) for row in rows if re.match(r"[> ] +\d+\| ", row)]
+        matching = [int(row[2:].partition("|")[0]) for row in rows if row.startswith("> ")]
+        assert numbers[-1] <= matching[-1] + 3, budget
+        last_lines.add(numbers[-1])
+
+    assert len(last_lines) > 1, "the budgets cut at different rows"
+
+
 def test_without_context_what_is_apart_is_parted_too() -> None:
     text = "a\nb\na\nb\na\n"
 

@@ -9,6 +9,8 @@ import pytest
 
 from coatcheck import ByteCounter, InMemoryStorage, InvalidRequest, Listed, Offloader, TextBlock
 from coatcheck.core.references import Key, scope_part
+from coatcheck.engine import cleanup
+from coatcheck.engine.cleanup import SweepLimits
 from tests.core.storages import DictStorage
 
 
@@ -39,6 +41,16 @@ def test_sweep_by_size_takes_the_oldest_first_and_spares_the_last_hour() -> None
     assert offloader.sweep(max_bytes=65_000) == 1
     assert offloader.sweep(max_bytes=1) == 1
     assert len(storage.entries("")) == 2
+
+
+def test_what_was_saved_within_the_hour_is_not_said_to_be_overdue() -> None:
+    _, storage = _aged(90_000, 10)
+    listed = storage.entries("")
+    limits = SweepLimits(max_age_seconds=None, max_bytes=1, max_scope_bytes=None)
+
+    assert [entry.modified for entry in cleanup._past(listed, limits, now=time.time())] == [
+        min(entry.modified for entry in listed)
+    ]
 
 
 def test_sweep_by_the_size_of_a_scope_leaves_smaller_scopes_alone() -> None:

@@ -76,6 +76,15 @@ def test_exceeds_agrees_with_count_near_the_limit_of_a_long_text(piece: str, siz
     assert TIKTOKEN.exceeds(text, max(0, tokens + near)) == (tokens > max(0, tokens + near))
 
 
+def test_a_text_is_no_longer_because_its_pieces_take_more_tokens_than_the_whole() -> None:
+    text = ("=" * 77 + "\n") * 200
+    tokens = TIKTOKEN.count(text)
+    assert sum(TIKTOKEN.count(text[start : start + 2_048]) for start in range(0, len(text), 2_048)) > tokens
+
+    assert not TIKTOKEN.exceeds(text, tokens)
+    assert TIKTOKEN.exceeds(text, tokens - 1)
+
+
 @given(text=texts(), limit=st.integers(0, 20))
 def test_a_counter_that_only_counts_gets_the_other_methods(text: str, limit: int) -> None:
     counter = WordCounter()
@@ -143,6 +152,17 @@ def test_an_estimate_beyond_its_limit_has_two_digits_and_is_near() -> None:
     assert not estimate.exact
     assert set(str(estimate.tokens)[2:]) == {"0"}
     assert estimate.tokens == pytest.approx(TIKTOKEN.count(text), rel=0.1)
+
+
+def test_an_estimate_is_no_less_than_what_was_counted_where_its_windows_miss_the_dense_parts() -> None:
+    blanks, dense = " " * 1_500, "\u5de5\u5177 7," * 900
+    text = dense.join([blanks] * 8)  # a window begins about every seventh of it, the first and the last at its ends
+
+    estimate = estimate_tokens(text, TIKTOKEN, exact_up_to=5_000)
+
+    assert TIKTOKEN.count(text[:WINDOW_CHARACTERS]) > 5_000
+    assert not estimate.exact
+    assert estimate.tokens >= 5_000
 
 
 def test_an_estimate_of_a_huge_text_looks_at_small_windows_only() -> None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import Always, CorruptContent, Listed, Offloader, StorageError, Stored, TextBlock
-from coatcheck.engine.access import StorageAccess
 from coatcheck.engine.cleanup import damage
-from coatcheck.engine.execution import run
+from coatcheck.engine.execution import StorageAccess, run
 from tests.core.storages import DictStorage, RangeStorage
 
 if TYPE_CHECKING:

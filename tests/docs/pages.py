@@ -15,6 +15,7 @@ import json
 import re
 import sys
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from markdown_it import MarkdownIt
@@ -90,14 +91,15 @@ class Block:
     """Whether no reader of the page sees it."""
 
 
-def blocks_of(page: Path) -> list[Block]:
+@cache
+def blocks_of(page: Path) -> tuple[Block, ...]:
     """Return the code blocks of a page, in order, those in comments included.
 
     Raises:
         Unknown: nothing here knows what to do with one of them.
 
     """
-    return list(blocks_in(page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()))
+    return tuple(blocks_in(page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()))
 
 
 def blocks_in(markdown: str, page: str) -> Iterator[Block]:

@@ -17,7 +17,8 @@ from coatcheck.core.reading.interpreter import MAX_UNITS
 from coatcheck.core.reading.scan import MAX_HITS
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_QUERY_BYTES
 from coatcheck.engine.cleanup import GRACE_SECONDS
-from coatcheck.engine.execution import SHORT_BYTES, TIME_LIMIT_SECONDS
+from coatcheck.engine.execution import SHORT_BYTES
+from coatcheck.engine.loops import TIME_LIMIT_SECONDS
 from coatcheck.storage.fsspec_bridge import HEAD_BYTES
 from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES
 from tests.meta.source_tree import ROOT

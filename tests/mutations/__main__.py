@@ -1,20 +1,20 @@
 """Break the library on purpose, one edit at a time, and say which edits no test notices: `python -m tests.mutations`.
 
-Each edit is made in a copy of this project, where the tests named with it run up to their first failure. The exit code
-is 1 where more edits survive than ``MOST_SURVIVORS``, and 2 where an edit cannot be judged: its old text is not there
-exactly once, the test that fails with it fails without it too, or the tests do not run. With arguments it makes only
-those edits whose file or code holds one of them.
+Each edit is made in a copy of this project, where the tests named with it run in their order up to the first failure.
+The exit code is 1 where more edits survive than ``MOST_SURVIVORS``, and 2 where an edit cannot be judged: its old text
+is not there exactly once, the test that fails with it fails without it too, or the tests do not run. With arguments it
+makes only those edits whose file or code holds one of them.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,13 +27,19 @@ PYTEST_OPTIONS = ("-x", "-q", "-n0", "-pno:randomly", "-pno:cacheprovider")
 MOST_SECONDS = 900
 """For the tests of one edit; one that makes them hang is noticed."""
 
-HANGS = f"more than {MOST_SECONDS} seconds"
+HANGS = "the tests hang"
+TIMEOUT = re.compile(r"^Timeout \(", re.MULTILINE)
+"""What pytest says of a test that takes longer than ``faulthandler_timeout``; it ends without a summary."""
 
 PASSED, FAILED, NONE_CHOSEN = 0, 1, 5
 """Exit codes of pytest; any other means that the tests did not run."""
 
 QUICK_FIRST = ("not no_cover", "no_cover")
 """Marks of the tests to run, in turn: those without coverage take most of the time and rarely notice alone."""
+
+
+class NotJudgedError(Exception):
+    """The tests did not run, so nothing is known of an edit."""
 
 
 def main() -> int:
@@ -49,9 +55,14 @@ def main() -> int:
         # What is compiled here is copied with the sources: an edit makes one file new, and its tests none.
         tests = sorted({f"tests/{test}" for each in mutations for test in each.tests})
         run_pytest(untouched, ["--collect-only", *tests])
-        with ThreadPoolExecutor(os.cpu_count()) as workers:
-            killers = list(workers.map(partial(judge, Path(folder), untouched), range(len(mutations)), mutations))
-    survivors = sum(killer is None for killer in killers)
+        try:
+            killers = judge_all(Path(folder), untouched, mutations)
+            innocent = red_without_edit(untouched, {killer for killer in killers if killer not in {None, HANGS}})
+        except NotJudgedError as error:
+            stop([str(error)])
+    if innocent:
+        stop([f"fails without any edit too: {innocent}"])
+    survivors = killers.count(None)
     print(f"{len(mutations) - survivors} of {len(mutations)} killed")  # noqa: T201 - what was asked for
     return 1 if survivors > MOST_SURVIVORS else 0
 
@@ -72,6 +83,17 @@ def copy_project(target: Path) -> None:
             shutil.copy(ROOT / name, target)
 
 
+def judge_all(folder: Path, untouched: Path, mutations: list[Mutation]) -> list[str | None]:
+    """Return the test that noticed each edit, or None; the first edit that cannot be judged ends all."""
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        judged = [workers.submit(judge, folder, untouched, *each) for each in enumerate(mutations)]
+        try:
+            return [each.result() for each in judged]
+        except BaseException:
+            workers.shutdown(cancel_futures=True)
+            raise
+
+
 def judge(folder: Path, untouched: Path, number: int, mutation: Mutation) -> str | None:
     """Make one edit in a copy of its own; return the test that noticed it, or None."""
     project = folder / str(number)
@@ -80,11 +102,14 @@ def judge(folder: Path, untouched: Path, number: int, mutation: Mutation) -> str
     path.write_text(path.read_text("utf-8").replace(mutation.old, mutation.new), "utf-8")
     killer = failing_test(project, [f"tests/{test}" for test in mutation.tests])
     shutil.rmtree(project)
-    if killer and killer != HANGS and failing_test(untouched, [killer]):
-        stop([f"fails without any edit too: {killer}"])
     edit = f"{mutation.file}: {' '.join(mutation.old.split())}  ->  {' '.join(mutation.new.split())}"
     print(f"{'killed' if killer else 'SURVIVED':9}{edit}\n{'':9}{killer or ''}", flush=True)  # noqa: T201 - the report
     return killer
+
+
+def red_without_edit(untouched: Path, killers: set[str]) -> str | None:
+    """Return a test that noticed an edit, and fails where there is none; all run in one process."""
+    return failing_among(untouched, sorted(killers), "") if killers else None
 
 
 def failing_test(project: Path, tests: list[str]) -> str | None:
@@ -102,8 +127,11 @@ def failing_among(project: Path, tests: list[str], mark: str) -> str | None:
         return None
     summary = ended.stdout.rpartition("short test summary info")[2]  # what a test logged may begin alike
     failures = [line for line in summary.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    if ended.returncode == FAILED and TIMEOUT.search(ended.stderr):
+        return HANGS
     if ended.returncode != FAILED or not failures:
-        stop([f"the tests did not run in {project}:", ended.stdout[-2_000:], ended.stderr[-2_000:]])
+        msg = f"the tests did not run in {project}:\n{ended.stdout[-2_000:]}\n{ended.stderr[-2_000:]}"
+        raise NotJudgedError(msg)
     return failures[0].partition(" ")[2].partition(" - ")[0]
 
 
@@ -111,6 +139,7 @@ def run_pytest(project: Path, arguments: list[str]) -> subprocess.CompletedProce
     """Run pytest in ``project``, on the sources there."""
     # Before whatever is installed, such as the sources that this one was copied from.
     environment = {**os.environ, "PYTHONPATH": f"{project / 'src'}{os.pathsep}{project / 'adapters'}"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, each edit compiles every module and test again
     with tempfile.TemporaryDirectory() as scratch:
         return subprocess.run(
             [sys.executable, "-m", "pytest", *PYTEST_OPTIONS, f"--basetemp={scratch}/pytest", *arguments],

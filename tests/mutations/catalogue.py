@@ -62,10 +62,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation("core/preview/text.py", "or end == len(text) else 1)", "or end == len(text) else 0)", _PREVIEW),
     Mutation("core/preview/text.py", "room -= over", "room -= room", _PREVIEW),
-    Mutation("core/preview/json_ends.py", "if math.isinf(number):", "if False:", _LARGE_JSON),
+    Mutation("core/preview/json_list.py", "if math.isinf(number):", "if False:", _LARGE_JSON),
     Mutation("core/preview/json_ends.py", 'or head[at - 1] == "]"', "", _LARGE_JSON),
-    Mutation("core/preview/json_ends.py", "if _ANOTHER_MEMBER.search(text, start, stop):", "if False:", _LARGE_JSON),
-    Mutation("core/preview/log.py", "if alike[sort] <= _ALIKE:", "if True:", _PREVIEW),
+    Mutation("core/preview/json_ends.py", "if another.search(text, start, stop):", "if False:", _LARGE_JSON),
+    Mutation("core/preview/log.py", "if len(sort.lines) == _ALIKE:", "if False:", _PREVIEW),
     Mutation("core/preview/work.py", "self._left -= units", "self._left -= 0", ("core/test_preview_work.py",)),
     # Reading back.
     Mutation("core/reading/source.py", "return first, min(last, index.lines)", "return first, last", _SEARCH),
@@ -187,7 +187,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("engine/contents.py", 'or metadata.get("sha256", digest) != digest', "", _BROKEN),
     Mutation("engine/contents.py", "if len(entry.content) == found.stored.size:", "if False:", _BROKEN),
     Mutation("engine/contents.py", "and len(answer.splitlines()) == 1", "", ("core/test_named_references.py",)),
-    Mutation("engine/execution.py", "is_late = not task.done()", "is_late = False", _EXECUTION),
+    Mutation("engine/loops.py", "is_late = not task.done()", "is_late = False", _EXECUTION),
     Mutation(
         "engine/execution.py",
         "return min(self._entered + self._queue.seconds, ",

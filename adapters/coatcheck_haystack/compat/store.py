@@ -50,7 +50,7 @@ class FileSystemToolResultStore(ToolResultStore):
         for missing in reversed([folder for folder in folders if not folder.exists()]):
             missing.mkdir(exist_ok=True, mode=0o700)
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-        # Beside its place, then renamed: whoever reads at the same time sees the old file or the new one, whole.
+        # Written next to its place, then renamed: a concurrent reader sees the old file or the new one, whole.
         handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:

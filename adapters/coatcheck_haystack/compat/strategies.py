@@ -32,7 +32,7 @@ def require_strategies(strategies: object) -> None:
     """Check what a user passed as strategies.
 
     Raises:
-        InvalidRequest: it is no mapping of tool names, tuples of names and ``"*"`` to policies.
+        InvalidRequest: it is not a mapping of tool names, tuples of names and ``"*"`` to policies.
 
     """
     if not isinstance(strategies, Mapping):

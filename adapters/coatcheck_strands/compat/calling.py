@@ -1,4 +1,4 @@
-"""Which scope the tool call at hand belongs to, so that a storage can read for a tool what its agent may read.
+"""Which scope the current tool call belongs to, so that a storage can read for a tool what its agent may read.
 
 Only noting and asking belong here. The hooks before and after a tool call are two functions, so a ``with`` block cannot
 hold both. Strands calls no hook after a call that was interrupted, or that went to the background. Such a call is
@@ -49,7 +49,7 @@ def end_calls(agent: object) -> None:
 
 @contextmanager
 def calling(agent: object, choose: Callable[[], Scope]) -> Iterator[None]:
-    """Make the scope that ``choose`` gives the one at hand inside the block."""
+    """Make the scope that ``choose`` returns the current one inside the block."""
     token = _running.set(_Running(agent=agent, choose=choose, outer=_running.get()))
     try:
         yield
@@ -58,7 +58,7 @@ def calling(agent: object, choose: Callable[[], Scope]) -> Iterator[None]:
 
 
 def scope_at_hand() -> Scope | None:
-    """Return the scope of the tool call at hand, else the ambient one, else None."""
+    """Return the scope of the current tool call, else the ambient one, else None."""
     running = _running.get()
     if running is not None:
         return running.choose()

@@ -46,7 +46,7 @@ class Cycles:
         self.owner = secrets.token_hex(8)
         self._last: WeakKeyDictionary[Agent, dict[str, int]] = WeakKeyDictionary()
         self._latest: ReferenceType[Agent] | None = None
-        self._of_nobody: set[str] = set()
+        self._unowned: set[str] = set()
         self._lock = threading.Lock()
 
     def note(self, key: str) -> None:
@@ -56,7 +56,7 @@ class Cycles:
             if agent is None and key.startswith(FOLDER):
                 agent = None if self._latest is None else self._latest()
                 if agent is None:
-                    self._of_nobody.add(key)
+                    self._unowned.add(key)
             if agent is not None:
                 self._last.setdefault(agent, {})[key.removesuffix(INDEX)] = agent.event_loop_metrics.cycle_count
 
@@ -64,9 +64,9 @@ class Cycles:
         """Note that ``agent`` begins a cycle. What the host stored before the first agent came counts from cycle 0."""
         with self._lock:
             self._latest = ref(agent)
-            if self._of_nobody:
-                self._last.setdefault(agent, {}).update(dict.fromkeys(self._of_nobody, 0))
-                self._of_nobody.clear()
+            if self._unowned:
+                self._last.setdefault(agent, {}).update(dict.fromkeys(self._unowned, 0))
+                self._unowned.clear()
 
     def stale(self, agent: Agent, limit: int) -> list[str]:
         """Return the keys that ``agent`` last used more than ``limit`` cycles ago."""
@@ -79,7 +79,7 @@ class Cycles:
         with self._lock:
             self._last.get(agent, {}).pop(key, None)
 
-    def is_used_beside(self, agent: Agent, key: str) -> bool:
+    def is_used_by_another(self, agent: Agent, key: str) -> bool:
         """Return whether another agent uses a key too."""
         with self._lock:
             return any(key in used for other, used in self._last.items() if other is not agent)

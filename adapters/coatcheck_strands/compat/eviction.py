@@ -69,8 +69,8 @@ async def evict(storage: EvictsFrom, cycles: Cycles, *, agent: Agent, limit: int
     cycles.begin(agent)
     for key in cycles.stale(agent, limit):
         try:
-            if not cycles.is_used_beside(agent, key):
-                with used_by(agent):  # to look at an entry is no use by anybody else
+            if not cycles.is_used_by_another(agent, key):
+                with used_by(agent):  # looking at an entry does not count as use by another agent
                     await asyncio.wait_for(_let_go(storage, cycles, agent, key=key), LIMIT_SECONDS)
         except Exception as error:  # noqa: BLE001 - one that fails must not keep the others
             log_failure(logger, f"coatcheck failed to evict {key}, which stays", error=error)
@@ -83,7 +83,7 @@ async def _let_go(storage: EvictsFrom, cycles: Cycles, agent: Agent, *, key: str
         return
     for name in (key, f"{key}{INDEX}"):
         await _off_loop(partial(storage.delete, name))
-    if cycles.is_used_beside(agent, key):  # another agent saved it while it was being deleted
+    if cycles.is_used_by_another(agent, key):  # another agent saved it while it was being deleted
         again = partial(storage.save, key, entry.content, content_type=entry.content_type, metadata=entry.metadata)
         await _off_loop(again)
 

@@ -40,7 +40,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         """Choose the folder; it is made at the first save.
 
         Raises:
-            InvalidRequest: ``artifact_dir`` is no path.
+            InvalidRequest: ``artifact_dir`` is not a path.
 
         """
         super().__init__(artifact_dir)
@@ -77,7 +77,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         """Return what ``store`` named, also that of Strands' own offloader.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such content.
             StorageError: the disk refused.
 
         """

@@ -60,7 +60,7 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
         return found
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries below ``prefix``, but for what the host stored itself, which has no scope.
+        """Return the entries below ``prefix``, except what the host stored itself, which has no scope.
 
         So no clean-up of coatcheck deletes it: only eviction does, by cycles or as the least recently used.
         """

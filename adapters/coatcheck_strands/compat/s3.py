@@ -1,7 +1,7 @@
 """S3 storage: the core's, with the constructor and the shape that Strands' own offloader has, and its old objects.
 
 Only what differs from ``coatcheck.S3Storage`` belongs here: ``store`` and ``retrieve``, and reading what Strands' own
-offloader wrote behind the same prefix. New content goes to ``v1`` behind it. boto3 comes with Strands.
+offloader wrote under the same prefix. New content goes to ``v1`` below it. boto3 comes with Strands.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         """Choose the bucket. It must exist; nothing is sent before the first save or load.
 
         Raises:
-            InvalidRequest: ``bucket`` or ``prefix`` is no text, or ``bucket`` is empty.
+            InvalidRequest: ``bucket`` or ``prefix`` is not a ``str``, or ``bucket`` is empty.
 
         """
         super().__init__(
@@ -64,7 +64,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         """Return content and MIME type; see ``StoresAndRetrieves.retrieve``.
 
         Raises:
-            KeyError: there is none, or it is in another bucket or behind another prefix.
+            KeyError: there is no such content, or it is in another bucket or under another prefix.
             botocore.exceptions.ClientError: S3 refused.
             StorageError: S3 could not be reached.
 
@@ -78,7 +78,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         """Return what ``store`` named, also that of Strands' own offloader.
 
         Raises:
-            KeyError: there is none, or it is in another bucket or behind another prefix.
+            KeyError: there is no such content, or it is in another bucket or under another prefix.
             botocore.exceptions.ClientError: S3 refused to give an old object.
             StorageError: S3 could not be reached.
 
@@ -99,9 +99,9 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         return reference.removeprefix(head) if reference.startswith(head) else ""
 
     def _old(self, reference: str) -> tuple[bytes, str]:
-        behind = f"{self._prefix}/".lstrip("/")
+        prefix = f"{self._prefix}/".lstrip("/")
         key = reference.removeprefix(f"s3://{self._bucket}/")
-        if not key.startswith(behind) or not _OLD_NAME.fullmatch(key.removeprefix(behind)):
+        if not key.startswith(prefix) or not _OLD_NAME.fullmatch(key.removeprefix(prefix)):
             raise missing(reference)
         client = self._client()
         try:

@@ -88,7 +88,7 @@ class SandboxFileStorage(StoresAndRetrieves):
         """Return what ``store`` named, also that of Strands' own offloader.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such content.
             StorageError: the description is damaged.
 
         """

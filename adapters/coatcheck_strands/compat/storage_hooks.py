@@ -68,7 +68,7 @@ class StorageHooks(Plugin):
         try:
             await self.offloaders.of(event.agent).evict(event.agent)
         except Exception as error:  # noqa: BLE001 - it stays a little longer
-            log_failure(logger, "coatcheck failed to evict what is not used any more", error=error)
+            log_failure(logger, "coatcheck failed to evict what is no longer used", error=error)
 
     def note_scope(self, event: AfterToolCallEvent) -> None:
         """Let the storage know under which scope something was stored; call it while ``storing``."""

@@ -109,11 +109,11 @@ class StoresAndRetrieves:
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
         """Return content and MIME type of what ``store`` named, and of what a placeholder in a conversation names.
 
-        A reference of a conversation is looked for in the scope of the tool call at hand, or in the ambient one. Where
+        A reference of a conversation is looked for in the scope of the current tool call, or in the ambient one. If
         there is neither, it is looked for in the scopes that a plugin saved under with this object.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such content.
             StorageError: the storage failed.
 
         """
@@ -141,7 +141,7 @@ class StoresAndRetrieves:
         """Return what ``store`` named, whatever its scope, and nothing else.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such content.
             StorageError: the storage failed.
 
         """

@@ -42,7 +42,7 @@ def answer(
     convert_media: Callable[[Sequence[Block]], Answer],
     **options: Any,  # noqa: ANN401 - those of retrieve
 ) -> Answer | str | Failure:
-    """Answer a call of the retrieval tool. Never raises: the model is told what was wrong.
+    """Answer a call of the retrieval tool. Never raises: it tells the model what was wrong.
 
     Args:
         find: returns the offloader, and ``scope`` and ``identity`` for it, which decide what may be read. It may

@@ -1,7 +1,7 @@
 """What must survive when a conversation is compacted: the references to what it offloaded.
 
 References are read where coatcheck wrote them: in the marks of messages, in the notice of a placeholder, and in any
-text that is no tool result, such as a summary. What a tool returned is not searched, so it cannot add references.
+text that is not a tool result, such as a summary. What a tool returned is not searched, so it cannot add references.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
     Args:
-        messages: the messages that will go: those of LangChain, Haystack, Strands, or of an API as JSON values. What
-            is none of these is passed over.
+        messages: the messages that will go: those of LangChain, Haystack, Strands, or of an API as JSON values.
+            Anything else is skipped.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:

@@ -112,10 +112,10 @@ def read_marks(holder: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Copy(NamedTuple):
-    """How a value follows from the texts of a result: what must be kept to make it again."""
+    """How to make a value again from the texts of a result."""
 
     key: str | None
-    """The one key of the object around the value, as ``result``; None where there is no such object."""
+    """The only key of the object around the value, such as ``result``; None if there is no such object."""
 
     is_list: bool
     """Whether the value is a list with one text for each item; else there is one text."""
@@ -131,9 +131,9 @@ class Copy(NamedTuple):
 
 
 def find_copy(value: object, texts: Sequence[str]) -> Copy | None:
-    """Return how ``value`` follows from the texts of a result; None where it says anything else."""
+    """Return how ``value`` follows from the texts of a result; None if it holds anything else."""
     candidates: list[tuple[str | None, object]] = [(None, value)]
-    if isinstance(value, dict) and len(value) == 1:  # MCP wraps what is no object: {"result": [...]}
+    if isinstance(value, dict) and len(value) == 1:  # MCP wraps whatever is not an object: {"result": [...]}
         candidates += list(value.items())
     for key, candidate in candidates:
         for is_list in (False, True):

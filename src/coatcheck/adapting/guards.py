@@ -8,7 +8,7 @@ is on the way back. No tool and no control flow of the framework may run inside 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from coatcheck.adapting.content import plain_blocks
@@ -125,15 +125,18 @@ class Batch:
             "retrieval_tool": self.retrieval_tool,
         }
 
-    def convert(self) -> list[ToolResult]:
-        """Return the results as the core has them."""
+    def convert(self) -> list[dict[str, Any]]:
+        """Convert the content of each result; return what ``Offloader.offload`` takes of it."""
         return [
-            ToolResult(
-                blocks=tuple(arrival.convert(arrival.content)),
-                tool_name=arrival.tool_name,
-                tool_args=arrival.tool_args,
-                is_error=arrival.is_error,
-            )
+            {
+                "blocks": tuple(arrival.convert(arrival.content)),
+                "tool_name": arrival.tool_name,
+                "tool_args": arrival.tool_args,
+                "is_error": arrival.is_error,
+                "measured_tokens": arrival.measured_tokens,
+                "confirm": arrival.confirm,
+                "policy": arrival.policy,
+            }
             for arrival in self.arrivals
         ]
 
@@ -230,42 +233,29 @@ async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments
     return await asyncio.to_thread(function, *arguments)
 
 
-def _details(arrival: Arrival, result: ToolResult) -> dict[str, Any]:
-    """Return what the offloader takes of one result besides its blocks, sync or async."""
-    return {
-        "tool_name": result.tool_name,
-        "tool_args": result.tool_args,
-        "is_error": result.is_error,
-        "measured_tokens": arrival.measured_tokens,
-        "confirm": arrival.confirm,
-        "policy": arrival.policy,
-    }
+def _step_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what ``Offloader.offload_step`` takes of all results."""
+    names = [field.name for field in fields(ToolResult)]
+    results = [ToolResult(**{name: call[name] for name in names}) for call in calls]
+    return {"results": results, "policies": [call["policy"] for call in calls]}
 
 
 def _offload(batch: Batch) -> Sequence[Outcome]:
     if not batch.arrivals:
         return []
-    custody, results = batch.custody(), batch.convert()
+    custody, calls = batch.custody(), batch.convert()
     if batch.together:
-        policies = [arrival.policy for arrival in batch.arrivals]
-        return batch.offloader.offload_step(results, policies=policies, **custody)
-    return [
-        batch.offloader.offload(result.blocks, **_details(arrival, result), **custody)
-        for arrival, result in zip(batch.arrivals, results, strict=True)
-    ]
+        return batch.offloader.offload_step(**_step_of(calls), **custody)
+    return [batch.offloader.offload(**call, **custody) for call in calls]
 
 
 async def _aoffload(batch: Batch) -> Sequence[Outcome]:
     if not batch.arrivals:
         return []
-    custody, results = batch.custody(), await call_off_loop(batch.is_heavy, batch.convert)
+    custody, calls = batch.custody(), await call_off_loop(batch.is_heavy, batch.convert)
     if batch.together:
-        policies = [arrival.policy for arrival in batch.arrivals]
-        return await batch.offloader.aoffload_step(results, policies=policies, **custody)
-    return [
-        await batch.offloader.aoffload(result.blocks, **_details(arrival, result), **custody)
-        for arrival, result in zip(batch.arrivals, results, strict=True)
-    ]
+        return await batch.offloader.aoffload_step(**_step_of(calls), **custody)
+    return [await batch.offloader.aoffload(**call, **custody) for call in calls]
 
 
 class WarnOnce:

@@ -195,10 +195,9 @@ def show_content(
     as_json: AsJson = False,
 ) -> None:
     """Show what is known of a content: its type, size, time and file."""
-    from coatcheck.engine.access import StorageAccess  # noqa: PLC0415
     from coatcheck.engine.cleanup import entries  # noqa: PLC0415
     from coatcheck.engine.contents import Contents  # noqa: PLC0415 - see put
-    from coatcheck.engine.execution import run  # noqa: PLC0415
+    from coatcheck.engine.execution import StorageAccess, run  # noqa: PLC0415
 
     access, chosen = StorageAccess(storage_at(storage, refresh_on_read=False)), scope_of(scope)
     with _in_words_of_a_shell(access.storage, chosen):

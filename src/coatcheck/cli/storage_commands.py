@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from coatcheck.core.references import Scope
-    from coatcheck.engine.access import StorageAccess
+    from coatcheck.engine.execution import StorageAccess
     from coatcheck.storage.protocol import Listed
 
 __all__ = ("list_contents", "remove", "stats", "sweep", "verify")
@@ -270,7 +270,7 @@ def _require_yes() -> None:
 
 def _open(location: str) -> StorageAccess:
     """Return the storage at a location, to look through or to clean up."""
-    from coatcheck.engine.access import StorageAccess  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.execution import StorageAccess  # noqa: PLC0415 - see list_contents
 
     return StorageAccess(storage_at(location, refresh_on_read=False))
 

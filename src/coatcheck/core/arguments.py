@@ -86,7 +86,7 @@ class Argument:
 
 
 def _unread(_: str, value: object) -> object:
-    """Return ``value`` as it came: what a reference may look like is the business of ``references``."""
+    """Return ``value`` as it came: ``references`` decides what a reference may look like."""
     return value
 
 

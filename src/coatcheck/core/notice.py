@@ -32,11 +32,11 @@ __all__ = (
     "block_heading",
     "block_left_out",
     "ends_shown",
-    "index_entry",
-    "index_line",
     "is_placeholder",
     "kept_references",
     "left_out",
+    "list_line",
+    "list_row",
     "malformed_reference",
     "media_placeholder",
     "miss",
@@ -120,13 +120,13 @@ def reference_line(reference: Reference, *, path: str | None = None) -> str:
     return f"  {reference.id} ({one_line(reference.content_type)}, {items}{reference.size:,} bytes{where})"
 
 
-def index_line(reference: Reference, *, hidden: int) -> str:
-    """Return the line of the stored index, which lists also the ``hidden`` references that are not shown."""
+def list_line(reference: Reference, *, hidden: int) -> str:
+    """Return the line that names the stored list of all references, the ``hidden`` ones too, which are not shown."""
     return f"  {reference.id} (index: lists all references, also the {hidden:,} not shown here)"
 
 
-def index_entry(position: int, reference: Reference) -> str:
-    """Return the line of the stored index that names the block at ``position``, counted from 1."""
+def list_row(position: int, reference: Reference) -> str:
+    """Return the row of that list for the block at ``position``, counted from 1."""
     return f"{position} {reference.id} {one_line(reference.content_type)} {reference.size} bytes"
 
 

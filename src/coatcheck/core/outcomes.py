@@ -44,13 +44,13 @@ class Offloaded:
     """What goes into the conversation: the notice with the previews, marks for media, unknown blocks as they came."""
 
     references: tuple[Reference, ...]
-    """One for each stored content, in order; where there is an index, that one last."""
+    """One for each stored content, in order. The last is that of the ``index``, if there is one."""
 
     tokens: Estimate
     """Tokens that the result would have cost."""
 
     index: Reference | None = None
-    """The stored list of all references, where there are more than the notice shows."""
+    """The stored list of all references, if there are more than the notice shows."""
 
     @property
     def mark(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Content:
         """The bytes as text, exactly as the tool returned it, lone surrogates included.
 
         Raises:
-            UnicodeDecodeError: the content is no text.
+            UnicodeDecodeError: the content is not text.
 
         """
         return self.data.decode("utf-8", "surrogatepass")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.notice import (
     block_heading,
-    index_line,
+    list_line,
     media_placeholder,
     notice,
     reference_line,
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 __all__ = (
     "FIRST_SHOWN",
     "LAST_SHOWN",
-    "Item",
     "Placeholder",
     "ReadyPreview",
+    "Slot",
     "build_placeholder",
     "cut_to",
 )
@@ -54,8 +54,8 @@ class ReadyPreview(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One content block of a result that is offloaded, with what is known about it."""
+class Slot:
+    """The place of one content block in a placeholder, with what the placeholder can say about the block."""
 
     block: Block
     """The block as it came."""
@@ -85,52 +85,52 @@ class Placeholder:
 
 
 def build_placeholder(
-    items: Sequence[Item],
+    slots: Sequence[Slot],
     decision: Offload,
     *,
     counter: TokenCounter,
     tokens: Estimate,
     retrieval_tool: str | None,
-    index: Reference | None,
+    full_list: Reference | None,
 ) -> Placeholder | None:
     """Return what goes into the conversation, or None if nothing that fits would say enough.
 
     Args:
-        items: every block of the result; a stored one with its reference.
+        slots: one for each block of the result; that of a stored block has its reference.
         decision: has the budget of the previews and the limit of the whole.
         counter: measures both.
         tokens: what the result would have cost.
         retrieval_tool: the name under which the agent has the retrieval tool, or None.
-        index: the stored list of all references, where there are more than ``plan.MOST_LISTED``.
+        full_list: the stored list of all references, if there are more than ``plan.MOST_LISTED``.
 
     """
-    stored = [item for item in items if item.reference is not None]
-    shown = stored if index is None else [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
+    stored = [slot for slot in slots if slot.reference is not None]
+    shown = stored if full_list is None else [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
     for listed, marks in ((shown, True), (shown, False), ([], False)):
-        lines = [reference_line(item.reference, path=item.path) for item in listed if item.reference is not None]
-        if index is not None:
-            lines.append(index_line(index, hidden=len(stored) - len(listed)))
+        lines = [reference_line(slot.reference, path=slot.path) for slot in listed if slot.reference is not None]
+        if full_list is not None:
+            lines.append(list_line(full_list, hidden=len(stored) - len(listed)))
         if not lines:
             return None
         head = notice(
             lines,
-            blocks=sum(item.reference.items or 1 for item in stored if item.reference is not None),
+            blocks=sum(slot.reference.items or 1 for slot in stored if slot.reference is not None),
             tokens=tokens,
             retrieval_tool=retrieval_tool,
-            searchable=any(item.content is not None for item in stored),
+            searchable=any(slot.content is not None for slot in stored),
         )
-        fitted = _fit(head, listed, _rest(items, marks=marks), decision, counter)
+        fitted = _fit(head, listed, _rest(slots, marks=marks), decision, counter)
         if fitted is not None:
             return fitted
     return None
 
 
 def cut_to(
-    items: Sequence[Item], limit: int, *, counter: TokenCounter, tool_name: str, tokens: Estimate, reason: str
+    slots: Sequence[Slot], limit: int, *, counter: TokenCounter, tool_name: str, tokens: Estimate, reason: str
 ) -> tuple[Block, ...]:
     """Return a result that could not be stored, cut to ``limit`` tokens, with a notice that says why."""
     head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=reason)
-    lost = [replace(item, reference=None) for item in items]
+    lost = [replace(slot, reference=None) for slot in slots]
     rest = _rest(lost, marks=True)
     budget = limit - _assemble(head, "", rest, counter).tokens
     while True:
@@ -143,7 +143,7 @@ def cut_to(
 
 
 def _fit(
-    head: str, listed: Sequence[Item], rest: tuple[Block, ...], decision: Offload, counter: TokenCounter
+    head: str, listed: Sequence[Slot], rest: tuple[Block, ...], decision: Offload, counter: TokenCounter
 ) -> Placeholder | None:
     """Return the placeholder with previews as large as the limit allows, or None if it is too much without any."""
     budget = decision.preview_tokens
@@ -164,35 +164,35 @@ def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: TokenC
     return Placeholder(blocks=blocks, tokens=tokens)
 
 
-def _rest(items: Sequence[Item], *, marks: bool) -> tuple[Block, ...]:
+def _rest(slots: Sequence[Slot], *, marks: bool) -> tuple[Block, ...]:
     """Return what follows the notice: a mark for each medium, where wanted, and every unknown block as it came."""
     rest: list[Block] = []
-    for item in items:
-        match item.block:
+    for slot in slots:
+        match slot.block:
             case MediaBlock() as media if media.data:
                 if marks:
-                    reference = item.reference.id if item.reference is not None else None
+                    reference = slot.reference.id if slot.reference is not None else None
                     mark = media_placeholder(media.media_type, len(media.data), name=media.name, reference=reference)
                     rest.append(TextBlock(to_valid_unicode(mark)))
             case MediaBlock() | OpaqueBlock():
-                rest.append(item.block)
+                rest.append(slot.block)
             case TextBlock() | JsonBlock():
                 pass
     return tuple(rest)
 
 
-def _previews(items: Sequence[Item], counter: TokenCounter, *, budget: int) -> str:
-    """Return the previews of the texts among ``items``; what a short one does not need goes to the longer ones."""
-    texts = [(item, item.content) for item in items if item.content is not None and item.content.text]
+def _previews(slots: Sequence[Slot], counter: TokenCounter, *, budget: int) -> str:
+    """Return the previews of the texts among ``slots``; what a short one does not need goes to the longer ones."""
+    texts = [(slot, slot.content) for slot in slots if slot.content is not None and slot.content.text]
     if len(texts) == 1:
-        [(item, content)] = texts
-        ready = item.preview
+        [(slot, content)] = texts
+        ready = slot.preview
         return ready.text if ready and ready.budget == budget else preview(content, counter, budget=budget)
     made: dict[int, str] = {}
     left = budget
     by_length = sorted(enumerate(texts), key=lambda numbered: len(numbered[1][1].text))
-    for position, (number, (item, content)) in enumerate(by_length):
-        heading = f"{block_heading(item.reference)}\n" if item.reference is not None else ""
+    for position, (number, (slot, content)) in enumerate(by_length):
+        heading = f"{block_heading(slot.reference)}\n" if slot.reference is not None else ""
         share = left // (len(texts) - position) - counter.count(heading)
         shown = preview(content, counter, budget=share) if share > 0 else ""
         if shown:

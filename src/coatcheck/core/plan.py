@@ -33,7 +33,7 @@ __all__ = (
     "decide",
     "fit_step",
     "media_tokens",
-    "offload",
+    "offload_above",
 )
 
 SHRINK_FROM_TOKENS = 512
@@ -209,15 +209,15 @@ def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) 
     else:
         match rule:
             case Always():
-                return offload(None, settings=settings)
+                return offload_above(None, settings=settings)
             case Never():
                 reason = _POLICY
             case OverChars():
                 if measure.characters_exceed(rule.threshold):
-                    return offload(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
+                    return offload_above(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
             case OverTokens() | OverShare():
                 threshold = min(rule.threshold, settings.max_inline_tokens)
-    return offload(threshold, settings=settings) if measure.exceeds(threshold) else reason
+    return offload_above(threshold, settings=settings) if measure.exceeds(threshold) else reason
 
 
 def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settings: Settings) -> list[Decision]:
@@ -230,16 +230,16 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settin
     decisions = [decision for _, decision in decided]
     sizes = [measure.estimate(exact_up_to=budget).tokens for measure, _ in decided]
     movable = sorted(
-        (size, -index)
-        for index, (size, decision) in enumerate(zip(sizes, decisions, strict=True))
+        (size, -number)
+        for number, (size, decision) in enumerate(zip(sizes, decisions, strict=True))
         if decision == Keep(reason="within the threshold") and size > SHRINK_FROM_TOKENS
     )
     over = sum(map(_placeholder_tokens, decided, sizes, decisions)) - budget
     while movable and over > 0:
-        size, negative_index = movable.pop()
+        size, negative_number = movable.pop()
         # The threshold that fired is what the step had left for this result: less than it takes.
-        decisions[-negative_index] = offloaded = offload(size - 1, settings=settings)
-        over += _placeholder_tokens(decided[-negative_index], size, offloaded) - size
+        decisions[-negative_number] = offloaded = offload_above(size - 1, settings=settings)
+        over += _placeholder_tokens(decided[-negative_number], size, offloaded) - size
     if over > 0:
         _shrink_previews(decisions, over)
     return decisions
@@ -258,12 +258,12 @@ def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: 
 def _shrink_previews(decisions: list[Decision], over: int) -> None:
     """Take ``over`` tokens from the previews, so that the largest become equal before a smaller one loses any."""
     offloaded = sorted(
-        (decision.preview_tokens, index) for index, decision in enumerate(decisions) if isinstance(decision, Offload)
+        (decision.preview_tokens, number) for number, decision in enumerate(decisions) if isinstance(decision, Offload)
     )
     left = max(0, sum(preview for preview, _ in offloaded) - over)
-    for position, (preview, index) in enumerate(offloaded):
+    for position, (preview, number) in enumerate(offloaded):
         share = min(preview, left // (len(offloaded) - position))
-        decisions[index] = replace(cast("Offload", decisions[index]), preview_tokens=share)
+        decisions[number] = replace(cast("Offload", decisions[number]), preview_tokens=share)
         left -= share
 
 
@@ -272,7 +272,7 @@ def media_tokens(media_type: str) -> int:
     return _MEDIA_TOKENS.get(media_type.partition("/")[0], _DOCUMENT_TOKENS)
 
 
-def offload(threshold: int | None, *, settings: Settings) -> Offload:
+def offload_above(threshold: int | None, *, settings: Settings) -> Offload:
     """Return the decision to offload a result, because of ``threshold`` tokens or, with None, whatever its size."""
     preview = (
         settings.preview_limit if threshold is None else min(settings.preview_limit, int(threshold * PREVIEW_SHARE))

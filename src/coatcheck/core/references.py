@@ -49,6 +49,7 @@ __all__ = (
     "resolve_storage_reference",
     "scope_part",
     "scope_tags",
+    "split_key",
     "storage_name",
 )
 
@@ -83,6 +84,8 @@ _SCOPE_PART = re.compile(rf"(?:[0-9a-f]{{{DIGEST_LENGTH}}}){{1,{MAX_SCOPE_PARTS 
 _KEY = re.compile(
     rf"(?P<scope>{_SCOPE_PART.pattern})/(?P<digest>[0-9a-f]{{{DIGEST_LENGTH}}})(?:-(?P<kind>[a-z]{{1,16}}))?", re.ASCII
 )
+
+_MALFORMED = "malformed storage key {!r}"
 
 _REFERENCE = re.compile(r"(?<![\w-])(?:[\w.-]{0,64}-)?([0-9A-Fa-f]{16})-([0-9A-Fa-f]{4})(?![\w-])", re.ASCII)
 """What a model gives back: the slug may have become anything."""
@@ -122,13 +125,12 @@ class Key:
         """Return the key that ``str(key)`` came from. Then its parts are harmless as names of files and folders.
 
         Raises:
-            StorageError: ``key`` has not the form of one.
+            StorageError: ``key`` does not have the form of one.
 
         """
         found = _KEY.fullmatch(key)
         if found is None:
-            msg = f"malformed storage key {key[:100]!r}"
-            raise StorageError(msg)
+            raise StorageError(_MALFORMED.format(key[:100]))
         return cls(scope=found["scope"], digest=found["digest"], kind=found["kind"] or "")
 
     def __str__(self) -> str:
@@ -168,6 +170,19 @@ class Key:
 def is_storage_key(key: str) -> bool:
     """Return whether ``Key.parse`` takes ``key``."""
     return _KEY.fullmatch(key) is not None
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """Return the scope part of a key and its name there: both are harmless as names of files and folders.
+
+    Raises:
+        StorageError: ``key`` does not have the form of one.
+
+    """
+    if _KEY.fullmatch(key) is None:
+        raise StorageError(_MALFORMED.format(key[:100]))
+    scope, _, name = key.partition("/")
+    return scope, name
 
 
 def is_scope_part(name: str) -> bool:

@@ -57,7 +57,10 @@ class Settings:
     """The threshold, in tokens: a larger result is offloaded, one of exactly this size stays."""
 
     preview_tokens: int | None = None
-    """Tokens of the preview, at most 40% of the threshold that fired. 0: no preview. None: 500."""
+    """Tokens of the preview, at most 40% of the threshold that fired. 0: no preview. None: 500.
+
+    The notice comes on top: about 85 tokens for one text.
+    """
 
     policies: Mapping[str | tuple[str, ...], Policy] | None = None
     """Policies of single tools: by exact name, by a tuple of names, or ``"*"`` for all others."""

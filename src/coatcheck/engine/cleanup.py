@@ -1,4 +1,4 @@
-"""What a storage contains: whether it is still what was saved, and what is deleted, as generators of effects.
+"""Checks what a storage contains, and deletes what the host wants gone, as generators of effects.
 
 Only this module deletes anything, and only when the host asks: scopes that ended, or entries past a limit. Storages
 list and remove; this module decides which entries go. Entries with keys that coatcheck does not make belong to somebody
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
     from coatcheck.core.references import Scope
-    from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.execution import Effects
+    from coatcheck.engine.execution import Effects, StorageAccess
 
 __all__ = (
     "SweepLimits",
@@ -40,7 +39,7 @@ GRACE_SECONDS = 3_600.0
 """``sweep`` keeps what was saved within the last hour: a conversation may be about to use it."""
 
 MOST_PASSES = 5
-"""Of ``delete_scope`` over what it deletes. It usually takes two: one that deletes, and one that finds nothing left."""
+"""Passes of ``delete_scope``. It usually takes two: one that deletes, and one that finds nothing left."""
 
 PART_BYTES = 8 << 20
 """Chunk size for checking an entry: it bounds memory, and a network delivers it within the time limit."""
@@ -48,7 +47,7 @@ PART_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepLimits:
-    """What may stay; None is no limit."""
+    """The limits of a sweep. None: no limit."""
 
     max_age_seconds: float | None
     """Since the entry was last saved or refreshed."""
@@ -80,7 +79,7 @@ class SweepLimits:
 
 
 def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
-    """Return the entries of ours that have a key with this ``prefix``.
+    """Return our entries under ``prefix``.
 
     Raises:
         InvalidRequest: the storage cannot list.
@@ -96,10 +95,10 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
 
 
 def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Listed]:
-    """Return those of the listed entries that are ours.
+    """Return the listed entries that are ours.
 
     Raises:
-        StorageError: something else than entries was listed.
+        StorageError: the storage listed something other than entries.
 
     """
     ours = []
@@ -129,8 +128,8 @@ def _is_well_formed(entry: object) -> bool:
 def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | None = None) -> Effects[Page]:
     """Return at most ``limit`` contents of a scope, newest first as ``coatcheck.ListsPages`` says.
 
-    ``after`` is that of the page before. Line indexes count, so a page may have fewer contents and not be the last one.
-    A storage that cannot list pages is listed whole for each one.
+    ``after`` comes from the previous page. Line indexes count, so a page may have fewer contents without being the
+    last. A storage that cannot list pages is listed whole for each one.
 
     Raises:
         InvalidRequest: the storage cannot list.
@@ -286,7 +285,7 @@ def overdue(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effec
 
 
 def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float) -> Effects[int]:
-    """Delete those of the entries that nobody has used since an hour before ``now``; return their number."""
+    """Delete the entries that nobody used in the hour before ``now``; return their number."""
     before = now - GRACE_SECONDS
     if storage.sweeps:
         answer = yield storage.call("sweep", [entry.key for entry in past], before=before)
@@ -309,7 +308,7 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
 
 
 def _past(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> Iterator[Listed]:
-    """Yield what to delete, oldest first, until the rest is within the limits; never what is within the last hour."""
+    """Yield what to delete, oldest first, until the rest is within the limits; never an entry of the last hour."""
     total = sum(entry.size for entry in listed)
     of_scope: Counter[str] = Counter()
     for entry in listed:

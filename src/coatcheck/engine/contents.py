@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Sequence
 
-    from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.execution import Effects
+    from coatcheck.engine.execution import Effects, StorageAccess
 
 __all__ = (
     "LONGEST_TOOL_NAME",
@@ -188,8 +187,8 @@ class Contents:
             metadata |= {"index": "lines"} | ({_ITEMS: str(items)} if index.items else {})
         metadata["sha256"] = digest
         if tool_name:
-            metadata[_TOOL] = _quoted(tool_name[:LONGEST_TOOL_NAME], longest=768)
-        if arguments is not None and (shown := _quoted(_as_json(arguments), longest=_LONGEST_ARGUMENTS)):
+            metadata[_TOOL] = quote(to_valid_unicode(tool_name[:LONGEST_TOOL_NAME]), safe="/:")
+        if arguments is not None and (shown := _quoted(_as_json(arguments))):
             metadata[_ARGUMENTS] = shown
         answer = yield self._storage.call("save", str(key), data, content_type=content_type, metadata=metadata)
         if index is not None and not isinstance(answer, CoatcheckError):
@@ -237,7 +236,7 @@ class Contents:
         """Return the content that a reference names, as it is known before anything of it is read.
 
         Raises:
-            InvalidRequest: this is no reference.
+            InvalidRequest: this is not a reference.
             ReferenceExpired: the content is no longer there.
             ReferenceNotFound: it never was, in this scope.
             StorageError: the storage failed, or the bytes are not those that were saved.
@@ -334,11 +333,11 @@ class Contents:
 
 
 def require_stored(answer: object) -> Stored:
-    """Return what a storage answered with, if it is an entry as it must be.
+    """Return the answer of a storage, if it is a well-formed entry.
 
     Raises:
         CoatcheckError: the storage failed, with this.
-        StorageError: it is no ``Stored``, or one with a field of the wrong type.
+        StorageError: it is not a ``Stored``, or a field has the wrong type.
 
     """
     if isinstance(answer, CoatcheckError):
@@ -380,7 +379,7 @@ def require_digest(key: Key, digest: str, metadata: Mapping[str, str]) -> None:
 
 
 def content_type_in(content_type: str, metadata: Mapping[str, str]) -> str:
-    """Return the MIME type of an entry: the one it is stored with, without what tells texts of other items apart."""
+    """Return the MIME type of an entry as the tool had it: without the digest of its items, which is stored with it."""
     return content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in metadata else content_type
 
 
@@ -399,7 +398,7 @@ def tool_name_in(metadata: Mapping[str, str]) -> str | None:
 
 
 def arguments_in(metadata: Mapping[str, str]) -> str | None:
-    """Return the arguments of the call that a content came from, as far as they were kept."""
+    """Return the stored part of the arguments of the call that a content came from."""
     found = metadata.get(_ARGUMENTS)
     return unquote(found) if isinstance(found, str) else None
 
@@ -412,10 +411,10 @@ def _as_json(arguments: Mapping[str, object]) -> str:
         return ""
 
 
-def _quoted(text: str, *, longest: int) -> str:
-    """Return text in percent-encoding, for backends that keep only ASCII, cut before what goes beyond ``longest``."""
-    kept, left = [], longest
-    for character in to_valid_unicode(text[:longest]):
+def _quoted(text: str) -> str:
+    """Return arguments in percent-encoding, for backends that keep only ASCII, cut before they grow too long."""
+    kept, left = [], _LONGEST_ARGUMENTS
+    for character in to_valid_unicode(text[:_LONGEST_ARGUMENTS]):
         quoted = quote(character, safe="/:")
         if len(quoted) > left:
             break

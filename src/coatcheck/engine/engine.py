@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from coatcheck.core.outcomes import Listing
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
-    from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.events import Recorder
-    from coatcheck.engine.execution import Effects
+    from coatcheck.engine.execution import Effects, StorageAccess
 
 __all__ = ("Engine",)
 

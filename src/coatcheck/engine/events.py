@@ -24,7 +24,7 @@ from coatcheck.engine.execution import queued_milliseconds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from typing_extensions import Required, Unpack
+    from typing_extensions import Unpack
 
     from coatcheck.core.references import Scope
 
@@ -113,15 +113,16 @@ class Event:
         return {name: value for name, value in found.items() if value is not None}
 
 
-class About(TypedDict, total=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
     """What all events of one call have in common: fields of ``Event``, and when the call began."""
 
-    started: Required[float]
-    """In seconds of ``time.perf_counter``."""
+    scope: Scope
+    tool_name: str | None = None
+    references: tuple[str, ...] = ()
 
-    scope: Required[Scope]
-    tool_name: str | None
-    references: tuple[str, ...]
+    started: float = field(default_factory=time.perf_counter)
+    """In seconds of ``time.perf_counter``."""
 
 
 class Details(TypedDict, total=False):
@@ -217,13 +218,14 @@ class Recorder:
         with self._lock.held:
             for name, number in counts.items():
                 self._counts[name] += number
-        if kind != "truncated" and not self.listening:
+        logs = logger.isEnabledFor(logging.DEBUG)
+        if not (logs or self._listeners or kind == "truncated"):
             return
         event = _event(kind, about, details)
         if kind == "truncated":
             words = "lost all but a part of a result of %s, about %s tokens: %s"
             logger.error(words, event.tool_name, f"{event.tokens or 0:,}", event.reason, extra=_fields(event))
-        elif logger.isEnabledFor(logging.DEBUG):
+        elif logs:
             logger.debug("%s %s", kind, event.tool_name or "a reference", extra=_fields(event))
         for listener in self._listeners:
             self._tell(listener, event)
@@ -250,7 +252,7 @@ class Recorder:
 
 
 def _event(kind: EventKind, about: About, details: Details) -> Event:
-    told: dict[str, Any] = {**about, **details}
+    told: dict[str, Any] = {field.name: getattr(about, field.name) for field in fields(about)} | {**details}
     return Event(kind=kind, milliseconds=(time.perf_counter() - told.pop("started")) * 1e3, **told)
 
 

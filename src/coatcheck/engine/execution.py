@@ -1,9 +1,9 @@
-"""Where work runs: the two shells, sync and async, around one engine, and the threads behind them.
+"""Effects from end to end: what one is, how a storage's methods become effects, and the two drivers that run them.
 
 The engine is written once, as generators that yield ``Effect``s: calls to a storage or to a user's policy. ``run``
 makes those calls on its caller's thread. ``arun`` keeps the event loop free: the generator and local storages run on
 threads of our own, two for short work and two for long, each network storage on sixteen, and what is ``async`` is
-awaited on the caller's loop. Where no thread can be had, the work is done on the caller's, as ``run`` does it. No
+awaited on the caller's loop. If there is no thread, the work runs on the caller's, as ``run`` does it. No
 asyncio object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and
 may call us in turn, gets a thread of its own: in a pool, such policies could take all threads that they wait for.
 
@@ -21,15 +21,16 @@ from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
+from typing import Final, Generic, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError, describe_error
 from coatcheck.core.forks import in_forked_child, loading
+from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
+from coatcheck.engine import loops
+from coatcheck.engine.loops import BackgroundLoop, in_time, is_loop_running
 from coatcheck.engine.threads import UnawaitedThreads
-
-if TYPE_CHECKING:
-    import asyncio
+from coatcheck.storage.protocol import Lists, ListsPages, LocalPath, NamesReferences, ReadsRanges, Storage, Sweeps
 
 __all__ = (
     "PAUSE",
@@ -37,6 +38,7 @@ __all__ = (
     "CallQueue",
     "Effect",
     "Effects",
+    "StorageAccess",
     "arun",
     "queued_milliseconds",
     "run",
@@ -62,18 +64,17 @@ GIVE_WAY_SECONDS = 0.02
 takes the interpreter's lock from others for 5 ms each time that they give it up, and a short offload gives it up some
 twenty times. Bounded, so that no stream of short work can stop long work: 100 MB take at most 4 s more."""
 
-TIME_LIMIT_SECONDS = 30.0
-"""How long one call to a storage that is async or not local may take before it counts as failed, from when a thread
-takes it; and how long a queue may go without any call being taken before its callers give up. In the sync shell only
-what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
-
-CLEAN_UP_SECONDS = 1.0
-"""How long a call that was given up may take to end. After that it is left alone, and ends with the process at the
-latest."""
-
-
-class BackendCancelled(Exception):
-    """A backend ended as if it had been cancelled. Not ``CancelledError``: that would cancel the agent."""
+_METHODS = {
+    "save": ("Storage", "saving"),
+    "save_named": ("NamesReferences", "saving"),
+    "load": ("Storage", "loading"),
+    "load_range": ("ReadsRanges", "loading a part"),
+    "delete": ("Deletes", "deleting"),
+    "entries": ("Lists", "listing"),
+    "page": ("ListsPages", "listing"),
+    "sweep": ("Sweeps", "sweeping"),
+}
+"""The capability that each method of a storage belongs to, and what it is doing, for the message of an error."""
 
 
 class NoThreadFree(Exception):
@@ -122,16 +123,79 @@ Effects: TypeAlias = Generator[Effect | None, object, Result]
 ``CoatcheckError`` that it ended with. It returns a ``Result``."""
 
 
+class StorageAccess:
+    """Turns the methods of a storage into effects, whichever of them it has, sync or async."""
+
+    def __init__(
+        self, storage: object, *, network_threads: int = NETWORK_THREADS, queue_seconds: float = QUEUE_SECONDS
+    ) -> None:
+        """Take any object with the two methods of ``Storage`` or of ``NamesReferences``.
+
+        Raises:
+            InvalidRequest: it does not have both.
+
+        """
+        if isinstance(storage, type) or not isinstance(storage, Storage | NamesReferences):
+            msg = (
+                "storage must have the methods save and load, as FileStorage('./artifacts') and InMemoryStorage()"
+                f" have, not {storage!r}"
+            )
+            raise InvalidRequest(msg)
+        self.storage: Storage | NamesReferences = storage
+        self.names_references = not isinstance(storage, Storage)
+        self.reads_ranges = isinstance(storage, ReadsRanges)
+        self.sweeps = isinstance(storage, Sweeps)
+        self.lists_pages = isinstance(storage, ListsPages)
+        self.lists = not self.names_references and isinstance(storage, Lists | ListsPages)
+        self.evicts = self._says("evicts")
+        self.takes_file_name = self._says("takes_file_name")
+        self._is_local = self._says("is_local", default=isinstance(storage, LocalPath))
+        self._queue = CallQueue(network_threads, seconds=queue_seconds)
+
+    def call(self, method: str, /, *arguments: object, **named: object) -> Effect:
+        """Return the call of a method of the storage; ``coatcheck.storage.protocol`` has their arguments and answers.
+
+        Raises:
+            InvalidRequest: the storage lacks the capability.
+
+        """
+        kind = type(self.storage).__name__
+        capability, doing = _METHODS[method]
+        call = getattr(self.storage, method, None)
+        if call is None:
+            msg = f"{kind} cannot do this: it lacks coatcheck.{capability}"
+            raise InvalidRequest(msg)
+        sizes = "".join(f" {len(argument):,} bytes" for argument in arguments if isinstance(argument, bytes))
+        return Effect(
+            call=partial(call, *arguments, **named),
+            local=self._is_local,
+            is_async=inspect.iscoroutinefunction(call),
+            what=f"{doing}{sizes} ({kind})",
+            queue=self._queue,
+        )
+
+    def path_of(self, key: str, *, content_type: str) -> str | None:
+        """Return the file that holds an entry, if the storage keeps files."""
+        if not isinstance(self.storage, LocalPath):
+            return None
+        return str(self.storage.local_path(key, content_type=content_type))
+
+    def _says(self, what: str, *, default: bool = False) -> bool:
+        """Return a boolean attribute of the storage, or the default. The attributes of a mock are not booleans."""
+        said = getattr(self.storage, what, None)
+        return said if isinstance(said, bool) else default
+
+
 @dataclass(frozen=True, slots=True)
 class _Done(Generic[Result]):
     value: Result
 
 
 def run(operation: Effects[Result]) -> Result:
-    """Run the engine here, making every call on this thread.
+    """Run an operation on this thread, and make every call on it.
 
-    A call that is async, on a thread with a running event loop, answers with ``InvalidRequest``: the async shell is the
-    way then.
+    If an event loop runs on this thread, an async call is answered with ``InvalidRequest``: the caller must use the
+    async method.
     """
     try:
         effect = next(operation)
@@ -145,7 +209,7 @@ def run(operation: Effects[Result]) -> Result:
 
 
 async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
-    """Run the engine off the event loop, making async calls on it. ``short`` work does not wait for long work."""
+    """Run an operation off the event loop, and its async calls on the loop. ``short`` work does not wait for long."""
     queued = _queued.set(_Queued())
     threads = _executors.short if short else _executors.long
     try:
@@ -162,13 +226,13 @@ async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
 
 
 def queued_milliseconds() -> float:
-    """Return how long the calls of the operation at hand have waited for a network thread so far."""
+    """Return how long the calls of the current operation have waited for a network thread so far."""
     queued = _queued.get()
     return 0.0 if queued is None else queued.seconds * 1e3
 
 
 async def _on(threads: UnawaitedThreads, work: Callable[[], Result]) -> Result:
-    """Await ``work``, done on one of ``threads`` in the caller's context; here, where no thread can be had."""
+    """Await ``work``, run on one of ``threads`` in the caller's context; run it here if there is no thread."""
     import asyncio  # noqa: PLC0415 - see the head
 
     try:
@@ -202,16 +266,17 @@ class _Turn:
 
     def deadline(self) -> float:
         """Return when it is given up, as things are now."""
+        limit = loops.TIME_LIMIT_SECONDS
         if self._taken is not None:
-            return self._taken + TIME_LIMIT_SECONDS
+            return self._taken + limit
         # Give up if the queue is stuck, not if it is only long.
-        return min(self._entered + self._queue.seconds, max(self._entered, self._queue.moved) + TIME_LIMIT_SECONDS)
+        return min(self._entered + self._queue.seconds, max(self._entered, self._queue.moved) + limit)
 
     def end(self, error: BaseException | None) -> None:
         """Note how long it waited.
 
         Raises:
-            NoThreadFree: until it was given up, which is the ``error``.
+            NoThreadFree: the call waited until it was given up with ``error``.
 
         """
         queued = _queued.get()
@@ -231,10 +296,10 @@ async def _off_loop(effect: Effect) -> object:
 
     call = partial(_answer_of, effect, effect.call)  # a StopIteration cannot be raised into a future
     if effect.queue is None:
-        return await _in_time(_on(UnawaitedThreads(1, name="coatcheck-policy"), call))
+        return await in_time(_on(UnawaitedThreads(1, name="coatcheck-policy"), call))
     turn, error = _Turn(effect.queue, call), None
     try:
-        return await _in_time(_on(_executors.network(effect.queue), turn.take), deadline=turn.deadline)
+        return await in_time(_on(_executors.network(effect.queue), turn.take), deadline=turn.deadline)
     except asyncio.TimeoutError as late:
         error = late
         raise
@@ -245,7 +310,7 @@ async def _off_loop(effect: Effect) -> object:
 def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThreads) -> Effect | _Done[Result] | None:
     """Run the engine up to its end, its next call that must not run on this thread, or a pause that ends its turn.
 
-    ``threads`` are those of which this thread is one.
+    ``threads`` is the pool that this thread belongs to.
     """
     try:
         effect = operation.send(answer)
@@ -277,7 +342,7 @@ def _answer_of(effect: Effect, call: Callable[[], object]) -> object:
 
 
 def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
-    """Return the error of ours that the engine gets for one of a backend, which is its cause."""
+    """Return the error that the engine gets for a backend's own, which becomes its ``__cause__``."""
     with loading:
         import asyncio  # noqa: PLC0415 - see the head
 
@@ -293,8 +358,8 @@ def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
 
 
 def _wait_for(effect: Effect, awaitable: Awaitable[object]) -> object:
-    """Return the answer of an async call in the sync shell, where it runs on a loop of our own."""
-    if _loop_is_running():
+    """Return the answer of an async call in the sync driver, where it runs on a loop of our own."""
+    if is_loop_running():
         if inspect.iscoroutine(awaitable):
             awaitable.close()
         msg = f"{effect.what} is async and this thread runs an event loop: use the async method (aoffload, ...)"
@@ -305,59 +370,11 @@ def _wait_for(effect: Effect, awaitable: Awaitable[object]) -> object:
 async def _aperform(effect: Effect) -> object:
     try:
         answer = effect.call() if effect.is_async else await _off_loop(effect)
-        return await _in_time(answer) if inspect.isawaitable(answer) else answer
+        return await in_time(answer) if inspect.isawaitable(answer) else answer
     except CoatcheckError as error:
         return error
     except Exception as error:  # noqa: BLE001 - backends raise what they like
         return _failure_of(effect, error)
-
-
-async def _in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float] | None = None) -> Result:
-    """Await a backend, at most the time limit; or up to a ``deadline`` of the monotonic clock, which may move.
-
-    Not ``asyncio.wait_for``: it waits without end for a task that catches its cancellation, and a backend that was
-    cancelled by its own client would look as if the agent had been.
-
-    Raises:
-        BackendCancelled: the backend was cancelled, and not by us.
-        TimeoutError: the one of ``asyncio``; the time is over.
-
-    """
-    import asyncio  # noqa: PLC0415 - see the head
-
-    task = asyncio.ensure_future(awaitable)
-    limit = time.monotonic() + TIME_LIMIT_SECONDS
-    try:
-        while not task.done() and (left := (deadline() if deadline else limit) - time.monotonic()) > 0:
-            await asyncio.wait({task}, timeout=left)
-        is_late = not task.done()
-    finally:
-        if not task.done():
-            task.cancel()
-            task.add_done_callback(_forget)
-            await asyncio.wait({task}, timeout=CLEAN_UP_SECONDS)
-    if is_late:
-        raise asyncio.TimeoutError
-    if task.cancelled():
-        raise BackendCancelled
-    return task.result()
-
-
-def _forget(task: asyncio.Future[Any]) -> None:
-    """Consume the error of a call that was given up, so that asyncio does not log it as never retrieved."""
-    if not task.cancelled():
-        task.exception()
-
-
-def _loop_is_running() -> bool:
-    with loading:
-        import asyncio  # noqa: PLC0415 - see the head
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 class _Executors:
@@ -378,68 +395,14 @@ class _Executors:
             return self._network[queue]
 
 
-class _BackgroundLoop:
-    """One event loop on a daemon thread, for async storages called from the sync shell."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def result_of(self, awaitable: Awaitable[Result]) -> Result:
-        """Run ``awaitable`` to its end, at most the time limit.
-
-        A storage that blocks the loop instead of awaiting keeps it from looking at the time. Its loop is left to it
-        then, and the next call, of whichever storage, gets a new one.
-        """
-        with loading:
-            import asyncio  # noqa: PLC0415 - see the head
-
-        loop = self._running()
-        future = asyncio.run_coroutine_threadsafe(_in_time(awaitable), loop)
-        try:
-            return future.result(TIME_LIMIT_SECONDS + 2 * CLEAN_UP_SECONDS)
-        except FutureTimeoutError:
-            if not future.done():
-                self._leave(loop)
-            raise
-
-    def _running(self) -> asyncio.AbstractEventLoop:
-        with loading:
-            import asyncio  # noqa: PLC0415 - see the head
-
-        with self._lock:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                try:
-                    threading.Thread(target=_serve, args=(loop,), name="coatcheck-loop", daemon=True).start()
-                except RuntimeError:  # no more threads: what nobody serves would be waited for in vain
-                    loop.close()
-                    raise
-                self._loop = loop
-            return self._loop
-
-    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        with self._lock:
-            if self._loop is loop:
-                self._loop = None
-                loop.call_soon_threadsafe(loop.stop)
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
-
-
 _executors = _Executors()
-_background_loop = _BackgroundLoop()
+_background_loop = BackgroundLoop()
 
 
 def _start_afresh() -> None:
     global _executors, _background_loop  # noqa: PLW0603 - a forked child must not wait for its parent's threads
     _executors = _Executors()
-    _background_loop = _BackgroundLoop()
+    _background_loop = BackgroundLoop()
 
 
 in_forked_child(_start_afresh)
@@ -447,6 +410,6 @@ in_forked_child(_start_afresh)
 
 @atexit.register
 def _finish() -> None:
-    """Bring local work to its end when the interpreter ends; a storage behind a network may hang, and is left."""
+    """Finish local work when the interpreter ends. Nothing waits for calls to network storages, which may hang."""
     for threads in (_executors.short, _executors.long):
         threads.wait_until_idle()

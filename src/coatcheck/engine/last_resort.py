@@ -1,7 +1,7 @@
 """The hard limit that holds where everything else failed: no result above it enters a conversation whole.
 
 An adapter comes here from its guard, after whatever went wrong in its conversions, in the engine or in a storage. So
-this is made of few parts: no preview by kind, no tokenizer, no policy, no line index. Sizes are counted in bytes.
+it has few parts: no preview by kind, no tokenizer, no policy, no line index. Sizes are counted in bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,7 @@ from coatcheck.core.notice import (
 from coatcheck.core.outcomes import Offloaded, Truncated
 from coatcheck.core.tokens import ends_of, utf8_length
 from coatcheck.engine.contents import Contents
-from coatcheck.engine.events import cause_for_model, class_of
+from coatcheck.engine.events import About, cause_for_model, class_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
     from coatcheck.core.facts import Reference
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
-    from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.events import About, Recorder
-    from coatcheck.engine.execution import Effects
+    from coatcheck.engine.events import Recorder
+    from coatcheck.engine.execution import Effects, StorageAccess
 
 __all__ = ("LastResort",)
 
@@ -63,7 +61,7 @@ class LastResort:
         return any(self._is_heavy(block) for block in blocks)
 
     def store(self, blocks: Sequence[Block], scope: Scope | Exception, *, tool_name: str) -> Effects[Reference]:
-        """Store all that is taken out, joined by line ends, and return the reference.
+        """Store everything that is taken out, joined by line ends, and return the reference.
 
         Raises:
             CoatcheckError: the storage failed, or is too small.
@@ -123,7 +121,7 @@ class LastResort:
         return outcome
 
     def _tell(self, outcome: Offloaded | Truncated, tokens: Estimate, *, scope: Scope, tool_name: str) -> None:
-        about: About = {"scope": scope, "tool_name": tool_name, "started": time.perf_counter()}
+        about = About(scope=scope, tool_name=tool_name)
         cost = tokens.tokens
         if isinstance(outcome, Truncated):
             error = outcome.error
@@ -142,7 +140,7 @@ class LastResort:
 
 
 def _size_of(block: Block, *, up_to: float = math.inf) -> int:
-    """Return about how many bytes a block that is no text holds, in characters and bytes; stops beyond ``up_to``."""
+    """Return roughly how many bytes and characters a non-text block holds; stop counting above ``up_to``."""
     size, seen, left = 0, set[int](), [_held_by(block)]
     while left and size <= up_to:
         value = left.pop()

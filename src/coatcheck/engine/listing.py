@@ -1,7 +1,7 @@
 """What a scope holds, newest first: for a model that lost a reference, for the host, and for ``coatcheck ls``.
 
-A storage far away lists keys and sizes only. What else a listing tells of a content costs a request for each, so the
-caller says how many contents may be asked about.
+A remote storage lists keys and sizes only. Anything else about a content costs one request, so the caller says how
+many contents may be asked about.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from coatcheck.core.references import Scope
-    from coatcheck.engine.access import StorageAccess
-    from coatcheck.engine.execution import Effects
+    from coatcheck.engine.execution import Effects, StorageAccess
     from coatcheck.storage.protocol import Listed
 
 __all__ = ("LONGEST_PAGE", "list_contents", "listing")
@@ -44,7 +43,7 @@ others the list has reference and size."""
 
 
 def listing(storage: StorageAccess, scope: Scope) -> Effects[tuple[str, Found] | None]:
-    """Return a heading and the list of what a scope holds, a content of one line for each; None if it holds nothing.
+    """Return a heading and the list of what a scope holds, one line for each content; None if it holds nothing.
 
     Raises:
         InvalidRequest: the storage cannot list.
@@ -78,9 +77,9 @@ def list_contents(
 
     Args:
         storage: what holds them.
-        scope: whose contents.
+        scope: the scope to list.
         limit: how many entries to look at, 1 to 1,000. Line indexes count, so a page may hold fewer contents.
-        after: that of the page before; None gives the first one.
+        after: ``after`` of the previous page; None for the first one.
         tool_name: return only results of this tool.
         described: how many contents to ask the storage about, each with a request of its own, where its list says
             nothing but key and size.

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, cast
 from coatcheck.core.blocks import MediaBlock
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.items import MOST_APART, join_texts
-from coatcheck.core.notice import index_entry, is_placeholder
+from coatcheck.core.notice import is_placeholder, list_row
 from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
-from coatcheck.core.placeholder import Item, ReadyPreview, build_placeholder, cut_to
+from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cut_to
 from coatcheck.core.plan import MOST_LISTED, Decision, Keep, Measure, Offload, decide, fit_step
 from coatcheck.core.policy import Rule, is_count
-from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, preview, search_for_trouble
+from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, preview, search_for_odd
 from coatcheck.core.reading import Encoded, encode_bytes, index_text, is_text
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter
 from coatcheck.engine.events import Recorder, cause_for_model, class_of, log_failure, logger
@@ -94,25 +94,25 @@ class Offloading:
         parts = join_texts(measure.parts) if len(measure.texts) > MOST_APART else measure.parts
         tokens = measure.estimate(exact_up_to=decision.exact_up_to)
         departure = _Departure(request=request, measure=measure, decision=decision, parts=parts, tokens=tokens)
-        items: list[Item] = []
+        slots: list[Slot] = []
         for part in parts:
             saved = yield from self._save(part, departure)
             if isinstance(saved, CoatcheckError):
                 return self._give_up(departure, saved)
-            items.append(saved)
-        references = tuple(item.reference for item in items if item.reference is not None)
+            slots.append(saved)
+        references = tuple(slot.reference for slot in slots if slot.reference is not None)
         tool = request.retrieval_tool
-        build = partial(build_placeholder, items, decision, counter=self._counter, tokens=tokens, retrieval_tool=tool)
-        index: Reference | None = None
-        placeholder = build(index=None) if len(references) <= MOST_LISTED else None
+        build = partial(build_placeholder, slots, decision, counter=self._counter, tokens=tokens, retrieval_tool=tool)
+        full_list: Reference | None = None
+        placeholder = build(full_list=None) if len(references) <= MOST_LISTED else None
         if placeholder is None:
             listed = yield from self._save_list(request, references)
             if isinstance(listed, CoatcheckError):
                 return self._give_up(departure, listed)
-            index, references = listed, (*references, listed)
-            placeholder = build(index=index)
-        _log_failed_previews(request, items)
-        if (yield from self._contents.missing(references, request.scope)):
+            full_list, references = listed, (*references, listed)
+            placeholder = build(full_list=full_list)
+        _log_failed_previews(request, slots)
+        if (yield from self._contents.missing(references, request.about.scope)):
             return self._give_up(departure, StorageError("the storage is too small for all of this result"))
         if placeholder is None or (
             decision.limit is not None and not measure.exceeds(placeholder.tokens, as_measured=False)
@@ -128,7 +128,7 @@ class Offloading:
             tokens=tokens.tokens,
             tokens_saved=saved_tokens,
         )
-        return Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens, index=index)
+        return Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens, index=full_list)
 
     def offload_step(self, requests: Sequence[OffloadRequest]) -> Effects[tuple[Outcome, ...]]:
         """Decide about all results of one agent step together, then carry out each decision."""
@@ -173,7 +173,7 @@ class Offloading:
             )
         first = (measure.parts[0].text if measure.parts else None) or ""
         if result.tool_name == request.retrieval_tool or (
-            is_placeholder(first) and self._is_of_scope(first, measure, scope=request.scope)
+            is_placeholder(first) and self._is_of_scope(first, measure, scope=request.about.scope)
         ):
             return measure, Keep(reason="exempt")
         decision = decide(measure, rule, settings=self._settings, is_error=result.is_error)
@@ -191,7 +191,7 @@ class Offloading:
         found = self._contents.references_in(placeholder, scope)
         return any(self._contents.belongs(match.group(), scope) for match in found)
 
-    def _save(self, part: Part, departure: _Departure) -> Effects[Item | CoatcheckError]:
+    def _save(self, part: Part, departure: _Departure) -> Effects[Slot | CoatcheckError]:
         """Save one part, if it is one that is stored; return what the placeholder needs to know about it."""
         block, request = part.block, departure.request
         if isinstance(block, MediaBlock) and block.data:
@@ -204,12 +204,12 @@ class Offloading:
             # Meanwhile; nothing fails here that would keep the content from being saved.
             encoded, content, ready = yield from self._describe(part, departure, data=data, chunks=chunks)
         else:
-            return Item(block=block)
+            return Slot(block=block)
         reference = yield from self._contents.save(
             data,
             part.content_type,
             digest=digest.result(),
-            scope=request.scope,
+            scope=request.about.scope,
             tool_name=request.result.tool_name,
             arguments=request.result.tool_args if self._settings.list_arguments else None,
             encoded=encoded,
@@ -218,8 +218,8 @@ class Offloading:
         )
         if isinstance(reference, CoatcheckError):
             return reference
-        path = self._contents.path_of(reference, request.scope) if self._settings.show_path else None
-        return Item(block=block, content=content, preview=ready, reference=reference, path=path)
+        path = self._contents.path_of(reference, request.about.scope) if self._settings.show_path else None
+        return Slot(block=block, content=content, preview=ready, reference=reference, path=path)
 
     def _describe(
         self, part: Part, departure: _Departure, *, data: bytes, chunks: Sequence[int]
@@ -235,7 +235,7 @@ class Offloading:
             if content is not None and sum(1 for each in departure.parts if each.text) == 1:
                 content = replace(content, exceeds=departure.measure.exceeded - departure.measure.media)
                 if len(content.text) > LARGE_CHARACTERS:
-                    content = yield from search_for_trouble(content)
+                    content = yield from search_for_odd(content)
                 budget = departure.decision.preview_tokens
                 ready = ReadyPreview(budget, preview(content, self._counter, budget=budget))
         except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
@@ -246,7 +246,7 @@ class Offloading:
         self, request: OffloadRequest, references: Sequence[Reference]
     ) -> Effects[Reference | CoatcheckError]:
         """Save the list of all references of a result that has too many to be shown one by one."""
-        listing = "".join(f"{index_entry(position, reference)}\n" for position, reference in enumerate(references, 1))
+        listing = "".join(f"{list_row(position, reference)}\n" for position, reference in enumerate(references, 1))
         data, chunks = yield from encode_bytes(listing)
         digest = self._contents.start_hash(data, "text/plain")
         encoded = yield from index_text(listing, data, chunks)
@@ -255,7 +255,7 @@ class Offloading:
                 data,
                 "text/plain",
                 digest=digest.result(),
-                scope=request.scope,
+                scope=request.about.scope,
                 tool_name=request.result.tool_name,
                 encoded=encoded,
             )
@@ -268,10 +268,10 @@ class Offloading:
         limit = self._settings.max_inline_tokens
         if not departure.measure.exceeds(limit):
             return self._keep(request, Keep(reason="storage failed"))
-        items = [Item(block=part.block, content=_previewed(part)) for part in departure.parts]
+        slots = [Slot(block=part.block, content=_previewed(part)) for part in departure.parts]
         reason = cause_for_model(error)
-        blocks = cut_to(items, limit, counter=self._counter, tool_name=tool_name, tokens=tokens, reason=reason)
-        _log_failed_previews(request, items)
+        blocks = cut_to(slots, limit, counter=self._counter, tool_name=tool_name, tokens=tokens, reason=reason)
+        _log_failed_previews(request, slots)
         self._recorder.record(
             "truncated",
             request.about,
@@ -331,9 +331,9 @@ def _decoded(block: Block) -> str | None:
         return None
 
 
-def _log_failed_previews(request: OffloadRequest, items: Sequence[Item]) -> None:
+def _log_failed_previews(request: OffloadRequest, slots: Sequence[Slot]) -> None:
     """Log each kind of preview that failed, once, at however many budgets it was tried."""
-    for item in items:
-        for kind, error in item.content.failures.items() if item.content is not None else ():
+    for slot in slots:
+        for kind, error in slot.content.failures.items() if slot.content is not None else ():
             words = f"{kind} failed on a result of {request.result.tool_name!r}, which is shown more simply"
             log_failure(logger, words, error=error)

@@ -5,8 +5,7 @@ Only values belong here: the engine itself is loaded with the first offloader, t
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import ToolResult
     from coatcheck.core.plan import Keep
     from coatcheck.core.policy import MaybeAwaitable, Policy
-    from coatcheck.core.references import Scope
     from coatcheck.engine.events import About
 
 __all__ = ("OffloadRequest",)
@@ -26,17 +24,11 @@ class OffloadRequest:
     """One tool result on its way through the engine."""
 
     result: ToolResult
-    scope: Scope
+    about: About
+    """What every event of this call has in common, its scope included."""
     policy: Policy
     retrieval_tool: str | None
     measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None
     confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
     certain: Keep | None = None
     """Why the result stays, where that was certain without measuring it."""
-    started: float = field(default_factory=time.perf_counter)
-    """When the host made the call, in seconds of ``time.perf_counter``."""
-
-    @property
-    def about(self) -> About:
-        """What every event of this call has in common."""
-        return {"scope": self.scope, "tool_name": self.result.tool_name, "started": self.started}

@@ -34,16 +34,16 @@ from coatcheck.core.reading.wording import NOTHING_STORED
 from coatcheck.core.references import DEFAULT_SCOPE, canonical_reference
 from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.engine.contents import Contents, content_type_in
+from coatcheck.engine.events import About
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES
 from coatcheck.engine.listing import listing
 
 if TYPE_CHECKING:
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
-    from coatcheck.engine.access import StorageAccess
     from coatcheck.engine.contents import Found
-    from coatcheck.engine.events import About, Recorder
-    from coatcheck.engine.execution import Effects
+    from coatcheck.engine.events import Recorder
+    from coatcheck.engine.execution import Effects, StorageAccess
 
 __all__ = ("READING_SECONDS", "Retrieving")
 
@@ -77,11 +77,7 @@ class Retrieving:
         if isinstance(reference, Reference):
             reference = reference.id
         reference = LISTING if reference is None or asks_for_list(reference) else reference
-        about: About = {
-            "scope": scope,
-            "references": (canonical_reference(reference),),
-            "started": time.perf_counter(),
-        }
+        about = About(scope=scope, references=(canonical_reference(reference),))
         budget = self._settings.retrieval_limit
         try:
             request = parse_request(**selectors)

@@ -26,7 +26,7 @@ Task: TypeAlias = tuple["Future[Any]", Callable[[], object]]
 
 @dataclass(slots=True)
 class _Shared:
-    """What the threads hold: not who submits, so that it can be forgotten."""
+    """What the threads hold. Not the pool itself, so that a pool that nobody uses can be collected."""
 
     tasks: SimpleQueue[Task | None] = field(default_factory=SimpleQueue)
     changed: threading.Condition = field(default_factory=lambda: threading.Condition(threading.Lock()))
@@ -38,7 +38,7 @@ class _Shared:
 
 
 class UnawaitedThreads(Executor):
-    """At most ``most`` threads, each started when all others are busy; they end when nobody holds this any more."""
+    """At most ``most`` threads, each started when all others are busy; they end when nothing refers to the pool."""
 
     def __init__(self, most: int, *, name: str) -> None:
         self._most = most
@@ -68,7 +68,7 @@ class UnawaitedThreads(Executor):
         return self._shared.tasks.qsize()
 
     def wait_until_idle(self, seconds: float | None = None) -> bool:
-        """Wait until no task waits or runs, at most ``seconds``; return whether that is so."""
+        """Wait at most ``seconds`` until no task waits or runs; return whether none does."""
         if not self._shared.unfinished:
             return True
         with self._shared.changed:
@@ -86,7 +86,7 @@ class UnawaitedThreads(Executor):
 
 
 def _serve(shared: _Shared) -> None:
-    """Do what comes, until told to end."""
+    """Run tasks until told to end."""
     while True:
         task = shared.tasks.get()
         if task is None:

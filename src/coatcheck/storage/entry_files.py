@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from coatcheck.core.errors import CorruptContent
 from coatcheck.core.forks import loading
 from coatcheck.core.references import is_storage_key
-from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed
+from coatcheck.storage.protocol import Listed, refuse_other_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

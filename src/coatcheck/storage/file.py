@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, StorageError
 from coatcheck.core.policy import require_flag
-from coatcheck.core.references import Key, is_scope_part
+from coatcheck.core.references import is_scope_part, split_key
 from coatcheck.storage.bounds import MOST_LOOKS, Bounds, count_in, count_out, make_room, recount
 from coatcheck.storage.entry_files import (
     ENTRY_SUFFIX,
@@ -156,7 +157,7 @@ class FileStorage:
                 the disk refused.
 
         """
-        entry = Key.parse(key)
+        scope, stem = split_key(key)
         if len(content) > self._bounds.largest:
             msg = (
                 f"content of {len(content):,} bytes is larger than the {self._bounds.largest:,} that {self!r} may hold"
@@ -164,10 +165,10 @@ class FileStorage:
             raise StorageError(msg)
         with ForeignCall(self, f"save {len(content):,} bytes"):
             try:
-                self._save(entry, content, content_type, metadata)
+                self._save(scope, stem, content, content_type=content_type, metadata=metadata)
             except FileNotFoundError:  # the folder was never made, or a sweep has just removed it because it was empty
-                make_folders(self._root, (_VERSION, entry.scope), fsync=self._fsync)
-                self._save(entry, content, content_type, metadata)
+                make_folders(self._root, (_VERSION, scope), fsync=self._fsync)
+                self._save(scope, stem, content, content_type=content_type, metadata=metadata)
 
     def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None; with ``refresh_on_read`` this refreshes its time, as a save does.
@@ -178,11 +179,28 @@ class FileStorage:
             StorageError: the key is malformed, or the disk refused.
 
         """
-        return self._read(key, start=0, length=None)
+        return self.load_range(key, start=0, length=sys.maxsize)
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises."""
-        return self._read(key, start=start, length=length)
+        scope, stem = split_key(key)
+        with (
+            ForeignCall(self, f"load {key!r}"),
+            suppress(FileNotFoundError),
+            open_folder(self._root, _VERSION, scope) as folder,
+        ):
+            description = describe(folder, stem)
+            if description is None:
+                return None
+            name, size = stem + extension(description["content_type"]), description["size"]
+            content = folder.read(name, start=start, length=None if start + length >= size else length, size=size)
+            if content is None:
+                return None
+            if self._refresh_on_read:
+                with suppress(OSError):  # what a disk that takes no writes holds can still be read
+                    folder.touch(name)
+            return Stored(content=content, **description)
+        return None
 
     def delete(self, key: str) -> None:
         """Remove the entry, even a damaged one, if it is there.
@@ -191,14 +209,14 @@ class FileStorage:
             StorageError: the key is malformed, or the disk refused.
 
         """
-        entry = Key.parse(key)
+        scope, stem = split_key(key)
         with (
             ForeignCall(self, f"delete {key!r}"),
             suppress(FileNotFoundError),
-            open_folder(self._root, _VERSION, entry.scope) as folder,
+            open_folder(self._root, _VERSION, scope) as folder,
             folder.locked(),
         ):
-            count_out(folder, remove(folder, entry.name, content_names(folder, entry.name)))
+            count_out(folder, remove(folder, stem, content_names(folder, stem)))
 
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries that have a key with this ``prefix``, even damaged ones and halves: clean-up deletes them.
@@ -228,10 +246,10 @@ class FileStorage:
 
     def _described(self, entry: Listed) -> Listed:
         """Return an entry with its metadata, if its description is there and intact."""
-        key = Key.parse(entry.key)
+        scope, stem = split_key(entry.key)
         try:
-            with open_folder(self._root, _VERSION, key.scope) as folder:
-                description = describe(folder, key.name)
+            with open_folder(self._root, _VERSION, scope) as folder:
+                description = describe(folder, stem)
         except (OSError, CorruptContent):  # one damaged description must not hide the others
             return entry
         if description is None:
@@ -248,8 +266,8 @@ class FileStorage:
 
         """
         unwanted: dict[str, list[str]] = {}
-        for key in map(Key.parse, keys):
-            unwanted.setdefault(key.scope, []).append(key.name)
+        for scope, stem in map(split_key, keys):
+            unwanted.setdefault(scope, []).append(stem)
         removed = 0
         with ForeignCall(self, "sweep"):
             for folder in self._scopes("", whole=False):
@@ -265,10 +283,10 @@ class FileStorage:
 
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content."""
-        entry = Key.parse(key)
-        return self._root / _VERSION / entry.scope / (entry.name + extension(content_type))
+        scope, stem = split_key(key)
+        return self._root / _VERSION / scope / (stem + extension(content_type))
 
-    def _save(self, key: Key, content: bytes, content_type: str, metadata: Mapping[str, str]) -> None:
+    def _save(self, scope: str, stem: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Refresh the time of an entry that is there with this very content, or else write it.
 
         Raises:
@@ -277,10 +295,10 @@ class FileStorage:
         """
         dumps, _ = load_json()
         description = Description(content_type=content_type, size=len(content), metadata=dict(metadata))
-        with open_folder(self._root, _VERSION, key.scope) as folder:
+        with open_folder(self._root, _VERSION, scope) as folder:
             if not self._fsync:  # else it is written again: an earlier writer may not have waited for the disk
                 with folder.locked():
-                    name = content_name(folder, key.name, metadata)
+                    name = content_name(folder, stem, metadata)
                     # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
                     if name is not None and folder.read(name) == content:
                         folder.touch(name)
@@ -289,48 +307,28 @@ class FileStorage:
                 folder.written(content, fsync=self._fsync) as written,
                 folder.written(dumps(description), fsync=self._fsync) as described,
             ):
-                self._name(folder, key, (described, written), description)
+                self._name(folder, stem, (described, written), description)
             if self._fsync:
                 folder.sync()
                 for above in ((_VERSION,), ()):
                     with open_folder(self._root, *above) as parent:
                         parent.sync()
 
-    def _name(self, folder: Folder, key: Key, temporary: tuple[str, str], description: Description) -> None:
+    def _name(self, folder: Folder, stem: str, temporary: tuple[str, str], description: Description) -> None:
         """Make an entry of two temporary files where the limits have room for it, if need be after making room."""
-        name, size = key.name + extension(description["content_type"]), description["size"]
+        name, size = stem + extension(description["content_type"]), description["size"]
         for _ in range(MOST_LOOKS):
             with folder.locked():
                 # Another writer may have been quicker, with other content.
-                existing = content_name(folder, key.name, description["metadata"])
+                existing = content_name(folder, stem, description["metadata"])
                 replaced = None if existing is None else folder.status(existing)
                 grown = size - (0 if replaced is None else replaced.st_size)
                 if count_in(folder, grown, self._bounds, now=time.time()):
-                    folder.rename(temporary[0], key.name + ENTRY_SUFFIX)
+                    folder.rename(temporary[0], stem + ENTRY_SUFFIX)
                     folder.rename(temporary[1], name)  # now the entry exists
                     return
-            make_room(self._root, _VERSION, key.scope, size=size, bounds=self._bounds, now=time.time())
+            make_room(self._root, _VERSION, folder.path.name, size=size, bounds=self._bounds, now=time.time())
         raise OSError(errno.ENOSPC, "others fill the storage as fast as room is made; raise its limit", str(self._root))
-
-    def _read(self, key: str, *, start: int, length: int | None) -> Stored | None:
-        entry = Key.parse(key)
-        with (
-            ForeignCall(self, f"load {key!r}"),
-            suppress(FileNotFoundError),
-            open_folder(self._root, _VERSION, entry.scope) as folder,
-        ):
-            description = describe(folder, entry.name)
-            if description is None:
-                return None
-            name = entry.name + extension(description["content_type"])
-            content = folder.read(name, start=start, length=length, size=description["size"])
-            if content is None:
-                return None
-            if self._refresh_on_read:
-                with suppress(OSError):  # what a disk that takes no writes holds can still be read
-                    folder.touch(name)
-            return Stored(content=content, **description)
-        return None
 
     def _scopes(self, scope: str, *, whole: bool) -> Iterator[Folder]:
         """Yield the folders of the scopes that start with ``scope``, or that are it if ``whole`` is true."""

@@ -115,7 +115,7 @@ class Folder:
 
     @contextmanager
     def written(self, content: bytes, *, fsync: bool) -> Iterator[str]:
-        """Write a temporary file, for its owner only, and yield its name; remove it unless it was renamed."""
+        """Write a temporary file, for its owner only, and yield its name to be renamed; if that fails, remove it."""
         name = f".{os.urandom(16).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOSE_ON_EXEC | _BINARY
         descriptor = os.open(self.base + name, flags, 0o600, dir_fd=self.descriptor)
@@ -129,8 +129,9 @@ class Folder:
             finally:
                 os.close(descriptor)
             yield name
-        finally:
+        except BaseException:
             self.remove(name)
+            raise
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name, in one step, and take that name from whatever has it."""

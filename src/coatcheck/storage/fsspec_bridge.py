@@ -17,8 +17,7 @@ from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.references import DIGEST_LENGTH, Key, is_scope_part, is_storage_key
 from coatcheck.storage.frame import Head, framed, read_head, unframed
-from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, refuse_other_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

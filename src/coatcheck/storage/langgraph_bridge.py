@@ -17,6 +17,7 @@ not imported: any object with ``get``, ``put``, ``delete`` and ``search`` of Lan
 
 from __future__ import annotations
 
+import math
 from base64 import b64decode, b64encode
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -25,8 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, StorageError
 from coatcheck.core.references import Key, is_storage_key, scope_tags
-from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, parse_after, refuse_other_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -208,11 +208,12 @@ class LangGraphStoreBridge:
         listed whole for every page.
 
         Raises:
+            InvalidRequest: ``after`` did not come from a page.
             StorageError: the store failed.
 
         """
         found: list[Listed] = []
-        begin = float("inf") if after is None else float(after.partition(" ")[0])
+        begin = math.inf if after is None else -parse_after(after)[0]
         wanted = limit + 1  # with the first entry of the next page
         with ForeignCall(self, "list its entries"):
             for entry in self._listed(prefix):

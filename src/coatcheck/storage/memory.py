@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.errors import StorageError
 from coatcheck.core.forks import in_forked_child
 from coatcheck.core.policy import require_positive
-from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, refuse_other_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -147,20 +147,6 @@ class InMemoryStorage:
         removed = self._entries.pop(key, None)
         if removed is not None:
             self._bytes -= removed[0].size
-
-
-def refuse_other_content(key: str, existing: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Raise if two different contents meet under one key.
-
-    Raises:
-        StorageError: the full digests differ.
-
-    """
-    if existing.get("sha256") != new.get("sha256"):
-        msg = (
-            f"another content is already stored under {key!r}: their short digests are equal; the new one was not saved"
-        )
-        raise StorageError(msg)
 
 
 _storages: weakref.WeakSet[InMemoryStorage] = weakref.WeakSet()

@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.errors import InvalidRequest, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,6 +43,8 @@ __all__ = (
     "Stored",
     "Sweeps",
     "newest_first",
+    "parse_after",
+    "refuse_other_content",
 )
 
 
@@ -224,18 +226,43 @@ def newest_first(listed: Iterable[Listed], *, limit: int, after: str | None) -> 
     """
     ordered = sorted(listed, key=_rank)
     if after is not None:
-        modified, _, key = after.partition(" ")
-        try:
-            last = (-float(modified), key)
-            if math.isnan(last[0]):
-                raise ValueError  # noqa: TRY301 - as float does for other words
-        except ValueError:
-            msg = f"after must be what the page before has as its after, not {after!r}"
-            raise InvalidRequest(msg) from None
+        last = parse_after(after)
         ordered = [entry for entry in ordered if _rank(entry) > last]
     page = tuple(ordered[:limit])
     return Page(entries=page, after=f"{page[-1].modified!r} {page[-1].key}" if len(ordered) > limit else None)
 
 
+def parse_after(after: str) -> tuple[float, str]:
+    """Return the rank of the last entry of a page of ``newest_first``: its time, negated, and its key.
+
+    Raises:
+        InvalidRequest: ``after`` did not come from a page.
+
+    """
+    modified, _, key = after.partition(" ")
+    try:
+        negated = -float(modified)
+        if math.isnan(negated):
+            raise ValueError  # noqa: TRY301 - as float does for other words
+    except ValueError:
+        msg = f"after must be what the page before has as its after, not {after!r}"
+        raise InvalidRequest(msg) from None
+    return negated, key
+
+
 def _rank(entry: Listed) -> tuple[float, str]:
     return -entry.modified, entry.key
+
+
+def refuse_other_content(key: str, existing: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Raise if two different contents meet under one key.
+
+    Raises:
+        StorageError: the full digests differ.
+
+    """
+    if existing.get("sha256") != new.get("sha256"):
+        msg = (
+            f"another content is already stored under {key!r}: their short digests are equal; the new one was not saved"
+        )
+        raise StorageError(msg)

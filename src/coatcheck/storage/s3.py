@@ -18,8 +18,7 @@ from coatcheck.core.errors import ForeignCall, InvalidRequest, StorageError
 from coatcheck.core.forks import ForkSafeLock, loading
 from coatcheck.core.references import Key, is_storage_key
 from coatcheck.core.settings import NETWORK_THREADS
-from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, refuse_other_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 from coatcheck.core.errors import CorruptContent
 from coatcheck.core.references import Key, is_storage_key
 from coatcheck.storage.frame import framed, unframed
-from coatcheck.storage.memory import refuse_other_content
-from coatcheck.storage.protocol import Listed, Stored
+from coatcheck.storage.protocol import Listed, Stored, refuse_other_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

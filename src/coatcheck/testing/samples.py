@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from coatcheck.core.references import Key, content_digest
@@ -106,6 +107,7 @@ def noise(length: int, *, seed: int = 0) -> bytes:
     return hashlib.shake_256(f"coatcheck {seed}".encode()).digest(length)
 
 
+@cache
 def numbered_lines(count: int, *, first: int = 1) -> str:
     """Return ``count`` lines that say which one they are, so that every place in the text is recognizable."""
     last = first + count - 1

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -70,8 +71,17 @@ def python(folder: Path, part: str) -> list[Any]:
     return answered
 
 
-def test_a_thread_goes_on_in_a_new_process(tmp_path: Path) -> None:
-    ((status, placeholder),) = python(tmp_path, "ask")
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
+    """Return what another process left in a folder, and its answers; loading LangGraph takes it seconds."""
+    folder = tmp_path_factory.mktemp("asked")
+    return folder, python(folder, "ask")
+
+
+def test_a_thread_goes_on_in_a_new_process(asked: tuple[Path, list[Any]], tmp_path: Path) -> None:
+    folder, ((status, placeholder),) = asked
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+
     first, second = python(tmp_path, "read")
 
     assert status == "success"
@@ -80,14 +90,13 @@ def test_a_thread_goes_on_in_a_new_process(tmp_path: Path) -> None:
     assert MARKER in second[1]
 
 
-def test_the_bytes_are_in_no_checkpoint(tmp_path: Path) -> None:
-    python(tmp_path, "ask")
+def test_the_bytes_are_in_no_checkpoint(asked: tuple[Path, list[Any]]) -> None:
+    folder, _ = asked
 
-    database = tmp_path / "checkpoints.sqlite"
-    with closing(sqlite3.connect(database)) as connection:
+    with closing(sqlite3.connect(folder / "checkpoints.sqlite")) as connection:
         dump = "\n".join(connection.iterdump())
     assert "Tool result offloaded" in bytes.fromhex("".join(_hex_in(dump))).decode("utf-8", "replace")
-    for path in tmp_path.glob("checkpoints*"):
+    for path in folder.glob("checkpoints*"):
         assert MARKER.encode() not in path.read_bytes()
 
 

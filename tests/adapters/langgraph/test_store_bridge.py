@@ -20,6 +20,7 @@ from langgraph.store.postgres.aio import AsyncPostgresStore
 from langgraph.store.sqlite import SqliteStore
 
 from coatcheck import (
+    ByteCounter,
     CorruptContent,
     InvalidRequest,
     Offloaded,
@@ -110,7 +111,8 @@ def test_deleting_a_scope_leaves_nothing_of_a_burst_on_an_async_store(postgres: 
 
     async def run() -> tuple[int, list[str], int]:
         async with AsyncPostgresStore.from_conn_string(postgres) as store:
-            offloader = Offloader(LangGraphStoreBridge(store, (f"test {next(NUMBERS)}",)))
+            bridge = LangGraphStoreBridge(store, (f"test {next(NUMBERS)}",))
+            offloader = Offloader(bridge, token_counter=ByteCounter(), max_result_tokens=500)
             saving = (offloader.aoffload([TextBlock(text)], tool_name="t", scope="customer") for text in texts)
             references = [str(outcome.references[0]) for outcome in await asyncio.gather(*saving)]
             deleted = await offloader.adelete_scope("customer")
@@ -323,6 +325,16 @@ def test_pages_of_a_store_without_order_are_in_order_too() -> None:
 
     assert [entry.key for entry in page.entries] == [each.key for each in reversed(saved[-3:])]
     assert page.after is not None
+
+
+@pytest.mark.parametrize("after", ["", "yesterday", "nan key"])
+def test_a_page_after_what_no_page_said_is_refused(after: str) -> None:
+    bridge = LangGraphStoreBridge(InMemoryStore())
+    entry = make_entry(b"a")
+    save(bridge, entry)
+
+    with pytest.raises(InvalidRequest, match="after must be what the page before has as its after"):
+        bridge.page(f"{entry.key.partition('/')[0]}/", limit=3, after=after)
 
 
 class StoreWithoutOffset(InMemoryStore):

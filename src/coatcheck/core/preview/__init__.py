@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.kinds import Show
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("LARGE_CHARACTERS", "Previewed", "preview", "search_for_trouble")
+__all__ = ("LARGE_CHARACTERS", "Previewed", "preview", "search_for_odd")
 
 
 LARGE_CHARACTERS = 262_144
-"""``search_for_trouble`` searches a longer text in pieces, before the preview is made. ``preview`` searches a shorter
+"""``search_for_odd`` searches a longer text in pieces, before the preview is made. ``preview`` searches a shorter
 one itself."""
 
 
@@ -40,14 +40,31 @@ def _kinds() -> ModuleType:
     return kinds
 
 
-def search_for_trouble(content: Previewed) -> Generator[None, None, Previewed]:
-    """Return ``content``, with its lines of trouble if it is a log; yield after each piece of the search."""
-    kinds = _kinds()
-    if kinds.kinds_of(content)[0] is not kinds.preview_log:
+def search_for_odd(content: Previewed) -> Generator[None, None, Previewed]:
+    """Return ``content`` with what is odd in it: the lines of trouble of a log, the odd ones of records or of text.
+
+    Yields after each piece of the search. Never raises: a search that fails is one of ``content.failures``.
+    """
+    try:
+        return (yield from _searched(content))
+    except Exception as error:  # noqa: BLE001 - as in ``preview``
+        content.failures["search_for_odd"] = error
         return content
-    trouble = Trouble()
-    yield from kinds.find_trouble(trouble, content.text)
-    return replace(content, trouble=trouble)
+
+
+def _searched(content: Previewed) -> Generator[None, None, Previewed]:
+    kinds = _kinds()
+    shows = kinds.kinds_of(content)
+    if shows[0] is kinds.preview_log:
+        trouble = Trouble()
+        yield from kinds.find_trouble(trouble, content.text)
+        return replace(content, trouble=trouble)
+    for search in filter(None, map(kinds.SEARCHES.get, shows)):
+        found = kinds.Found(by=search)
+        yield from search(found, content)
+        if found.end:
+            return replace(content, found=found)
+    return content
 
 
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:

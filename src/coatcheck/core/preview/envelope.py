@@ -1,4 +1,6 @@
-"""Unwraps envelopes: text that is hardly more than another text in quotes, with line ends and quotes escaped.
+"""Unwraps envelopes: text that is hardly more than another text in quotes or between tags.
+
+In quotes, line ends and quotes are escaped. The tags are those around the output of a command, next to its return code.
 
 ``{"type": "text", "text": "..."}``, a JSON string that holds JSON, the ``repr`` of an object with one long text: what
 counts is the text inside, of whatever kind. It may end without a quote, where a tool has cut it off.
@@ -7,8 +9,9 @@ counts is the text inside, of whatever kind. It may end without a quote, where a
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-__all__ = ("unescaped_text", "unwrapped")
+__all__ = ("Output", "output_in", "unescaped_text", "unwrapped")
 
 _MOST_CHARACTERS = 4_000_000
 _MOST_LEVELS = 4
@@ -34,6 +37,37 @@ _LONGEST_REST = 200
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _COMMON = {"\\n": "\n", '\\"': '"', "\\'": "'", "\\t": "\t", "\\r": "\r"}
+
+_ELEMENTS = r"(?:\s*<(?:[a-z_]+)>[^<]{0,300}</[a-z_]+>){0,4}"
+_OUTPUT_BEGINS = re.compile(rf"(?P<around>{_ELEMENTS})\s*<(?P<name>output|stdout)>(?:\r?\n)?")
+_OUTPUT_ENDS = re.compile(rf"(?:\r?\n)?</(?:output|stdout)>(?P<around>{_ELEMENTS})\s*\Z")
+_RETURN_CODE = re.compile(r"<(?:return|exit)_?(?:code|status)>")
+_MOST_AROUND = 1_500
+"""Characters before and behind the output."""
+
+
+class Output(NamedTuple):
+    """What a shell tool returns: the output of a command between tags, and the return code before it or behind it."""
+
+    start: int
+    """Where the output begins, in characters."""
+
+    end: int
+    around: str
+    """What else there is: ``<returncode>0</returncode>``."""
+
+
+def output_in(text: str) -> Output | None:
+    """Return where the output of a command is; None if ``text`` is not that with a return code."""
+    begins = _OUTPUT_BEGINS.match(text, 0, _MOST_AROUND)
+    if begins is None:
+        return None
+    closing = text.rfind(f"</{begins['name']}>", max(begins.end(), len(text) - _MOST_AROUND))
+    ends = _OUTPUT_ENDS.search(text, max(begins.end(), closing - 2)) if closing >= 0 else None
+    around = " ".join(f"{begins['around']} {ends['around'] if ends else ''}".split())
+    if not _RETURN_CODE.search(around):
+        return None
+    return Output(begins.end(), ends.start() if ends else len(text), around)
 
 
 def unwrapped(text: str) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from coatcheck.core.preview.json_ends import preview_json_ends
+from coatcheck.core.preview.json_ends import LARGE, preview_json_ends, search_json
 from coatcheck.core.preview.outline import fit_outline
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ MAX_PARSED_CHARACTERS = 8_000_000
 _MOST_VALUES = 500_000
 """Commas in what is parsed: of 8 MB that are nothing but small values, the parser makes millions of objects."""
 
-_LARGE = 1_000_000
-"""Characters from which on only the ends of a list of records are read."""
-
 _MAYBE_ROUNDED = re.compile(r"\de\+?\d")
 """orjson reads an integer beyond 64 bits as a rounded float; where the preview shows such a float, the standard
 ``json``, which is exact, reads the text again."""
@@ -34,12 +31,10 @@ _MAYBE_ROUNDED = re.compile(r"\de\+?\d")
 
 def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return an outline within ``budget`` tokens, or None if the text is no JSON or nothing useful fits."""
-    if len(content.text) > _LARGE:
+    if len(content.text) > LARGE:
         shown = preview_json_ends(content, budget, counter)
-        if shown is not None or len(content.text) > MAX_PARSED_CHARACTERS:
+        if shown is not None or not _is_parsed(content):
             return shown
-        if content.text.count(",") > _MOST_VALUES:
-            return None
     try:
         value: JsonValue = orjson.loads(content.text)
     except ValueError:
@@ -51,3 +46,9 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         except (RecursionError, ValueError):
             return None  # nested deeper than the standard parser goes, or a number of more digits than Python reads
     return shown
+
+
+def _is_parsed(content: Previewed) -> bool:
+    """Return whether a large text is read from end to end: not where the search has found records of another kind."""
+    is_other = content.found is not None and content.found.by is not search_json
+    return not is_other and len(content.text) <= MAX_PARSED_CHARACTERS and content.text.count(",") <= _MOST_VALUES

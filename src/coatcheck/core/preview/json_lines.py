@@ -8,26 +8,34 @@ from typing import TYPE_CHECKING
 import orjson
 
 from coatcheck.core.preview.notation import count_of
-from coatcheck.core.preview.odd import columns_of, find_odd
-from coatcheck.core.preview.source import lines_of
+from coatcheck.core.preview.odd import NOTHING_ODD, Odd, find_odd
+from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
+from coatcheck.core.preview.source import LOOKED_AT_WHOLE, lines_of
 from coatcheck.core.preview.table import Records, ends, table
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from coatcheck.core.blocks import JsonValue
-    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.preview.odd import OddSearch
+    from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("preview_json_lines",)
+__all__ = ("preview_json_lines", "search_json_lines")
 
-MOST_CHARACTERS = 8_000_000
-"""Of a longer text, the lines at both ends are looked at."""
+
+def search_json_lines(found: Found, content: Previewed) -> Iterator[None]:
+    """Search the records of a long text for odd ones; yield after each piece."""
+    text = content.text
+    if len(text) > LOOKED_AT_WHOLE:
+        yield from search_pieces(found, text, partial(_read, text), partial(split_lines, text))
 
 
 def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return records of both ends within ``budget`` tokens, or None if they have nothing in common or none fits."""
-    is_whole = len(content.text) <= MOST_CHARACTERS
-    lines = dict(enumerate(content.text.split("\n"), 1)) if is_whole else lines_of(content)
+    lines = lines_of(content)
+    spend(counter, sum(map(len, lines.values())) // 16)
     values: dict[int, JsonValue] = {}
     for number, line in lines.items():
         value = _parsed(line)
@@ -35,17 +43,16 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
             return None
         if value is not None:
             values[number - 1] = value
-    spend(counter, sum(map(len, lines.values())) // 16)
     objects = [value for value in values.values() if isinstance(value, dict)]
-    odd = find_odd(columns_of(objects) if len(objects) == len(values) else (), len(values), counter)
-    places = list(values)
-    odd = odd._replace(positions=tuple(places[position] for position in odd.positions))
+    odd, unseen = NOTHING_ODD, ""
+    if len(objects) == len(values):
+        odd, unseen = _odd_lines(content, values, objects, counter)
     items = {position: values[position] for position in (*odd.positions, *ends(content.lines)) if position in values}
     room = budget
     for _ in range(4):
         records = Records(
             # Some lines may be blank, or not looked at.
-            what=", ".join(filter(None, (f"JSON Lines of {count_of(content.lines, 'line')}", odd.what))),
+            what=", ".join(filter(None, (f"JSON Lines of {count_of(content.lines, 'line')}", odd.what, unseen))),
             items=items,
             total=content.lines,
             odd=odd.positions,
@@ -60,6 +67,33 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
             return shown
         room -= over
     return None
+
+
+def _odd_lines(
+    content: Previewed, values: dict[int, JsonValue], objects: list[dict[str, JsonValue]], counter: TokenCounter
+) -> tuple[Odd, str]:
+    """Return which lines are odd, and which were not searched for odd ones; add the odd ones to ``values``."""
+    text = content.text
+    if len(text) <= LOOKED_AT_WHOLE:
+        places, odd = list(values), find_odd(objects, counter)
+        return odd._replace(positions=tuple(places[position] for position in odd.positions)), ""
+    found = found_in(content, search_json_lines)
+    lines = {text.count("\n", 0, start): orjson.loads(text[start:end]) for start, end in found.places.values()}
+    values.update(lines)
+    return Odd(tuple(lines), found.odd.what), unsearched_lines(found, content)
+
+
+def _read(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
+    """Add the records of each piece to ``search``; yield where it begins and ends, up to what is no object."""
+    for start, end in line_pieces(text, 0):
+        try:
+            records = [orjson.loads(line) for line in text[start:end].split("\n") if line and not line.isspace()]
+        except ValueError:
+            return
+        if not all(isinstance(record, dict) for record in records):
+            return
+        search.add(records)
+        yield start, end
 
 
 def _parsed(line: str) -> JsonValue:

@@ -9,28 +9,31 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited
-from coatcheck.core.preview.envelope import unwrapped
+from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited, search_delimited
+from coatcheck.core.preview.envelope import output_in, unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
-from coatcheck.core.preview.json_lines import preview_json_lines
+from coatcheck.core.preview.json_ends import search_json
+from coatcheck.core.preview.json_lines import preview_json_lines, search_json_lines
 from coatcheck.core.preview.log import find_trouble, preview_log
 from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
-from coatcheck.core.preview.source import Previewed, plain, sample_of
+from coatcheck.core.preview.sorts import preview_sorts, search_sorts
+from coatcheck.core.preview.source import Found, Previewed, plain, sample_of
 from coatcheck.core.preview.text import preview_text
 from coatcheck.core.preview.xml import preview_xml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import TypeAlias
 
+    from coatcheck.core.preview.source import Search
     from coatcheck.core.tokens import TokenCounter
 
     Show: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
 
-__all__ = ("LITTLE_WORK", "find_trouble", "kinds_of", "preview_log")
+__all__ = ("LITTLE_WORK", "SEARCHES", "Found", "find_trouble", "kinds_of", "preview_log")
 
 _HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
 _LOG_TYPES = frozenset({"text/log", "text/x-log"})
@@ -60,8 +63,18 @@ _QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'](?:[\[{<]|.*\\[\\\"'ntru/])", re.D
 
 _INSIDE = "text inside, unescaped, so line numbers are its own; search with pattern:"
 
+_AS_LINES = frozenset({preview_log, preview_sorts, preview_text})
+
 LITTLE_WORK = frozenset({preview_log, preview_text})
 """They look at little more than they show, so no limit of work applies to them."""
+
+SEARCHES: dict[Show, Search] = {
+    preview_json: search_json,
+    preview_json_lines: search_json_lines,
+    preview_delimited: search_delimited,
+    preview_sorts: search_sorts,
+}
+"""What finds the odd records or lines of a kind in a long text, in pieces."""
 
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
 _PAGE = re.compile(
@@ -90,7 +103,7 @@ _HEAD, _TAIL = 4_096, 4_096
 def kinds_of(content: Previewed) -> list[Show]:
     """Return the functions that may show ``content``, the declared kind first, text the last at the latest.
 
-    In this order: JSON Lines may look like one list, and a table's rows may begin with a time.
+    The order matters: JSON Lines may look like one list, and the rows of a table may begin with a time.
     """
     head, tail = content.text[:_HEAD], content.text[-_TAIL:]
     first, last = head.lstrip()[:1], tail.rstrip()[-1:]
@@ -99,6 +112,7 @@ def kinds_of(content: Previewed) -> list[Show]:
     is_declared_log = content.declared in _LOG_TYPES
     stamped = sum(_STAMPED.match(line) is not None for line in lines)
     may_be: dict[Show, object] = {
+        preview_output: head.lstrip()[:1] == "<" and output_in(content.text),
         preview_envelope: _QUOTED.search(head),
         preview_json: is_pair and first != "(",
         preview_json_lines: len(lines) >= _LEAST_RECORDS and all(line.lstrip()[:1] in {"{", "["} for line in lines),
@@ -115,6 +129,7 @@ def kinds_of(content: Previewed) -> list[Show]:
             or _TERMINAL.search(tail)
         ),
         preview_noise: _NOISE.search(head),
+        preview_sorts: True,
         preview_text: True,
     }
     declared = content.declared
@@ -131,14 +146,36 @@ def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> 
     if found is None:
         return None
     text, rest = found
-    heading = f"{_INSIDE}\n[{rest}]" if rest else _INSIDE
+    return _preview_inside(text, f"{_INSIDE}\n[{rest}]" if rest else _INSIDE, budget, counter)
+
+
+def preview_output(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return a preview of a command's output and its return code, or None where the output is shown as lines.
+
+    Then the whole text is: its first line is the return code, and its lines have their own numbers.
+    """
+    text, found = content.text, output_in(content.text)
+    if found is None:
+        return None
+    lines = text.count("\n", 0, found.start)
+    moved = f"line numbers are {lines:,} and characters {found.start:,} more in the whole"
+    heading = f"[{found.around}, and the output; {moved}]"
+    return _preview_inside(text[found.start : found.end], heading, budget, counter, unless=_AS_LINES)
+
+
+def _preview_inside(
+    text: str, heading: str, budget: int, counter: TokenCounter, *, unless: Collection[Show] = ()
+) -> str | None:
+    """Return the heading and a preview of the text inside; None if nothing fits, or a kind of ``unless`` shows it."""
     left = budget - counter.count(heading) - 1
     if left <= 0:
         return None
+    inside = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
     if not counter.exceeds(text, left):
         return f"{heading}\n{text}"
-    inside = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
     for show in kinds_of(inside):
+        if show in unless:
+            return None
         shown = show(inside, left, counter)
         if shown is not None:
             made = f"{heading}\n{shown}"

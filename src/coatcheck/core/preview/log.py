@@ -5,13 +5,12 @@ Colours are left out, and what a progress bar overwrote. Line numbers are those 
 
 from __future__ import annotations
 
-import re
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 import re2
 
-from coatcheck.core.preview.source import LONGEST_LINE, Trouble, join_lines, lines_of, pick, plain
+from coatcheck.core.preview.source import IN_NUMBERS, LONGEST_LINE, Sort, Trouble, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,9 +46,7 @@ MOST_COUNTED = 10_000
 """Lines of each level that are counted, some 5 microseconds each."""
 
 _KEPT = 200
-"""Lines of each level that may be shown, half of them the first."""
-
-_DIGITS = re.compile(r"\d+")
+"""Sorts of lines of each level that may be shown, half of them the first."""
 
 _TROUBLE_SHARE = 0.4
 """Of the budget, at most, for lines of trouble; head and tail tell what ran and how it ended."""
@@ -93,12 +90,18 @@ def _note(trouble: Trouble, number: int, data: bytes, start: int) -> None:
     level = _WORDS.get(data[start : start + 4]) or next(
         (one for one, signs in _IS_LEVEL.items() if signs.match(data, start)), "ERROR"
     )
-    lines = trouble.lines[level]
-    if number not in lines:  # bytes that are not UTF-8 end a match within a line
-        trouble.counts[level] = min(trouble.counts[level] + 1, MOST_COUNTED)
-        lines[number] = plain(line.decode("utf-8", "replace"))
-        if len(lines) > _KEPT:
-            lines.pop(next(islice(lines, _KEPT // 2, None)))
+    if number == trouble.last:
+        return  # bytes that are not UTF-8 end a match within a line
+    trouble.last = number
+    trouble.counts[level] = min(trouble.counts[level] + 1, MOST_COUNTED)
+    sorts = trouble.sorts[level]
+    sort = sorts.setdefault(line.translate(None, IN_NUMBERS), Sort())
+    sort.count += 1
+    if len(sort.lines) == _ALIKE:
+        sort.lines.popitem()  # the last one so far
+    sort.lines[number] = line.decode("utf-8", "replace")
+    if len(sorts) > _KEPT:
+        sorts.pop(next(islice(sorts, _KEPT // 2, None)))
 
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -138,17 +141,18 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
 
 
 def _ranked(trouble: Trouble) -> dict[int, str]:
-    """Return lines of trouble: the worst level first, of each the first, the last, the second, and so on, few alike."""
+    """Return lines of trouble: the worst level first, of each the first sort, the last, the second, and so on.
+
+    A line of each sort comes before the second of any, with how many there are of it.
+    """
     ranked: dict[int, str] = {}
     for level in _LEVELS:
-        lines = trouble.lines[level]
-        numbers = list(lines)
-        half = (len(numbers) + 1) // 2
-        alike: dict[str, int] = {}
-        for number in chain.from_iterable(zip_longest(numbers[:half], reversed(numbers[half:]))):
-            if number is not None:
-                sort = _DIGITS.sub("0", lines[number])
-                alike[sort] = alike.get(sort, 0) + 1
-                if alike[sort] <= _ALIKE:
-                    ranked[number] = lines[number]
+        sorts = list(trouble.sorts[level].values())
+        half = (len(sorts) + 1) // 2
+        order = [sort for pair in zip_longest(sorts[:half], reversed(sorts[half:])) for sort in pair if sort]
+        for turn in (0, -1, 1):
+            for sort in order:
+                number, line = [*sort.lines.items()][turn if turn < len(sort.lines) else 0]
+                alike = f" ({sort.count:,} alike)" if turn == 0 and sort.count > len(sort.lines) else ""
+                ranked.setdefault(number, plain(line) + alike)
     return ranked

@@ -15,16 +15,16 @@ _LOOKED_AT = 20_000
 
 _SHORTEST, _LONGEST = 3, 60
 _LONGEST_TOKEN = 6
-"""Characters, on average, of the tokens of names; each name takes one token at least."""
+"""Average characters in a token of a name. Each name takes at least one token."""
 
 _DENSE = 0.6
-"""Of the characters: what is names to a larger part is no shorter for leaving out the rest."""
+"""Share of the characters. Text with a larger share of names gets hardly shorter without the rest."""
 
 _LEAST_ROOM = 8
 """Tokens."""
 
 _NAME = r"(?<![\w./~@:+-])(?:[A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_])"
-"""Before the first sign that words do not have, none may stand: one way to read it, so in linear time."""
+"""The part before the first sign that words lack holds no such sign: so there is one way to match, in linear time."""
 
 _IN_THE_REST = "[… more, in it: {} …]"
 _GOES_ON = re.compile(r"[\w./~@:+-]", re.ASCII)
@@ -41,7 +41,7 @@ _BEGINS_A_SENTENCE = frozenset(_BEGINNINGS.split())
 
 
 def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str:
-    """Return ``shown`` and, in what it leaves of ``budget`` tokens, names of ``text`` that it does not hold."""
+    """Return ``shown``, followed by names of ``text`` that it lacks if they fit; at most ``budget`` tokens in all."""
     room = budget - counter.count(f"{shown}\n{_IN_THE_REST.format('')}") - 1
     if room < _LEAST_ROOM:
         return shown
@@ -51,10 +51,10 @@ def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str
 
 
 def names_in(text: str, counter: TokenCounter, *, start: int, end: int, shown: str, budget: int, numbered: bool) -> str:
-    """Return names of ``text`` from ``start`` to ``end`` that ``shown`` does not hold, in order, as ``budget`` allows.
+    """Return names of ``text`` between ``start`` and ``end`` that ``shown`` lacks, in order, within ``budget`` tokens.
 
-    Where the lines are ``numbered``, the number of a line comes before the names in it. Where lines
-    are hardly more than names, such as paths, nothing: more lines say the same.
+    If the lines are ``numbered``, the number of a line comes before its names. If the lines hold hardly anything but
+    names, such as paths, it returns nothing: more lines say the same.
     """
     if budget <= 0:
         return ""

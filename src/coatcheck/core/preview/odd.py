@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coatcheck.core.preview.notation import key_of, scalar
 from coatcheck.core.preview.work import spend
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("Odd", "columns_of", "find_odd", "may_be_rare")
+__all__ = ("NOTHING_ODD", "Odd", "OddSearch", "find_odd")
 
 _LEAST_RECORDS = 20
 _RARE = 200
@@ -24,12 +24,16 @@ _RARE = 200
 _FEW_VALUES = 8
 """A field with more values in the first records has no rare ones."""
 
+_MOST_VALUES = 1_000
+"""Values of a field that are counted: a field with more has many."""
+
 _SAMPLE = 100
 _LONGEST_VALUE = 40
 _MOST_FIELDS = 200
 _MOST_SORTS = 6
-_ABSENT, _PRESENT = object(), object()
 _CELLS_OF_A_UNIT = 4
+_ABSENT: Final = object()
+_PRESENT: Final = object()
 
 
 class Odd(NamedTuple):
@@ -40,55 +44,154 @@ class Odd(NamedTuple):
     """``1 with status: failed, 2 with error``; empty where nothing is odd."""
 
 
-def columns_of(records: Sequence[Mapping[str, JsonValue]]) -> Iterator[tuple[str, Sequence[object]]]:
-    """Yield each field with its values in all records."""
-    for key in islice(Counter(chain.from_iterable(records)), _MOST_FIELDS):
-        yield key, [record.get(key, _ABSENT) for record in records]
+NOTHING_ODD: Final = Odd((), "")
 
 
-def find_odd(columns: Iterable[tuple[str, Sequence[object]]], total: int, counter: TokenCounter) -> Odd:
+def find_odd(records: Sequence[Mapping[str, JsonValue]], counter: TokenCounter) -> Odd:
     """Return the first and the last record of each sort that hardly any record is of."""
-    if total < _LEAST_RECORDS:
-        return Odd((), "")
-    most = max(1, total // _RARE)
-    positions: dict[int, None] = {}
-    sorts: list[str] = []
-    for name, values in columns:
-        spend(counter, total // _CELLS_OF_A_UNIT)
-        for value, count in _rare(values, most):
-            if len(sorts) == _MOST_SORTS:
-                break
-            if value is _ABSENT:
-                sorts.append(f"{count:,} without {key_of(name)}")
-                found = [position for position, one in enumerate(values) if one is value]
-            elif value is _PRESENT:
-                sorts.append(f"{count:,} with {key_of(name)}")
-                found = [position for position, one in enumerate(values) if one is not _ABSENT]
+    if len(records) < _LEAST_RECORDS:
+        return NOTHING_ODD
+    search = OddSearch(counter)
+    search.add(records)
+    return search.found()
+
+
+class OddSearch:
+    """Counts the values of each field in records that come in pieces."""
+
+    def __init__(self, counter: TokenCounter | None = None) -> None:
+        self._counter = counter
+        self._fields: dict[str, _Field] = {}
+        self.total = 0
+        """Records so far."""
+        self.cells = 0
+        """Values that were looked at so far."""
+
+    @property
+    def may_find(self) -> bool:
+        """Whether any field has few values so far."""
+        return any(field.has_few for field in self._fields.values())
+
+    def add(self, records: Sequence[Mapping[str, JsonValue]]) -> None:
+        """Count the values of further records."""
+        present = Counter(chain.from_iterable(records))
+        for name in islice(dict.fromkeys(chain(self._fields, present)), _MOST_FIELDS):
+            field = self._field(name)
+            if field.has_few or present[name] < len(records):
+                self._count(field, [record.get(name, _ABSENT) for record in records])
             else:
-                sorts.append(f"{count:,} with {key_of(name)}: {scalar(value, _LONGEST_VALUE)}")  # type: ignore[arg-type]  # hashable values of JSON are scalars
-                found = [position for position, one in enumerate(values) if one == value]
-            positions.update(dict.fromkeys((found[0], found[-1])))
-    return Odd(tuple(positions), ", ".join(sorts))
+                field.add_present(self.total, len(records))
+        self.total += len(records)
+
+    def add_columns(self, columns: Iterable[tuple[str, Sequence[str]]], count: int) -> None:
+        """Count the values of ``count`` further records that have every field."""
+        for name, values in islice(columns, _MOST_FIELDS):
+            field = self._field(name)
+            if field.has_few:
+                self._count(field, values)
+            else:
+                field.add_present(self.total, count)
+        self.total += count
+
+    def found(self) -> Odd:
+        """Return the first and the last record of each sort that hardly any record is of."""
+        if self.total < _LEAST_RECORDS:
+            return NOTHING_ODD
+        rare = chain.from_iterable(field.rare(max(1, self.total // _RARE)) for field in self._fields.values())
+        sorts = list(islice(rare, _MOST_SORTS))
+        positions = dict.fromkeys(chain.from_iterable((first, last) for first, last, _ in sorts))
+        return Odd(tuple(positions), ", ".join(what for _, _, what in sorts))
+
+    def _field(self, name: str) -> _Field:
+        if name not in self._fields:
+            self._fields[name] = _Field(name, self.total)
+        return self._fields[name]
+
+    def _count(self, field: _Field, values: Sequence[object]) -> None:
+        self.cells += len(values)
+        if self._counter is not None:
+            spend(self._counter, len(values) // _CELLS_OF_A_UNIT)
+        field.add(self.total, values)
 
 
-def may_be_rare(sample: Sequence[object]) -> bool:
-    """Return whether a field with these values may have rare ones: it has few."""
+class _Field:
+    """The values of one field: how many records have each, and which are the first and the last of them."""
+
+    def __init__(self, name: str, missed: int) -> None:
+        self._name = name
+        self.has_few = True
+        """Whether the values are counted one by one, and not only how many records have any."""
+        self._counts: dict[object, int] = {}
+        self._first: dict[object, int] = {}
+        self._last: dict[object, int] = {}
+        self._is_new = True
+        if missed:
+            self._note(_ABSENT, missed, 0, missed - 1)
+
+    def add(self, base: int, values: Sequence[object]) -> None:
+        """Count the values of the records from position ``base`` on."""
+        if self._is_new:
+            self._is_new = False
+            if not _has_few(values[:_SAMPLE]):
+                self._give_up()
+        try:
+            counts = Counter(values if self.has_few else map(_presence, values))
+        except TypeError:  # a container
+            self._give_up()
+            counts = Counter(map(_presence, values))
+        if not self.has_few:
+            values = list(map(_presence, values))
+        backwards = values[::-1]
+        for value, count in counts.items():
+            last = base + len(values) - 1 - backwards.index(value)
+            self._note(value, count, base + values.index(value), last)
+        if len(self._counts) > _MOST_VALUES:
+            self._give_up()
+
+    def add_present(self, base: int, count: int) -> None:
+        """Count as many records from position ``base`` on, which all have the field."""
+        self._note(_PRESENT, count, base, base + count - 1)
+
+    def rare(self, most: int) -> Iterator[tuple[int, int, str]]:
+        """Yield the first and the last record of each sort that at most ``most`` are of, and what it is."""
+        absent = self._counts.get(_ABSENT, 0)
+        having = [value for value in self._counts if value is not _ABSENT]
+        present = sum(map(self._counts.__getitem__, having))
+        name = key_of(self._name)
+        if present <= most:
+            first, last = min(map(self._first.__getitem__, having)), max(map(self._last.__getitem__, having))
+            yield first, last, f"{present:,} with {name}"
+        elif 0 < absent <= most:
+            yield self._first[_ABSENT], self._last[_ABSENT], f"{absent:,} without {name}"
+        elif self.has_few:
+            rare = [value for value in having if self._counts[value] <= most]
+            seldom = sum(map(self._counts.__getitem__, rare))
+            if len(self._counts) - len(rare) > _FEW_VALUES or seldom > 2 * most:
+                return
+            for value in rare:
+                if not isinstance(value, str) or len(value) <= _LONGEST_VALUE:
+                    written = scalar(value, _LONGEST_VALUE)  # type: ignore[arg-type]  # hashable values of JSON are scalars
+                    what = f"{self._counts[value]:,} with {name}: {written}"
+                    yield self._first[value], self._last[value], what
+
+    def _note(self, value: object, count: int, first: int, last: int) -> None:
+        self._counts[value] = self._counts.get(value, 0) + count
+        self._first.setdefault(value, first)
+        self._last[value] = last
+
+    def _give_up(self) -> None:
+        """Keep only how many records have the field."""
+        self.has_few = False
+        having = [value for value in self._counts if value is not _ABSENT]
+        if having:
+            first, last = min(map(self._first.__getitem__, having)), max(map(self._last.__getitem__, having))
+            count = sum(map(self._counts.pop, having))
+            self._note(_PRESENT, count, first, last)
+
+
+def _presence(value: object) -> object:
+    return _ABSENT if value is _ABSENT else _PRESENT
+
+
+def _has_few(sample: Sequence[object]) -> bool:
     return not any(isinstance(value, (dict, list)) for value in sample) and len(set(sample)) <= _FEW_VALUES
-
-
-def _rare(values: Sequence[object], most: int) -> list[tuple[object, int]]:
-    """Return the rare values of a field that has few, each with how many records have it."""
-    absent = values.count(_ABSENT)
-    if len(values) - absent <= most:
-        return [(_PRESENT, len(values) - absent)]
-    if 0 < absent <= most:
-        return [(_ABSENT, absent)]
-    if not may_be_rare(values[:_SAMPLE]):
-        return []
-    try:
-        counts = Counter(values)
-    except TypeError:
-        return []  # a container
-    rare = [(value, count) for value, count in counts.items() if count <= most]
-    is_few = len(counts) - len(rare) <= _FEW_VALUES and sum(count for _, count in rare) <= 2 * most
-    return [one for one in rare if not isinstance(one[0], str) or len(one[0]) <= _LONGEST_VALUE] if is_few else []

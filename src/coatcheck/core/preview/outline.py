@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from coatcheck.core.preview.names import with_names
 from coatcheck.core.preview.notation import LEAST_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
-from coatcheck.core.preview.odd import columns_of, find_odd
+from coatcheck.core.preview.odd import NOTHING_ODD, find_odd
 from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, records_of, with_gaps
 from coatcheck.core.preview.work import spend
 
@@ -209,7 +209,7 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
         return None
     most = max(_LEAST_ROWS, budget // len(first))  # a cell takes a token at least
     are_objects = isinstance(first, dict) and all(isinstance(one, dict) for one in items)
-    odd = find_odd(columns_of(cast("list[dict[str, JsonValue]]", items)) if are_objects else (), len(items), counter)
+    odd = find_odd(cast("list[dict[str, JsonValue]]", items), counter) if are_objects else NOTHING_ODD
     records = Records(
         what=", ".join(filter(None, (what_is(value), odd.what))),
         items={position: items[position] for position in chain(odd.positions, islice(ends(len(items)), most))},

@@ -6,16 +6,25 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.odd import NOTHING_ODD, Odd
 from coatcheck.core.tokens import ends_of, fits_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import TypeAlias
 
     from coatcheck.core.tokens import TokenCounter
 
+    Search: TypeAlias = Callable[["Found", "Previewed"], Iterator[None]]
+
 __all__ = (
+    "IN_NUMBERS",
     "LEVELS",
+    "LOOKED_AT_WHOLE",
+    "Found",
     "Previewed",
+    "Search",
+    "Sort",
     "Trouble",
     "ends_within",
     "gap_of_lines",
@@ -27,7 +36,7 @@ __all__ = (
     "shortened",
 )
 
-_LOOKED_AT_WHOLE = 256 * 1024
+LOOKED_AT_WHOLE = 256 * 1024
 """Characters of a content that is looked at from end to end; of a longer one, a part from each end."""
 
 _WINDOW = 32 * 1024
@@ -45,8 +54,20 @@ LONGEST_LINE = 600
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 
+IN_NUMBERS = b"0123456789.,"
+"""Lines that differ in nothing else are of one sort."""
+
 LEVELS = ("FATAL", "ERROR", "WARN")
 """Of trouble, the worst first."""
+
+
+@dataclass(slots=True)
+class Sort:
+    """Lines that differ in numbers only."""
+
+    count: int = 0
+    lines: dict[int, str] = field(default_factory=dict)
+    """Some of them, by number."""
 
 
 @dataclass(slots=True)
@@ -54,11 +75,38 @@ class Trouble:
     """The lines of a text that tell of trouble, as far as it has been searched."""
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LEVELS, 0))
-    lines: dict[str, dict[int, str]] = field(default_factory=lambda: {level: {} for level in LEVELS})
-    """By level, its first and last lines by number."""
+    sorts: dict[str, dict[bytes, Sort]] = field(default_factory=lambda: {level: {} for level in LEVELS})
+    """By level, the first and the last sorts of its lines, by the line without its numbers."""
 
     searched: int = 0
     """Lines that were searched."""
+
+    last: int = 0
+    """The number of the last line that was noted."""
+
+
+@dataclass(slots=True)
+class Found:
+    """The odd records or lines of a text, as far as it has been searched for them."""
+
+    odd: Odd = NOTHING_ODD
+    places: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Where each odd record begins and ends, by its position."""
+
+    total: int = 0
+    """Records that were searched."""
+
+    end: int = 0
+    """Where the search ended, in characters."""
+
+    tail: int = 0
+    """Where the last but one of the pieces begins that were searched."""
+
+    sorts: dict[bytes, Sort] = field(default_factory=dict)
+    """The lines of a text by what they are without numbers, each sort with its first line."""
+
+    by: Search | None = None
+    """What has searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +128,9 @@ class Previewed:
     trouble: Trouble | None = None
     """The lines that tell of trouble, if the text was searched for them before."""
 
+    found: Found | None = None
+    """The odd records, if the text was searched for them before."""
+
     failures: dict[str, Exception] = field(default_factory=dict, compare=False, repr=False)
     """The kinds of preview that raised on this text, with their errors. ``preview`` adds to it and tries none twice."""
 
@@ -92,7 +143,7 @@ class Previewed:
 def lines_of(content: Previewed) -> dict[int, str]:
     """Return lines by number, counted from 1: all of them, or of a large content those of its head and its tail."""
     text = content.text
-    if len(text) <= _LOOKED_AT_WHOLE:
+    if len(text) <= LOOKED_AT_WHOLE:
         return dict(enumerate(text.removesuffix("\n").split("\n"), 1))
     head = text[:_WINDOW].split("\n")[:-1]
     tail = text[-_WINDOW:].removesuffix("\n").split("\n")[1:]

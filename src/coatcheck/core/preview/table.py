@@ -254,7 +254,7 @@ def _filled(
     header = shown.header(longest)
     total = shown.records.total
     room = budget - counter.count(header) - 1
-    gap = counter.count(next(with_gaps({}, total, shown.records.gap))) + 1
+    gaps = (counter.count(next(with_gaps({}, total, shown.records.gap))) + 1) * (1 + len(shown.records.odd))
     column, names, costs = _named(*named, room, counter)
     left = room - sum(costs.values())
     lines: dict[int, str] = {}
@@ -265,7 +265,7 @@ def _filled(
         if len(line) > budget * 40:
             break
         cost = counter.count(line) + 1 - costs.get(position, 0)
-        if cost > left - (gap if len(lines) + 1 < total else 0):
+        if cost > left - (gaps if len(lines) + 1 < total else 0):
             break
         lines[position] = line
         left -= cost

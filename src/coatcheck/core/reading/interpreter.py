@@ -1,4 +1,4 @@
-"""JMESPath with a budget: the same language, refused where it would work or grow without end.
+"""JMESPath with a budget: the same language, refused if it would run or grow without end.
 
 A query of 200 characters can build a value of a billion nodes by naming the same part again and again
 (``[@,@]|[@,@]|...``). Building it is cheap, since the parts are shared; comparing, printing or joining it is not. So
@@ -62,7 +62,7 @@ class Evaluator:
         """Parse ``query``.
 
         Raises:
-            InvalidRequest: it is no JMESPath, in the engine's words, or nested too deeply.
+            InvalidRequest: it is not JMESPath, in the engine's words, or nested too deeply.
 
         """
         try:
@@ -105,7 +105,7 @@ class Evaluator:
 
 
 def check_size(value: object) -> None:
-    """Refuse a value that is too large to print, or that is none of JSON's.
+    """Refuse a value that is too large to print, or that JSON does not have.
 
     Raises:
         TooMuchWork: it is too large; select less.

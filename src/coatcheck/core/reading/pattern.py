@@ -46,7 +46,7 @@ class Matcher:
     """A compiled pattern that finds its matches in bytes, one at a time. No match ever contains a line end."""
 
     def __init__(self, pattern: str, *, literal: str | None = None) -> None:
-        """Compile ``pattern``; where ``literal`` says why it is no regular expression, as plain text.
+        """Compile ``pattern``; as plain text if ``literal`` says why it is not a regular expression.
 
         Raises:
             ValueError: RE2 refuses the pattern. The message is RE2's.
@@ -128,7 +128,7 @@ def _reason(message: object) -> str:
 
 
 def _refuse(reason: str, pattern: str) -> None:
-    """Raise if RE2's ``reason`` is about something that it cannot do, rather than about something that is no regex."""
+    """Raise if RE2's ``reason`` is that it lacks a feature, rather than that the pattern is not a regex."""
     kind, _, detail = reason.partition(": ")
     if kind.startswith("pattern too large"):
         raise InvalidRequest(wording.unsupported("too many repeats", "use * or + instead of counted repeats"))

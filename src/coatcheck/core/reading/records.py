@@ -39,7 +39,7 @@ def parse_json(data: bytes) -> object:
 
     Raises:
         InvalidRequest: it holds a number of more digits than Python reads.
-        ValueError: it is none.
+        ValueError: it is not JSON.
         RecursionError: it is nested too deeply.
 
     """

@@ -57,7 +57,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Stored content, as far as it is known without reading it."""
+    """What is known of stored content without reading it."""
 
     reference: str
     """As the model sees it; the literal next call repeats it."""

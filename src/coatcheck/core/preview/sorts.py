@@ -1,0 +1,115 @@
+"""Text in which most lines differ from others in numbers only: each sort of line once, with how many there are of it.
+
+Digits in a name, such as ``file_3.txt`` or ``G101``, tell lines apart: the names are what the agent needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from coatcheck.core.preview.names import with_names
+from coatcheck.core.preview.pieces import MOST_SEARCHED, found_in, line_pieces
+from coatcheck.core.preview.source import IN_NUMBERS, Found, Sort, join_lines, lines_of, pick, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = ("preview_sorts", "search_sorts")
+
+_LEAST_LINES = 20
+_LEAST_ALIKE = 4
+_LEAST_SHARE = 2 / 3
+"""Of the lines that are not blank: where fewer are of a sort, head and tail of the text say more."""
+
+_MOST_DIGITS = 0.25
+"""Of the characters of a line: in a line of figures, these are what the agent needs."""
+
+_LEAST_WORDS = 2
+_SHARE_BEFORE_NAMES = 0.75
+"""Of the budget: lines get at least this; names and numbers in lines of rare sorts get the rest, if any."""
+
+_RARE = 0.1
+"""Of the lines: a sort of fewer is rare."""
+
+_MOST_SORTS = 20_000
+"""Text with more is no text of few sorts."""
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_NUMBERED_NAME = re.compile(r"[^\W\d][/._-]?\d")
+
+
+def search_sorts(found: Found, content: Previewed) -> Iterator[None]:
+    """Count the lines of each sort; yield after each piece. Stops where few lines are alike."""
+    text, number = content.text, 1
+    for start, end in line_pieces(text, 0) if len(text) <= MOST_SEARCHED else ():
+        lines = text[start:end].removesuffix("\n").split("\n")
+        keys = _keys(lines)
+        counts = Counter(keys)
+        alike = sum(count for count in counts.values() if count >= _LEAST_ALIKE)
+        if alike < _LEAST_SHARE * len(keys) and not found.sorts:
+            return
+        firsts = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
+        for key, count in counts.items():
+            if key not in found.sorts:
+                found.sorts[key] = Sort(lines={number + firsts[key]: lines[firsts[key]]})
+            found.sorts[key].count += count
+        if len(found.sorts) > _MOST_SORTS:
+            return
+        number += len(lines)
+        found.end = end
+        yield
+
+
+def preview_sorts(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return lines within ``budget`` tokens, one of each sort before the second of any, or None if few are alike.
+
+    Names and numbers in lines of the rarer sorts follow: what is rare is what the agent asks for.
+    """
+    found = found_in(content, search_sorts) if content.lines >= _LEAST_LINES else Found()
+    if found.end < len(content.text):
+        return None
+    firsts = {number: (line, sort.count) for sort in found.sorts.values() for number, line in sort.lines.items()}
+    alike = {number: count for number, (line, count) in firsts.items() if count >= _LEAST_ALIKE and _is_sort(line)}
+    others = {number: count for number, (line, count) in firsts.items() if number not in alike and line.strip()}
+    if sum(alike.values()) < _LEAST_SHARE * (sum(alike.values()) + sum(others.values())):
+        return None
+    raw = lines_of(content)
+
+    def line(number: int) -> str:
+        said = f" ({alike[number]:,} alike)" if number in alike else ""
+        return plain(firsts[number][0] if number in firsts else raw[number]) + said
+
+    def lines_within(budget: int) -> str:
+        wanted = chain([1, content.lines], alike, _from_both_ends(list(others)), _from_both_ends(list(raw)))
+        return join_lines(pick(wanted, line, content.lines, budget, counter), content.lines)
+
+    rare = (one for one, key in zip(raw.values(), _keys(raw.values()), strict=True)
+            if found.sorts[key].count < _RARE * content.lines)  # fmt: skip
+    shown = lines_within(int(budget * _SHARE_BEFORE_NAMES))
+    named = with_names(shown, "\n".join(rare), budget, counter)
+    made = named if named != shown else lines_within(budget)
+    return made if "alike)" in made and not counter.exceeds(made, budget) else None
+
+
+def _keys(lines: Iterable[str]) -> list[bytes]:
+    """Return each line without its numbers."""
+    return "\n".join(lines).encode("utf-8", "surrogatepass").translate(None, IN_NUMBERS).split(b"\n")
+
+
+def _is_sort(line: str) -> bool:
+    """Return whether a line says the same as one with other digits."""
+    has_words = sum(_WORD.search(part) is not None for part in line.split()) >= _LEAST_WORDS
+    return has_words and not _NUMBERED_NAME.search(line) and sum(map(str.isdigit, line)) <= _MOST_DIGITS * len(line)
+
+
+def _from_both_ends(numbers: list[int]) -> Iterator[int]:
+    """Yield the first, the last, the second, the last but one, and so on."""
+    for first, last in islice(zip(numbers, reversed(numbers), strict=True), (len(numbers) + 1) // 2):
+        yield first
+        yield last

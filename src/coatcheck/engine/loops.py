@@ -1,0 +1,137 @@
+"""Event loops: a call awaited within the time limit, and the loop of our own for async storages in the sync driver.
+
+asyncio is imported where it is used: no module takes longer to load, and who runs a loop has it already.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from coatcheck.core.forks import loading
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable
+
+__all__ = ("BackendCancelled", "BackgroundLoop", "in_time", "is_loop_running")
+
+Result = TypeVar("Result")
+
+TIME_LIMIT_SECONDS = 30.0
+"""How long one call to a storage that is async or not local may take before it counts as failed, from when a thread
+takes it; and how long a queue may go without any call being taken before its callers give up. In the sync driver only
+what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
+
+CLEAN_UP_SECONDS = 1.0
+"""How long a call that was given up may take to end. After that it is left alone, and ends with the process at the
+latest."""
+
+
+class BackendCancelled(Exception):
+    """A backend ended as if it had been cancelled. Not ``CancelledError``: that would cancel the agent."""
+
+
+async def in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float] | None = None) -> Result:
+    """Await a backend up to the time limit, or up to a ``deadline`` of the monotonic clock, which may move.
+
+    Not ``asyncio.wait_for``: it waits without end for a task that catches its cancellation, and a backend that was
+    cancelled by its own client would look as if the agent had been.
+
+    Raises:
+        BackendCancelled: the backend was cancelled, and not by us.
+        TimeoutError: the one of ``asyncio``; the time is over.
+
+    """
+    import asyncio  # noqa: PLC0415 - see the head
+
+    task = asyncio.ensure_future(awaitable)
+    limit = time.monotonic() + TIME_LIMIT_SECONDS
+    try:
+        while not task.done() and (left := (deadline() if deadline else limit) - time.monotonic()) > 0:
+            await asyncio.wait({task}, timeout=left)
+        is_late = not task.done()
+    finally:
+        if not task.done():
+            task.cancel()
+            task.add_done_callback(_forget)
+            await asyncio.wait({task}, timeout=CLEAN_UP_SECONDS)
+    if is_late:
+        raise asyncio.TimeoutError
+    if task.cancelled():
+        raise BackendCancelled
+    return task.result()
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    """Consume the error of a call that was given up, so that asyncio does not log it as never retrieved."""
+    if not task.cancelled():
+        task.exception()
+
+
+def is_loop_running() -> bool:
+    """Return whether an event loop runs on this thread."""
+    with loading:
+        import asyncio  # noqa: PLC0415 - see the head
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+class BackgroundLoop:
+    """One event loop on a daemon thread, for async storages called from the sync driver."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def result_of(self, awaitable: Awaitable[Result]) -> Result:
+        """Run ``awaitable`` to its end, at most the time limit.
+
+        A storage that blocks the loop instead of awaiting keeps it from looking at the time. Then that loop is
+        abandoned, and the next call, of any storage, gets a new one.
+        """
+        with loading:
+            import asyncio  # noqa: PLC0415 - see the head
+
+        loop = self._running()
+        future = asyncio.run_coroutine_threadsafe(in_time(awaitable), loop)
+        try:
+            return future.result(TIME_LIMIT_SECONDS + 2 * CLEAN_UP_SECONDS)
+        except FutureTimeoutError:
+            if not future.done():
+                self._leave(loop)
+            raise
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with loading:
+            import asyncio  # noqa: PLC0415 - see the head
+
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                try:
+                    threading.Thread(target=_serve, args=(loop,), name="coatcheck-loop", daemon=True).start()
+                except RuntimeError:  # no more threads: nothing would ever run what is sent to the loop
+                    loop.close()
+                    raise
+                self._loop = loop
+            return self._loop
+
+    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            if self._loop is loop:
+                self._loop = None
+                loop.call_soon_threadsafe(loop.stop)
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()

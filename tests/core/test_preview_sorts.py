@@ -1,0 +1,104 @@
+"""Lines of plain text that differ in numbers only collapse: each sort is shown once, with how many there are of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coatcheck import TiktokenCounter
+from coatcheck.core.preview import Previewed, preview, sorts
+
+TIKTOKEN = TiktokenCounter()
+
+
+def _shown(lines: list[str], budget: int = 250) -> list[str]:
+    text = "\n".join(lines)
+    content = Previewed(text=text, content_type="text/plain", lines=len(lines))
+    shown = preview(content, TIKTOKEN, budget=budget)
+
+    assert not content.failures
+    assert TIKTOKEN.count(shown) <= budget
+    return shown.split("\n")
+
+
+def _chunks(count: int) -> list[str]:
+    return [
+        f"verified block {number:,} in {number % 7}.{number % 9} ms"
+        if number % 3
+        else f"downloading chunk {number} of {count:,}"
+        for number in range(1, count + 1)
+    ]
+
+
+def test_each_sort_is_shown_once_with_its_count() -> None:
+    shown = _shown(_chunks(3_000))
+
+    assert "verified block 1 in 1.1 ms (2,000 alike)" in shown
+    assert "downloading chunk 3 of 3,000 (1,000 alike)" in shown
+    assert sum("alike" in line for line in shown) == 2
+
+
+@pytest.mark.parametrize("place", range(30, 2_990, 197))
+def test_a_line_of_its_own_sort_is_shown_wherever_it_is(place: int) -> None:
+    lines = _chunks(3_000)
+    lines[place] = "skipped a chunk: its checksum differs"
+    shown = _shown(lines)
+    at = shown.index("skipped a chunk: its checksum differs")
+
+    assert shown[at - 1].endswith(f"-{place:,} of 3,000 not shown …]")
+    assert shown[at + 1].startswith(f"[… lines {place + 2:,}-")
+
+
+@pytest.mark.parametrize("place", [30, 33_333, 89_990])
+def test_a_line_of_its_own_sort_in_8_mb_is_shown(place: int) -> None:
+    lines = [f"{line}, and so on and on and on for a while until all is done" for line in _chunks(90_000)]
+    lines.insert(place, "skipped a chunk: its checksum differs")
+    shown = _shown(lines)
+
+    assert "skipped a chunk: its checksum differs" in shown
+    assert any("(60,000 alike)" in line for line in shown)
+    assert len("\n".join(lines)) > 7_500_000
+
+
+def test_text_of_more_than_8_mb_is_not_searched_so_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorts, "MOST_SEARCHED", 50_000)
+
+    assert not any("alike" in line for line in _shown(_chunks(3_000)))
+
+
+def test_what_the_sorts_leave_of_the_budget_goes_to_both_ends() -> None:
+    lines = _chunks(3_000)
+    shown = _shown(lines, 400)
+
+    assert shown[4] == lines[4]
+    assert shown[-5:] == lines[-5:]
+    assert TIKTOKEN.count("\n".join(shown)) > 350
+
+
+def test_numbers_in_lines_of_a_rare_sort_are_named() -> None:
+    lines = _chunks(3_000)
+    for place in range(50, 3_000, 150):
+        lines[place] = f"the checksum of a chunk is {place * 7_919}"
+    *_, names = _shown(lines, 300)
+
+    assert names == f"[… more, in it: {' '.join(str(place * 7_919) for place in range(200, 3_000, 150))} …]"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("rw-r--r-- 1 root root {0} Sep 5 report_{0}.txt", id="names with numbers"),
+        pytest.param("/srv/data/part/{0}/in the archive", id="paths"),
+        pytest.param("{0} {0}.5 {0} {0}.25 in total", id="mostly figures"),
+        pytest.param('  "total": {0},', id="one word"),
+    ],
+)
+def test_lines_that_their_numbers_tell_apart_do_not_collapse(line: str) -> None:
+    assert not any("alike" in shown for shown in _shown([line.format(number) for number in range(1_000, 1_900)]))
+
+
+def test_text_with_fewer_lines_alike_than_two_thirds_does_not_collapse() -> None:
+    said = [f"{''.join(chr(97 + int(digit)) for digit in str(number))} is what was said" for number in range(200)]
+    alike = [f"line {number} of what was said" for number in range(390)]
+
+    assert not any("alike)" in line for line in _shown([*alike, *said], 120))
+    assert any("alike)" in line for line in _shown([*alike, *alike, *said], 120))
