@@ -7,5 +7,7 @@ from __future__ import annotations
 
 from coatcheck.cli import main
 
+__all__ = ("main",)
+
 if __name__ == "__main__":
     main()

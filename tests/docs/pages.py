@@ -38,6 +38,8 @@ CORE = "core"
 
 PART_OF = {
     "agents": "openai-agents",
+    "claude_agent_sdk": "claude",
+    "coatcheck_claude": "claude",
     "coatcheck_haystack": "haystack",
     "coatcheck_langchain": "langgraph",
     "coatcheck_mcp": "mcp",

@@ -36,6 +36,7 @@ LEAST = 8
 """Fewer modules than this means that the walk went wrong, not that the rules hold."""
 
 FRAMEWORKS = {
+    "coatcheck_claude": {"claude_agent_sdk"},
     "coatcheck_haystack": {"haystack"},
     "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
     # FastMCP brings the protocol's own packages, and what they speak with; tomli reads TOML on Python 3.10.
@@ -56,7 +57,7 @@ SOURCE = modules("src")
 ADAPTERS = modules("adapters")
 
 
-PUBLIC = ("coatcheck", "coatcheck.adapting", "coatcheck.testing")
+PUBLIC = ("coatcheck", "coatcheck.adapting", "coatcheck.hook", "coatcheck.testing")
 """What an adapter may import of the library: the names that these packages declare."""
 
 

@@ -212,7 +212,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("storage/file.py", "is not None and folder.read(name) == content:", "is not None:", _FILE),
     Mutation("storage/file.py", "if not self._fsync:", "if True:", _FILE),
     Mutation(
-        "storage/file.py", 'if status is None or status.st_size != existing["size"]:', "if status is None:", _FILE
+        "storage/entry_files.py",
+        'if status is None or status.st_size != existing["size"]:',
+        "if status is None:",
+        _FILE,
     ),
     Mutation("storage/file.py", "if folder.modified < before:", "if True:", _FILE),
     Mutation(
@@ -224,7 +227,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("storage/folder.py", "if size not in {None, status.st_size}:", "if False:", _FILE),
     Mutation(
         "storage/folder.py",
-        "fcntl.flock(self.descriptor, fcntl.LOCK_UN)",
+        "fcntl.flock(descriptor, fcntl.LOCK_UN)",
         "pass",
         (*_FILE, "storage/test_file_processes.py", "core/test_forks.py"),
     ),

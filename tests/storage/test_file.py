@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,15 @@ class TestFileStorage(
         assert isinstance(storage, FileStorage)
         os.utime(storage.local_path(key, content_type="text/plain"), (1_000, 1_000))
         return True
+
+
+class TestFileStorageWithLimits(TestFileStorage):
+    """Limits that are never reached change nothing."""
+
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> FileStorage:
+        root = tmp_path / "artifacts"
+        return FileStorage(root, max_age=timedelta(days=36_500), max_bytes=10**12, max_scope_bytes=10**11)
 
 
 class TestFileStorageWithFsync(TestFileStorage):

@@ -19,16 +19,27 @@ if TYPE_CHECKING:
 
 SCOPES = 3
 
+LARGEST = 20_000
+"""Bytes of the entries that fill a storage with a limit."""
+
 
 def entry_of(number: int, *, size: int) -> Entry:
     """Return the entry with this number, the same in every process."""
     return make_entry(noise(size, seed=number), scope=f"scope {number % SCOPES}")
 
 
-def write_for_ever(root: str, acknowledge: Callable[[int], object], *, size: int, fsync: bool = False) -> None:
+def write_for_ever(
+    root: str,
+    acknowledge: Callable[[int], object],
+    *,
+    size: int,
+    fsync: bool = False,
+    max_bytes: int | None = None,
+    first: int = 0,
+) -> None:
     """Save one entry after the other, and acknowledge each once it is saved."""
-    storage = FileStorage(root, fsync=fsync)
-    for number in itertools.count():
+    storage = FileStorage(root, fsync=fsync, max_bytes=max_bytes)
+    for number in itertools.count(first):
         save(storage, entry_of(number, size=size))
         acknowledge(number)
 
@@ -54,5 +65,18 @@ def write_and_read(root: str, count: int) -> int:
     return count
 
 
+def write_within(root: str, limit: int, *, first: int, count: int) -> int:
+    """Save entries into a storage with a limit, while other processes do; return the most bytes seen listed."""
+    storage = FileStorage(root, max_bytes=limit)
+    most = 0
+    for number in range(first, first + count):
+        save(storage, entry_of(number, size=LARGEST - number % 10))
+        if number % 10 == 0:
+            most = max(most, sum(listed.size for listed in storage.entries("")))
+    return most
+
+
 if __name__ == "__main__":
-    write_for_ever(sys.argv[1], say, size=int(sys.argv[2]))
+    _, folder, size, *limits = sys.argv
+    max_bytes, first = map(int, limits or (0, 0))
+    write_for_ever(folder, say, size=int(size), max_bytes=max_bytes or None, first=first)

@@ -7,6 +7,7 @@ Only stores, strategies and options are converted here. Stores and policies of H
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from haystack.core.errors import SerializationError
@@ -81,7 +82,11 @@ def strategies_from_dict(data: Mapping[str, Any]) -> dict[str | tuple[str, ...],
 
 def _store_to_dict(store: object, owner: str) -> dict[str, Any]:
     if type(store) is FileStorage:  # a subclass would come back without what it overrides
+        limits = {name: getattr(store, name) for name in ("max_age", "max_bytes", "max_scope_bytes")}
+        if isinstance(limits["max_age"], timedelta):
+            limits["max_age"] = limits["max_age"].total_seconds()
         parameters = {"root": str(store.root), "fsync": store.fsync, "refresh_on_read": store.refresh_on_read}
+        parameters |= {name: limit for name, limit in limits.items() if limit is not None}
         return {"type": _FILES, "init_parameters": parameters}
     if isinstance(store, Offloader):
         msg = f"{owner} cannot be serialized: it has a ready Offloader. Pass the storage and the options instead"

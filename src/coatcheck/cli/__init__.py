@@ -6,11 +6,8 @@ of them does is in modules of its own, such as ``demo``, loaded when the command
 
 from __future__ import annotations
 
-import io
-import logging
 import os
 import sys
-from pathlib import Path
 
 __all__ = ("main",)
 
@@ -18,8 +15,20 @@ _EXTRA = "typer"
 """What tells whether the extra is installed; it brings rich itself."""
 
 
+_EDITS = ("install", "uninstall")
+"""What follows ``hook`` where a person typed it, and not a client."""
+
+
 def main() -> None:
     """Run the command that the arguments name, and end the process with its exit code."""
+    if sys.argv[1:2] == ["hook"] and not {*_EDITS, "-h", "--help"} & {*sys.argv[2:3]}:
+        from coatcheck.hook.answer import main as answer_hook  # noqa: PLC0415 - a client waits: nothing else is loaded
+
+        answer_hook(sys.argv[2:])
+    import io  # noqa: PLC0415 - see above
+    import logging  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
     try:
         from coatcheck.cli.app import app  # noqa: PLC0415 - needs the extra
         from coatcheck.cli.failure import reported  # noqa: PLC0415 - with the commands, which it wraps

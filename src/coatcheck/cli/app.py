@@ -14,6 +14,7 @@ import typer
 from coatcheck.cli.content_commands import cat, get, put, show_content
 from coatcheck.cli.demo_command import demo
 from coatcheck.cli.failure import DONE
+from coatcheck.cli.hook_commands import hook
 from coatcheck.cli.mcp_command import mcp
 from coatcheck.cli.mcp_config_commands import register
 from coatcheck.cli.options import PlainCommand
@@ -68,3 +69,4 @@ _command("replay", epilog="Exit codes: 0 replayed, 2 could not run.")(replay)
 _command("demo", epilog="Exit codes: 0 answered from the data, 1 answered wrong, 2 could not run.")(demo)
 register(mcp)
 app.add_typer(mcp, name="mcp")
+app.add_typer(hook, name="hook")

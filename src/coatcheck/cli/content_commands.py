@@ -22,6 +22,7 @@ from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_
 from coatcheck.core.arguments import RANGE_FORMS, SELECTORS
 from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
+from coatcheck.hook.command import program
 from coatcheck.scopes import DEFAULT_SCOPE, require_scope
 
 if TYPE_CHECKING:
@@ -304,7 +305,8 @@ def _command(name: str, reference: str, options: Mapping[str, object], *, storag
     given = {_OPTIONS.get(option, f"--{option.replace('_', '-')}"): value for option, value in options.items()}
     if storage != os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE):
         given["--storage"] = storage
-    words = ["coatcheck", name, reference]
+    is_module = os.path.basename(sys.argv[0]) == "__main__.py"  # noqa: PTH119 - python -m coatcheck: no script may be there
+    words = [*(program() if is_module else ["coatcheck"]), name, reference]
     words += [f"{option}={value}" for option, value in given.items()]  # one word: a value may begin with a dash
     if scope != os.environ.get(SCOPE_VARIABLE, DEFAULT_SCOPE):
         words += [f"--scope={part}" for part in ((scope,) if isinstance(scope, str) else scope)]

@@ -95,13 +95,17 @@ def notice(
         references: lines from ``reference_line``.
         blocks: how many content blocks were offloaded.
         tokens: how many tokens they would have taken.
-        retrieval_tool: the name of the agent's retrieval tool, or None if it has none.
+        retrieval_tool: the name of the agent's retrieval tool, or None if it has none. A name with a space is a command
+            that reads back in a shell, without the reference.
         searchable: whether any of the content is text.
 
     """
     opening = f"{_OPENING}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
     if retrieval_tool is None:
         way = "To read more: use your available tools with a reference above."
+    elif " " in retrieval_tool:
+        options = " --pattern=REGEX | --lines=10:20 | --query=JMESPATH | --offset=N" if searchable else ""
+        way = f"To read {'more' if searchable else 'it'}, run: {retrieval_tool} REFERENCE{options}"
     elif searchable:
         way = f"To read more: {retrieval_tool}(reference, pattern | line_range | query | offset)"
     else:

@@ -5,61 +5,50 @@
 
 An entry exists when both files do. The description gets its name first and the content loses its own first, so a crash
 leaves the whole entry or none. Naming and deleting lock the folder of the scope; reading and writing need no lock.
+
+With limits, ``root/v1/total.ledger`` counts what is stored; see ``bounds``.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING
 
-from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest
-from coatcheck.core.forks import loading
+from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, StorageError
 from coatcheck.core.policy import require_flag
-from coatcheck.core.references import is_scope_part, is_storage_key, split_key
+from coatcheck.core.references import is_scope_part, split_key
+from coatcheck.storage.bounds import MOST_LOOKS, Bounds, count_in, count_out, make_room, recount
+from coatcheck.storage.entry_files import (
+    ENTRY_SUFFIX,
+    Description,
+    content_name,
+    content_names,
+    describe,
+    extension,
+    listing,
+    load_json,
+    remove,
+    remove_leftovers,
+    remove_unused,
+)
 from coatcheck.storage.folder import Folder, make_folders, open_folder
-from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, refuse_other_content
+from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import timedelta
 
 __all__ = ("FileStorage",)
 
 _VERSION = "v1"
-_ENTRY_SUFFIX = ".entry.json"
-_CONTENT = re.compile(r"([^.]+)\.[a-z0-9]{1,8}")
-_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
-
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-
-_UNDER_WAY_SECONDS = 60.0
-"""A description without content that is older than this is not a save or deletion in progress but half an entry: its
-content was lost, or a writer was killed."""
-
-_EXTENSIONS = {
-    "text/plain": ".txt",
-    "application/json": ".json",
-    "application/pdf": ".pdf",
-    "application/vnd.coatcheck.lines+json": ".json",
-    "image/jpeg": ".jpg",
-    "image/svg+xml": ".svg",
-    "audio/mpeg": ".mp3",
-    "audio/x-wav": ".wav",
-    "text/html": ".html",
-    "text/markdown": ".md",
-}
-
-
-class _Description(TypedDict):
-    content_type: str
-    size: int
-    metadata: dict[str, str]
 
 
 class FileStorage:
@@ -72,16 +61,32 @@ class FileStorage:
     error. There is no time limit: a disk that hangs, as a network disk may, blocks every offloader's async methods.
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, refresh_on_read: bool = True) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        fsync: bool = False,
+        refresh_on_read: bool = True,
+        max_age: float | timedelta | None = None,
+        max_bytes: int | None = None,
+        max_scope_bytes: int | None = None,
+    ) -> None:
         """Choose the folder; it is made at the first save.
 
         Args:
             root: the folder. It may hold other programs' files: only its ``v1`` is used.
             fsync: wait until content and names are on the disk before a save returns.
-            refresh_on_read: whether reading counts as use, for sweeps; False for a caller that only inspects content.
+            refresh_on_read: whether reading counts as use, for sweeps and for these limits; False for a caller that
+                only inspects content.
+            max_age: remove what was not saved or read for so long, in seconds or as a ``timedelta``. A save does it, at
+                most an hour late. None: keep it.
+            max_bytes: bytes kept at most, as ``coatcheck stats`` counts them. A save that needs room removes what was
+                not saved or read for longest, until a tenth is free, and refuses a larger content. None: no limit.
+            max_scope_bytes: the same for each scope.
 
         Raises:
-            InvalidRequest: ``root`` cannot be the path of a folder, or another argument is not a bool.
+            InvalidRequest: ``root`` cannot be the path of a folder, a flag is not a bool, or a limit is not a number
+                above 0.
 
         """
         try:
@@ -104,9 +109,15 @@ class FileStorage:
             raise InvalidRequest(msg)
         self._fsync = require_flag("fsync", fsync)
         self._refresh_on_read = require_flag("refresh_on_read", refresh_on_read)
+        self._bounds = Bounds(max_age=max_age, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
 
     def __repr__(self) -> str:
         return f"FileStorage({str(self._root)!r})"
+
+    @property
+    def evicts(self) -> bool:
+        """Whether it removes entries by itself: it has a limit."""
+        return self._bounds.is_set
 
     @property
     def root(self) -> Path:
@@ -123,14 +134,35 @@ class FileStorage:
         """Whether reading counts as use."""
         return self._refresh_on_read
 
+    @property
+    def max_age(self) -> float | timedelta | None:
+        """How long an entry is kept without use, as it was given."""
+        return self._bounds.max_age
+
+    @property
+    def max_bytes(self) -> int | None:
+        """How many bytes are kept."""
+        return self._bounds.max_bytes
+
+    @property
+    def max_scope_bytes(self) -> int | None:
+        """How many bytes are kept in each scope."""
+        return self._bounds.max_scope_bytes
+
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Save an entry whole or not at all; without ``fsync``, one that is there only has its time refreshed.
 
         Raises:
-            StorageError: the key is malformed, another content has it, or the disk refused.
+            StorageError: the key is malformed, another content has it, the content alone is larger than a limit, or
+                the disk refused.
 
         """
         scope, stem = split_key(key)
+        if len(content) > self._bounds.largest:
+            msg = (
+                f"content of {len(content):,} bytes is larger than the {self._bounds.largest:,} that {self!r} may hold"
+            )
+            raise StorageError(msg)
         with ForeignCall(self, f"save {len(content):,} bytes"):
             try:
                 self._save(scope, stem, content, content_type=content_type, metadata=metadata)
@@ -157,10 +189,10 @@ class FileStorage:
             suppress(FileNotFoundError),
             open_folder(self._root, _VERSION, scope) as folder,
         ):
-            description = _describe(folder, stem)
+            description = describe(folder, stem)
             if description is None:
                 return None
-            name, size = stem + _extension(description["content_type"]), description["size"]
+            name, size = stem + extension(description["content_type"]), description["size"]
             content = folder.read(name, start=start, length=None if start + length >= size else length, size=size)
             if content is None:
                 return None
@@ -184,7 +216,7 @@ class FileStorage:
             open_folder(self._root, _VERSION, scope) as folder,
             folder.locked(),
         ):
-            _remove(folder, stem, _content_names(folder, stem))
+            count_out(folder, remove(folder, stem, content_names(folder, stem)))
 
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries that have a key with this ``prefix``, even damaged ones and halves: clean-up deletes them.
@@ -197,7 +229,7 @@ class FileStorage:
         found: list[Listed] = []
         with ForeignCall(self, "list its entries"):
             for folder in self._scopes(scope, whole=bool(slash)):
-                found += (listed for listed in _listing(folder) if listed.key.startswith(prefix))
+                found += (listed for listed in listing(folder) if listed.key.startswith(prefix))
         return found
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
@@ -217,7 +249,7 @@ class FileStorage:
         scope, stem = split_key(entry.key)
         try:
             with open_folder(self._root, _VERSION, scope) as folder:
-                description = _describe(folder, stem)
+                description = describe(folder, stem)
         except (OSError, CorruptContent):  # one damaged description must not hide the others
             return entry
         if description is None:
@@ -226,6 +258,8 @@ class FileStorage:
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         """Remove the ``keys`` last used before then, and the files of killed writers; see ``coatcheck.Sweeps``.
+
+        The count of what is stored, which a limit goes by, is corrected too.
 
         Raises:
             StorageError: a key is malformed, or the disk refused; what was not removed yet is still there.
@@ -239,17 +273,18 @@ class FileStorage:
             for folder in self._scopes("", whole=False):
                 for stem in unwanted.get(folder.path.name, ()):
                     with folder.locked():
-                        removed += _remove_unused(folder, stem, before=before)
-                _remove_leftovers(folder, before=before)
+                        removed += remove_unused(folder, stem, before=before)
+                remove_leftovers(folder, before=before)
                 if folder.modified < before:  # removed if it is empty
                     with open_folder(self._root, _VERSION) as versioned:
                         versioned.remove_folder(folder.path.name)
+            recount(self._root, _VERSION, now=time.time())
         return removed
 
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content."""
         scope, stem = split_key(key)
-        return self._root / _VERSION / scope / (stem + _extension(content_type))
+        return self._root / _VERSION / scope / (stem + extension(content_type))
 
     def _save(self, scope: str, stem: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Refresh the time of an entry that is there with this very content, or else write it.
@@ -258,29 +293,42 @@ class FileStorage:
             FileNotFoundError: the folder of its scope is not there.
 
         """
-        dumps, _ = _load_json()
-        description = _Description(content_type=content_type, size=len(content), metadata=dict(metadata))
+        dumps, _ = load_json()
+        description = Description(content_type=content_type, size=len(content), metadata=dict(metadata))
         with open_folder(self._root, _VERSION, scope) as folder:
             if not self._fsync:  # else it is written again: an earlier writer may not have waited for the disk
                 with folder.locked():
-                    name = _content_name(folder, stem, metadata)
+                    name = content_name(folder, stem, metadata)
                     # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
                     if name is not None and folder.read(name) == content:
                         folder.touch(name)
                         return
             with (
-                folder.written(content, fsync=self._fsync) as temporary,
+                folder.written(content, fsync=self._fsync) as written,
                 folder.written(dumps(description), fsync=self._fsync) as described,
-                folder.locked(),
             ):
-                _content_name(folder, stem, metadata)  # another writer may have been quicker, with other content
-                folder.rename(described, stem + _ENTRY_SUFFIX)
-                folder.rename(temporary, stem + _extension(content_type))  # now the entry exists
+                self._name(folder, stem, (described, written), description)
             if self._fsync:
                 folder.sync()
                 for above in ((_VERSION,), ()):
                     with open_folder(self._root, *above) as parent:
                         parent.sync()
+
+    def _name(self, folder: Folder, stem: str, temporary: tuple[str, str], description: Description) -> None:
+        """Make an entry of two temporary files where the limits have room for it, if need be after making room."""
+        name, size = stem + extension(description["content_type"]), description["size"]
+        for _ in range(MOST_LOOKS):
+            with folder.locked():
+                # Another writer may have been quicker, with other content.
+                existing = content_name(folder, stem, description["metadata"])
+                replaced = None if existing is None else folder.status(existing)
+                grown = size - (0 if replaced is None else replaced.st_size)
+                if count_in(folder, grown, self._bounds, now=time.time()):
+                    folder.rename(temporary[0], stem + ENTRY_SUFFIX)
+                    folder.rename(temporary[1], name)  # now the entry exists
+                    return
+            make_room(self._root, _VERSION, folder.path.name, size=size, bounds=self._bounds, now=time.time())
+        raise OSError(errno.ENOSPC, "others fill the storage as fast as room is made; raise its limit", str(self._root))
 
     def _scopes(self, scope: str, *, whole: bool) -> Iterator[Folder]:
         """Yield the folders of the scopes that start with ``scope``, or that are it if ``whole`` is true."""
@@ -296,141 +344,3 @@ class FileStorage:
             for name in names:
                 with suppress(FileNotFoundError), open_folder(self._root, _VERSION, name) as folder:
                     yield folder
-
-
-@cache
-def _load_json() -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
-    """Return what writes and what reads JSON, loaded with the first entry; see ``json_text`` in ``blocks``."""
-    with loading:
-        import orjson  # noqa: PLC0415
-
-    return orjson.dumps, orjson.loads
-
-
-def _describe(folder: Folder, stem: str) -> _Description | None:
-    """Return what an entry file says, or None if there is none.
-
-    Raises:
-        CorruptContent: it does not hold what ``save`` writes.
-
-    """
-    _, loads = _load_json()
-    name = stem + _ENTRY_SUFFIX
-    raw = folder.read(name)
-    if raw is None:
-        return None
-    try:
-        found = loads(raw)
-        return _Description(
-            content_type=str(found["content_type"]), size=int(found["size"]), metadata=dict(found["metadata"])
-        )
-    except (ValueError, TypeError, KeyError) as error:
-        msg = f"{str(folder.path / name)!r} is damaged: {error}"
-        raise CorruptContent(msg) from error
-
-
-def _content_name(folder: Folder, stem: str, metadata: Mapping[str, str]) -> str | None:
-    """Return the name of the content of an entry that is there in full length. The folder is locked.
-
-    Raises:
-        StorageError: another content has this name.
-
-    """
-    try:
-        existing = _describe(folder, stem)
-    except CorruptContent:  # a power cut can leave it empty; what is saved now replaces it
-        existing = None
-    if existing is None:
-        return None
-    # Under its own type: other content that meets it here may have another, and hence another file name.
-    name = stem + _extension(existing["content_type"])
-    status = folder.status(name)
-    if status is None or status.st_size != existing["size"]:
-        return None
-    refuse_other_content(f"{folder.path.name}/{stem}", existing["metadata"], metadata)
-    return name
-
-
-def _content_names(folder: Folder, stem: str) -> list[str]:
-    """Return the names that the content of an entry has: one; any number if its description is damaged."""
-    with suppress(CorruptContent):
-        description = _describe(folder, stem)
-        if description is not None:
-            name = stem + _extension(description["content_type"])
-            if folder.status(name) is not None:  # else a damaged type may have led to it
-                return [name]
-    return [found.name for found in folder.scan() if _stem_of(found.name) == stem]
-
-
-def _remove(folder: Folder, stem: str, content_names: list[str]) -> None:
-    """Remove an entry, its content first, so that no half of it is ever found. The folder is locked."""
-    for name in (*content_names, stem + _ENTRY_SUFFIX):
-        folder.remove(name)
-
-
-def _remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
-    """Remove an entry if it was last used before then; return whether it was. The folder is locked."""
-    names = _content_names(folder, stem)
-    times = _times(folder, names) or _times(folder, [stem + _ENTRY_SUFFIX])
-    if not (names or times) or max(times, default=0.0) >= before:
-        return False
-    _remove(folder, stem, names)
-    return True
-
-
-def _remove_leftovers(folder: Folder, *, before: float) -> None:
-    """Remove temporary files, and descriptions of nothing, that are older than any save can take."""
-    names = [found.name for found in folder.scan()]
-    alone = _descriptions_alone(folder, names)
-    for name in names:
-        if _TEMPORARY.fullmatch(name) or name in alone:
-            with folder.locked():  # whoever saves this entry meanwhile gives it a new description
-                if max(_times(folder, [name]), default=0.0) < before:
-                    folder.remove(name)
-
-
-def _times(folder: Folder, names: Iterable[str]) -> list[float]:
-    """Return when those that are files were last written or used."""
-    return [status.st_mtime for status in map(folder.status, names) if status is not None]
-
-
-def _listing(folder: Folder) -> Iterator[Listed]:
-    """Yield the entries in the folder of a scope, halves of them too; other files in it are strangers'."""
-    names = [found.name for found in folder.scan()]
-    alone = _descriptions_alone(folder, names)
-    under_way = time.time() - _UNDER_WAY_SECONDS
-    for name in names:
-        is_half = name in alone
-        stem = alone[name] if is_half else _stem_of(name)
-        status = folder.status(name) if stem is not None and _is_stem(folder, stem) else None
-        if status is not None and not (is_half and status.st_mtime > under_way):
-            size = 0 if is_half else status.st_size
-            yield Listed(key=f"{folder.path.name}/{stem}", size=size, modified=status.st_mtime)
-
-
-def _descriptions_alone(folder: Folder, names: list[str]) -> dict[str, str]:
-    """Return the stems of the descriptions without content, by name."""
-    contents = set(map(_stem_of, names))
-    stems = {name: name.removesuffix(_ENTRY_SUFFIX) for name in names if name.endswith(_ENTRY_SUFFIX)}
-    return {name: stem for name, stem in stems.items() if stem not in contents and _is_stem(folder, stem)}
-
-
-def _stem_of(name: str) -> str | None:
-    """Return the stem of a content file's name, or None if it is no such name."""
-    match = _CONTENT.fullmatch(name)
-    return None if match is None else match.group(1)
-
-
-def _is_stem(folder: Folder, stem: str) -> bool:
-    return is_storage_key(f"{folder.path.name}/{stem}")
-
-
-def _extension(content_type: str) -> str:
-    """Return an extension that fits ``content_type``, so that editors and viewers open the file."""
-    content_type = content_type.partition("; items=")[0]  # of many texts, as ``contents`` stores them
-    known = _EXTENSIONS.get(content_type)
-    if known is not None:
-        return known
-    kind, _, subtype = content_type.partition("/")
-    plain = re.fullmatch(r"[a-z0-9]{1,8}", subtype)
-    return f".{subtype}" if plain is not None and kind in {"image", "audio", "video", "text", "application"} else ".bin"

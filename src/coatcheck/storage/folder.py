@@ -166,29 +166,68 @@ class Folder:
             TimeoutError: another process held it for 10 seconds, as one does that was stopped in the middle of a save.
 
         """
-        if self.descriptor is None or fcntl is None:
+        if self.descriptor is None:
             yield
             return
-        given_up = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > given_up:
-                    raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(self.path)) from None
-                time.sleep(LOCK_PAUSE_SECONDS)
-                continue
-            except OSError:
-                pass  # some network file systems lock no folders: a sweep may miss a concurrent save there
-            break
+        _lock(self.descriptor, self.path)
         try:
             yield
         finally:
-            with suppress(OSError):
-                fcntl.flock(self.descriptor, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
+            _unlock(self.descriptor)
+
+    @contextmanager
+    def locked_file(self, name: str, *, make: bool = False) -> Iterator[int | None]:
+        """Open a file to read and write, exclude all others that open it so, and yield its descriptor.
+
+        It yields None if there is no such file, unless ``make`` is true: then the file is made, for its owner only.
+
+        Raises:
+            TimeoutError: as for ``locked``.
+
+        """
+        flags = os.O_RDWR | (os.O_CREAT if make else 0) | _NO_FOLLOW | _NO_WAITING | _CLOSE_ON_EXEC | _BINARY
+        try:
+            descriptor = os.open(self.base + name, flags, 0o600, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            if make:
+                raise
+            yield None
+            return
+        try:
+            _lock(descriptor, self.path)
+            yield descriptor
+        finally:
+            _unlock(descriptor)
+            os.close(descriptor)
 
     def _no_file(self, name: str) -> CorruptContent:
         return CorruptContent(f"{str(self.path / name)!r} is not a file but a link, a folder or a device")
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """Take the lock of what is open; ``Folder.locked`` says more."""
+    if fcntl is None:
+        return
+    given_up = 0.0
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            now = time.monotonic()
+            given_up = given_up or now + LOCK_SECONDS
+            if now > given_up:
+                raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(path)) from None
+            time.sleep(LOCK_PAUSE_SECONDS)
+            continue
+        except OSError:
+            pass  # some network file systems have no locks: a sweep may miss a concurrent save there
+        return
+
+
+def _unlock(descriptor: int) -> None:
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import haystack.hooks.tool_result_offloading as upstream
@@ -131,7 +132,8 @@ def test_what_haystacks_own_hook_wrote_down_loads(package: str, tmp_path: Path) 
 
 
 def test_a_hook_over_files_of_our_own_is_written_down(tmp_path: Path) -> None:
-    hook = ToolResultOffloadHook(FileStorage(tmp_path, fsync=True, refresh_on_read=False), max_result_tokens=700)
+    files = FileStorage(tmp_path, fsync=True, refresh_on_read=False, max_age=timedelta(days=7), max_bytes=10**9)
+    hook = ToolResultOffloadHook(files, max_result_tokens=700)
     state = state_of(LONG)
 
     loaded = ToolResultOffloadHook.from_dict(hook.to_dict())
@@ -139,6 +141,7 @@ def test_a_hook_over_files_of_our_own_is_written_down(tmp_path: Path) -> None:
 
     assert isinstance(loaded.store, FileStorage)
     assert (loaded.store.root, loaded.store.fsync, loaded.store.refresh_on_read) == (tmp_path, True, False)
+    assert (loaded.store.max_age, loaded.store.max_bytes, loaded.store.max_scope_bytes) == (604_800.0, 10**9, None)
     assert loaded.offload_strategies is None
     (reference,) = offloaded_references(state.data["messages"][-1])
     assert loaded.offloader.load(reference).text == LONG

@@ -1,0 +1,66 @@
+"""The retrieval tool as an MCP server within this process, as the SDK runs it. What leaves, ``hook`` decides."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from claude_agent_sdk import SdkMcpTool, create_sdk_mcp_server
+
+from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, MediaBlock, TextBlock, retrieval_schema
+from coatcheck.adapting import Failure, aanswer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from claude_agent_sdk import McpSdkServerConfig
+
+    from coatcheck import Block, Offloader, Scope
+
+__all__ = ("READ_BACK", "SERVER", "server")
+
+SERVER = "coatcheck"
+"""The key of ``server`` in ``mcp_servers``."""
+
+READ_BACK = f"mcp__{SERVER}__{RETRIEVAL_TOOL}"
+"""The tool's name as the model knows it, for ``allowed_tools``."""
+
+
+def server(offloader: Offloader, *, scope: Scope) -> McpSdkServerConfig:
+    """Return the server whose one tool reads back what ``hooks`` stored, for ``mcp_servers={SERVER: ...}``.
+
+    Args:
+        offloader: the one that ``hooks`` has.
+        scope: the one that ``hooks`` has. The SDK does not tell a tool which session calls it.
+
+    """
+
+    async def read(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        found = await aanswer(
+            lambda: (offloader, {"scope": scope}),
+            arguments,
+            convert_media=_content_of,
+            native_media=True,
+            retrieval_tool=READ_BACK,
+        )
+        if isinstance(found, Failure):
+            return {"content": [{"type": "text", "text": found.text}], "is_error": True}
+        return {"content": [{"type": "text", "text": found}] if isinstance(found, str) else found}
+
+    tool = SdkMcpTool(RETRIEVAL_TOOL, RETRIEVAL_DESCRIPTION, retrieval_schema(), read)
+    return create_sdk_mcp_server(SERVER, tools=[tool])
+
+
+def _content_of(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """Return MCP content; a medium that is no image is named, since the SDK passes text and images only."""
+    return [content for block in blocks for content in [_converted(block)] if content is not None]
+
+
+def _converted(block: Block) -> dict[str, Any] | None:
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": block.text}
+    if not isinstance(block, MediaBlock):
+        return None
+    if not block.media_type.startswith("image/"):
+        return {"type": "text", "text": f"[{block.media_type}, {len(block.data):,} bytes]"}
+    return {"type": "image", "data": base64.b64encode(block.data).decode(), "mimeType": block.media_type}

@@ -1,0 +1,125 @@
+"""The entry of ``coatcheck hook`` in the settings of Claude Code: the edits that add it and take it out again.
+
+Only text and values belong here; ``files`` writes, and the command line knows what the entry says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from coatcheck import InvalidRequest
+from coatcheck_mcp.install.spans import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from coatcheck_mcp.install.spans import Member, Value
+
+__all__ = ("with_hook", "without_hook")
+
+_EVENT = "PostToolUse"
+_OURS = " -m coatcheck hook"
+"""In every command that ``install`` writes."""
+
+
+def with_hook(text: str, *, entry: Mapping[str, Any]) -> str:
+    """Return the text of a settings file with this entry, once, whatever entry of ours was there.
+
+    Raises:
+        InvalidRequest: it is not a settings file that this understands; the message says why.
+
+    """
+    if [command for _, command in _ours(parse(text))] == [each["command"] for each in entry["hooks"]]:
+        return text
+    text = without_hook(text)
+    place = _require(parse(text), "the file", members=True)
+    for depth, name in enumerate(("hooks", _EVENT)):
+        member = place.member(name)
+        if member is None:
+            wrapped = {_EVENT: [entry]} if name == "hooks" else [entry]
+            return _inserted(text, place, wrapped, depth=depth, name=name)
+        place = _require(member.value, name, members=name == "hooks")
+    return _inserted(text, place, entry, depth=2)
+
+
+def without_hook(text: str) -> str:
+    """Return the text of a settings file without the hook, and without what would be empty then.
+
+    Raises:
+        InvalidRequest: it is not JSON, with or without comments; the message begins with the number of the line.
+
+    """
+    while (path := _path_to_ours(parse(text))) is not None:
+        # What holds nothing but ours goes with it.
+        container, index = next((each for each in reversed(path) if len(_parts(each[0])) > 1), path[0])
+        text = _removed(text, container, index)
+    return text
+
+
+def _require(value: Value, name: str, *, members: bool) -> Value:
+    if (value.members if members else value.items) is None:
+        msg = f"{name} must be {'an object' if members else 'an array'}, as Claude Code documents it; edit it by hand"
+        raise InvalidRequest(msg)
+    return value
+
+
+def _path_to_ours(root: Value) -> list[tuple[Value, int]] | None:
+    """Return the containers that lead to the last command of ours, each with the index of what leads on."""
+    found = list(_ours(root))
+    return found[-1][0] if found else None
+
+
+def _ours(root: Value) -> Iterator[tuple[list[tuple[Value, int]], str]]:
+    hooks = root.member("hooks")
+    event = None if hooks is None else hooks.value.member(_EVENT)
+    if hooks is None or event is None:
+        return
+    above = [(root, _index(root, hooks)), (hooks.value, _index(hooks.value, event))]
+    for number, entry in enumerate(event.value.items or ()):
+        listed = entry.member("hooks")
+        for position, each in enumerate(() if listed is None else listed.value.items or ()):
+            command = each.member("command")
+            words = None if command is None else command.value.string
+            if listed is not None and words is not None and _OURS in words:
+                yield [*above, (event.value, number), (listed.value, position)], words
+
+
+def _index(container: Value, member: Member) -> int:
+    return (container.members or ()).index(member)
+
+
+def _parts(container: Value) -> list[tuple[int, int]]:
+    """Return where each member or item of a container begins and ends."""
+    members = [(member.key.start, member.value.end) for member in container.members or ()]
+    return members or [(item.start, item.end) for item in container.items or ()]
+
+
+def _inserted(text: str, container: Value, new: object, *, depth: int, name: str | None = None) -> str:
+    """Return the text with one more member or item at the end of a container, laid out as the file is."""
+    line = "\r\n" if "\r\n" in text else "\n"
+    unit = (re.search(r"\n([ \t]+)\S", text) or ["", "  "])[1]
+    outer, inner = line + unit * depth, line + unit * (depth + 1)
+    words = json.dumps(new, indent=unit, ensure_ascii=False).replace("\n", inner)
+    words = words if name is None else f"{json.dumps(name)}: {words}"
+    parts = _parts(container)
+    if parts:
+        return f"{text[: parts[-1][1]]},{inner}{words}{text[parts[-1][1] :]}"
+    inside = text[container.start + 1 : container.end - 1]  # blanks, or a comment
+    return (
+        f"{text[: container.start + 1]}{inner}{words}{inside if inside.strip() else outer}{text[container.end - 1 :]}"
+    )
+
+
+def _removed(text: str, container: Value, index: int) -> str:
+    """Return the text without a member or item of a container, and without the comma that it needed."""
+    parts = _parts(container)
+    start, end = parts[index]
+    if index + 1 < len(parts):
+        return text[:start] + text[parts[index + 1][0] :]
+    if index:
+        return text[: parts[index - 1][1]] + text[end:]
+    before, behind = text[container.start + 1 : start], text[end : container.end - 1].lstrip(",")
+    inside = f"{before}{behind}" if f"{before}{behind}".strip() else ""
+    return text[: container.start + 1] + inside + text[container.end - 1 :]

@@ -1,0 +1,87 @@
+"""What ``coatcheck hook`` takes in a fresh process, as a client waits for it.
+
+    python -m benchmarks.hook           the table: medians of 20 processes
+    python -m benchmarks.hook --check   exit with 1 where a goal is missed
+
+A process of Python that does nothing is measured in turns with them: what every hook in Python takes here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+
+__all__ = ("CASES", "Case", "main", "measure")
+
+ROUNDS = 20
+NOTHING = "python that does nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A result of a tool, and the seconds that the hook may take for it."""
+
+    size: int
+    goal: float
+
+
+CASES = {
+    "a result of 100 bytes, which stays": Case(size=100, goal=0.3),
+    "a result of 9 KB, which stays": Case(size=9_000, goal=0.3),
+    "a result of 50 KB, which leaves": Case(size=50_000, goal=1.0),
+    "a result of 10 MB, which leaves": Case(size=10_000_000, goal=1.0),
+}
+
+
+def said(size: int, number: int) -> bytes:
+    """Return what a client says of a result that it has not said before."""
+    line = "2026-01-01T12:00:00Z INFO the service answered request {} in {} ms\n"
+    stdout = "".join(line.format(each, each * 7_919 % 1_000) for each in range(size // 60 + 1))
+    response = {"stdout": f"{number}\n{stdout}"[:size], "stderr": "", "interrupted": False, "isImage": False}
+    event = {"session_id": "one", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "x"}}
+    return json.dumps({**event, "tool_response": response}).encode()
+
+
+def run(command: list[str], data: bytes, home: str) -> tuple[float, bytes]:
+    """Return the seconds that a process took, and what it wrote."""
+    started = perf_counter()
+    ended = subprocess.run(  # noqa: S603 - this Python
+        [sys.executable, *command], input=data, env={**os.environ, "HOME": home}, check=True, capture_output=True
+    )
+    return perf_counter() - started, ended.stdout
+
+
+def measure(rounds: int = ROUNDS) -> dict[str, float]:
+    """Return the median seconds of each case, and of a process that does nothing."""
+    seconds: dict[str, list[float]] = {NOTHING: [], **{name: [] for name in CASES}}
+    with tempfile.TemporaryDirectory() as home:
+        for number in range(rounds):
+            seconds[NOTHING].append(run(["-c", ""], b"", home)[0])
+            for name, case in CASES.items():
+                taken, answer = run(["-m", "coatcheck", "hook"], said(case.size, number), home)
+                assert bool(answer) == name.endswith("leaves")
+                seconds[name].append(taken)
+    return {name: median(taken) for name, taken in seconds.items()}
+
+
+def main() -> int:
+    """Measure, print, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.hook", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
+    check = parser.parse_args().check
+    measured = measure()
+    for name, seconds in measured.items():
+        goal = f"   goal {CASES[name].goal * 1e3:,.0f} ms" if name in CASES else ""
+        print(f"{name:<36} {seconds * 1e3:>6,.0f} ms{goal}")
+    return int(check and any(measured[name] > case.goal for name, case in CASES.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""``coatcheck hook install`` and ``uninstall``: the hook in the settings file of Claude Code.
+
+What the hook itself does is in ``coatcheck.hook``; it runs without any of this. How a file is edited in place is in
+``coatcheck_mcp.install``, which does the same for the servers of clients.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from difflib import unified_diff
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coatcheck.cli.failure import CannotRun, reported
+from coatcheck.cli.options import PlainCommand
+from coatcheck.cli.printing import show
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.hook.command import program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("hook",)
+
+MATCHER = "^(Agent|Bash|BashOutput|Glob|Grep|Read|Task|TaskOutput|WebFetch|WebSearch|mcp__.*)$"
+"""The tools with results that the model reads whole. Claude Code starts no process for the others."""
+
+_SECONDS = 60
+"""After which Claude Code goes on with the result as it is."""
+
+_BACKUPS = ".coatcheck/backups"
+
+hook = typer.Typer(
+    help="""\b
+What Claude Code runs after each tool: a large result is stored, a preview stays.
+Reads the hook's JSON on standard input. Always exits with 0. Its options:
+--storage DIR, --max-result-tokens N, --max-inline-tokens N, --max-age SECONDS,
+--max-bytes N, --retrieval-tool NAME (of an MCP tool, for a client without a shell).""",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_Project = Annotated[bool, typer.Option("--project", help="This folder's .claude/settings.json; else your own.")]
+_File = Annotated[Path | None, typer.Option("--file", metavar="PATH", help="Another settings file.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the difference.")]
+
+
+@reported
+def install(
+    options: Annotated[list[str] | None, typer.Argument(metavar="[-- OPTION...]", help="Options of the hook.")] = None,
+    *,
+    project: _Project = False,
+    file: _File = None,
+    dry_run: _DryRun = False,
+) -> None:
+    """Add the hook to the settings of Claude Code.
+
+    Everything else in the file stays as it is, comments too.
+    """
+    from coatcheck.hook.options import read_options  # noqa: PLC0415 - not for --help
+
+    _, wrong = read_options(options or [])
+    if wrong:
+        raise CannotRun("; ".join(wrong))
+    from coatcheck_mcp.install.claude_hook import with_hook  # noqa: PLC0415
+
+    command = shlex.join([*program(), "hook", *(options or [])])
+    entry = {"matcher": MATCHER, "hooks": [{"type": "command", "command": command, "timeout": _SECONDS}]}
+    _edit(_path(file, project=project), partial(with_hook, entry=entry), dry_run=dry_run, done="has the hook")
+
+
+@reported
+def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun = False) -> None:
+    """Take the hook out of the settings of Claude Code again.
+
+    Only its entry goes; the rest of the file stays as it is now.
+    """
+    from coatcheck_mcp.install.claude_hook import without_hook  # noqa: PLC0415 - not for --help
+
+    _edit(_path(file, project=project), without_hook, dry_run=dry_run, done="does not have the hook")
+
+
+def _path(file: Path | None, *, project: bool) -> Path:
+    if file is not None:
+        return file.absolute()
+    return (Path.cwd() if project else Path.home()) / ".claude" / "settings.json"
+
+
+def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str) -> None:
+    """Change the text of a settings file, or show the difference."""
+    from coatcheck_mcp.install.files import read, write  # noqa: PLC0415 - not for --help
+
+    source = read(path)
+    old = "" if source is None else source.text
+    try:
+        new = change(old if old.strip() else "{}\n")
+    except InvalidRequest as error:
+        where = f"{path}:{error}" if str(error)[:1].isdecimal() else f"{path}: {error}"  # it may begin with a line
+        msg = f"{where}; it was not changed"
+        raise CannotRun(msg) from None
+    if new == old or not (old or json.loads(new)):
+        show(f"Nothing to do: {path} {done}.")
+    elif dry_run:
+        before, after = (text.splitlines(keepends=True) for text in (old, new))
+        show("".join(unified_diff(before, after, str(path), str(path))).rstrip("\n"))
+    elif source is None:
+        _make(path, new)
+        show(f"{path} {done} now. Start Claude Code again.")
+    else:
+        backup = write(source, new, backups=Path.home() / _BACKUPS)
+        show(f"{path} {done} now. Start Claude Code again. A copy of the old file: {backup}")
+
+
+def _make(path: Path, text: str) -> None:
+    """Write a file that was not there, whole or not at all."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_name(f".coatcheck-{os.urandom(8).hex()}")
+    try:
+        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(text.encode())
+        os.link(temporary, path)  # fails if somebody made the file meanwhile
+    except OSError as error:
+        msg = f"{path} was not written: {error.strerror}"
+        raise CannotRun(msg) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+_command = partial(hook.command, cls=PlainCommand)
+_command("install", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(install)
+_command("uninstall", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(uninstall)

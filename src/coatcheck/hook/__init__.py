@@ -1,0 +1,22 @@
+"""``coatcheck hook``: what a client such as Claude Code runs after each of its tools, to replace a large result.
+
+A client waits for a fresh process at every call of a tool. So the decision is made by bytes, and nothing is imported
+before it but a part of the standard library: no command line, no vocabulary. ``answer`` is where it begins, ``shapes``
+knows where the texts of a result are, and ``options`` what users may set.
+
+The names below are for adapters of clients with the same hooks in Python.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.core.lazy import lazily
+
+if TYPE_CHECKING:
+    from coatcheck.hook.answer import answer_with, leaving
+    from coatcheck.hook.shapes import replaced
+
+__all__ = ("answer_with", "leaving", "replaced")
+
+__getattr__ = lazily(__name__, {"answer": ("answer_with", "leaving"), "shapes": ("replaced",)})

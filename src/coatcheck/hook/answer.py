@@ -1,0 +1,120 @@
+"""The road of one hook: what the client says on stdin, and the answer on stdout. It exits with 0, whatever happens.
+
+Without an answer the client shows the result as it is. That is what happens to a result that is small, that the client
+has put into a file itself, or that this cannot read. A result that could not be stored stays too, up to the hard limit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from coatcheck.core.forks import loading
+from coatcheck.hook.options import read_options
+from coatcheck.hook.shapes import large_texts, replaced, stays
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coatcheck.hook.options import Options
+    from coatcheck.hook.shapes import Path
+
+__all__ = ("answer_with", "leaving", "main", "respond")
+
+_EVENT = "PostToolUse"
+_STDOUT, _STDERR = 1, 2
+
+
+def main(words: list[str]) -> None:
+    """Answer the hook that stdin holds, and end the process with 0.
+
+    The process ends without what Python does last: there is nothing to clean up, and a reader that went away must not
+    change the exit code, which a client may take for a refusal.
+    """
+    try:
+        options, wrong = read_options(words)
+        for each in wrong:
+            _say(each)
+        answer = respond(sys.stdin.buffer.read(), options)
+        if answer is not None:
+            _write(_STDOUT, json.dumps(answer).encode())
+    except BaseException as error:  # noqa: BLE001 - a client takes any other end for a failure of its call
+        _say(f"{type(error).__name__}: {error}; the result stays as it is")
+    os._exit(0)
+
+
+def respond(raw: bytes, options: Options) -> dict[str, Any] | None:
+    """Return the answer to what a client said; None if the result stays as it is."""
+    if len(raw) <= options.limit:  # so is the result, whatever the rest is
+        return None
+    try:
+        event = json.loads(raw)
+    except ValueError as error:
+        _say(f"this is not the JSON of a hook: {error}")
+        return None
+    if not isinstance(event, dict) or event.get("hook_event_name") != _EVENT:
+        return None
+    tool, session = event.get("tool_name"), event.get("session_id")
+    if not (isinstance(tool, str) and isinstance(session, str) and session):
+        _say("tool_name or session_id is missing, so the result stays as it is")
+        return None
+    texts = leaving(tool, event.get("tool_input"), event.get("tool_response"), limit=options.limit)
+    new = _replacements(texts, tool, session, options=options) if texts else {}
+    return answer_with(replaced(event["tool_response"], new)) if new else None
+
+
+def answer_with(response: object) -> dict[str, Any]:
+    """Return the answer that puts a response in the place of the tool's own."""
+    return {"hookSpecificOutput": {"hookEventName": _EVENT, "updatedToolOutput": response}}
+
+
+def leaving(tool: str, tool_input: object, response: object, *, limit: int) -> dict[Path, str]:
+    """Return the texts of a response that must leave, by their places; none of what was itself read back."""
+    if stays(tool, response):
+        return {}
+    texts = large_texts(response, limit)
+    return {} if not texts or _reads_back(tool, tool_input) else texts
+
+
+def _reads_back(tool: str, tool_input: object) -> bool:
+    """Return whether a result is what was read back; a call of the shell that does more is not only that."""
+    with loading:
+        from coatcheck.core.notice import RETRIEVAL_TOOL  # noqa: PLC0415 - not for a small result
+        from coatcheck.hook.command import is_get  # noqa: PLC0415
+
+    command = tool_input.get("command") if isinstance(tool_input, dict) else None
+    return tool.endswith(RETRIEVAL_TOOL) or (isinstance(command, str) and is_get(command))
+
+
+def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options: Options) -> dict[Path, str]:
+    """Return what takes the place of each text; nothing for those that stay."""
+    try:
+        with loading:
+            from coatcheck.hook.leaving import offload  # noqa: PLC0415 - the library: most of what a large result takes
+
+        found = {path: offload(text, tool, session, options=options) for path, text in texts.items()}
+    except Exception as error:  # noqa: BLE001 - an internal error; the hard limit holds all the same
+        with loading:
+            from coatcheck.core.notice import ALL_LOST  # noqa: PLC0415
+
+        _say(f"{type(error).__name__}: {error}")
+        return {path: ALL_LOST for path, text in texts.items() if len(text.encode()) > options.hard_limit}
+    new = {path: text for path, text in found.items() if text is not None}
+    for path, text in new.items():
+        _say(f"{tool}: {len(texts[path]):,} characters became {len(text):,}")
+    return new
+
+
+def _say(message: str) -> None:
+    """Tell whoever debugs; a client shows it to nobody else."""
+    with suppress(OSError):
+        _write(_STDERR, f"coatcheck hook: {message}\n".encode("utf-8", "backslashreplace"))
+
+
+def _write(stream: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(stream, view) :]

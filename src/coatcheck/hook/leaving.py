@@ -1,0 +1,43 @@
+"""How a text leaves: with the library, which is loaded only now, without a vocabulary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.core.blocks import TextBlock
+from coatcheck.core.outcomes import Kept
+from coatcheck.core.policy import Always
+from coatcheck.core.tokens import ByteCounter
+from coatcheck.hook.command import get_command
+from coatcheck.offloader import Offloader
+from coatcheck.storage.file import FileStorage
+
+if TYPE_CHECKING:
+    from coatcheck.hook.options import Options
+
+__all__ = ("offload",)
+
+
+def offload(text: str, tool: str, session: str, *, options: Options) -> str | None:
+    """Store a text in the scope of a session; return what takes its place, or None if it stays.
+
+    If storing fails, a text within the hard limit stays, and of a larger one head and tail do.
+    """
+    storage = FileStorage(options.folder, max_age=options.max_age, max_bytes=options.max_bytes)
+    offloader = Offloader(
+        storage,
+        token_counter=ByteCounter(),  # the vocabulary would take longer to load than all the rest
+        max_result_tokens=options.max_result_tokens,
+        max_inline_tokens=max(options.max_inline_tokens, options.max_result_tokens),
+    )
+    outcome = offloader.offload(
+        [TextBlock(text)],
+        tool_name=tool,
+        scope=session,
+        policy=Always(),
+        retrieval_tool=options.retrieval_tool or get_command(options.folder, session),
+    )
+    if isinstance(outcome, Kept):
+        return None
+    new = "\n\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
+    return new if len(new) < len(text) else None

@@ -1,0 +1,258 @@
+"""What a folder of entries may hold, and how it makes room: the entries that were saved or read longest ago go first.
+
+A save asks ``count_in``, which reads and writes two small files. Only if they say that there is no room, or that nobody
+has looked for an hour, does ``make_room`` look through the folder. It removes a tenth more than it must, so that a look
+is rare: with 100,000 entries one save in 10,000 pays for it.
+
+A save counts and names its files in one go, under the lock of its scope, and a look goes through a scope under the same
+lock. So a look sees what was counted before it. What is counted while it runs is added to what it found; some of that
+it has seen already, so the count may be too high by it, never too low.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.policy import require_positive
+from coatcheck.core.references import DIGEST_LENGTH, is_scope_part
+from coatcheck.storage.entry_files import is_stem, remove, remove_leftovers, stem_of, times
+from coatcheck.storage.folder import open_folder
+from coatcheck.storage.ledger import add, change
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from coatcheck.storage.folder import Folder
+
+__all__ = ("MOST_LOOKS", "Bounds", "count_in", "count_out", "make_room", "recount")
+
+MOST_LOOKS = 5
+"""Of one save. The second is needed only if others used the room that the first one made."""
+
+LOOK_SECONDS = 3_600.0
+"""How old a look may be: it removes what is too old and what killed writers left, and corrects the count."""
+
+_SLACK = 0.1
+"""Part of a limit that is made free when it is reached."""
+
+_TOTAL = "total.ledger"
+_OF_SCOPE = "{}.ledger"
+"""Both next to the folders of the scopes, so that an empty folder can be removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a storage may hold; None is no limit."""
+
+    max_age: float | timedelta | None = None
+    """Since an entry was last saved or read; in seconds, or as a ``timedelta``."""
+
+    max_bytes: int | None = None
+    """In the whole storage."""
+
+    max_scope_bytes: int | None = None
+    """In each scope."""
+
+    def __post_init__(self) -> None:
+        """Check the limits.
+
+        Raises:
+            InvalidRequest: a limit is not a number above 0.
+
+        """
+        for name in ("max_bytes", "max_scope_bytes"):
+            if getattr(self, name) is not None:
+                require_positive(name, getattr(self, name))
+        age = self.max_age
+        is_number = isinstance(age, int | float) and not isinstance(age, bool)
+        if age is not None and not ((is_number or isinstance(age, timedelta)) and 0 < self.age_seconds < math.inf):
+            msg = f"max_age must be a number of seconds above 0, a timedelta, or None for no limit, not {age!r}"
+            raise InvalidRequest(msg)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is any limit."""
+        return not (self.max_age is None and self.max_bytes is None and self.max_scope_bytes is None)
+
+    @property
+    def age_seconds(self) -> float:
+        """``max_age`` in seconds; infinite if there is none."""
+        if self.max_age is None:
+            return math.inf
+        return self.max_age.total_seconds() if isinstance(self.max_age, timedelta) else float(self.max_age)
+
+    @property
+    def largest(self) -> float:
+        """The bytes of the largest entry that can be kept."""
+        return min(_limit(self.max_bytes), _limit(self.max_scope_bytes))
+
+    def looked_since(self, now: float) -> float:
+        """Return when the last look must have been at the earliest."""
+        return now - min(LOOK_SECONDS, self.age_seconds / 10) if self.is_set else -math.inf
+
+
+def count_in(folder: Folder, size: int, bounds: Bounds, *, now: float) -> bool:
+    """Count ``size`` bytes more in the folder of a scope, which is locked; return whether there is room for them.
+
+    A storage without limits keeps the count too, if there is one: another storage on this folder may have limits.
+    """
+    since, most, of_scope = bounds.looked_since(now), _limit(bounds.max_bytes), _limit(bounds.max_scope_bytes)
+    total, scope = f"../{_TOTAL}", f"../{_OF_SCOPE.format(folder.path.name)}"
+    if not add(folder, total, size, most=most, looked_since=since):
+        return not bounds.is_set
+    has_ledger = bounds.max_scope_bytes is not None
+    if add(folder, scope, size, most=of_scope, looked_since=since if has_ledger else -math.inf) or not has_ledger:
+        return True
+    add(folder, total, -size)
+    return False
+
+
+def count_out(folder: Folder, size: int) -> None:
+    """Count ``size`` bytes less in the folder of a scope, which is locked."""
+    if size and add(folder, f"../{_TOTAL}", -size):
+        add(folder, f"../{_OF_SCOPE.format(folder.path.name)}", -size)
+
+
+def make_room(root: Path, version: str, scope: str, *, size: int, bounds: Bounds, now: float) -> None:
+    """Remove what is too old, and then the entries unused for longest, until ``size`` more bytes fit into ``scope``."""
+    with open_folder(root, version) as versioned, versioned.locked():  # one process looks, and the others wait for it
+        if bounds.max_scope_bytes is not None:
+            _Look(versioned, bounds, now, ledger=_OF_SCOPE.format(scope), only=scope).run(size, bounds.max_scope_bytes)
+        _Look(versioned, bounds, now, ledger=_TOTAL).run(size, _limit(bounds.max_bytes))
+
+
+def recount(root: Path, version: str, *, now: float) -> None:
+    """Correct the count of a folder that has one, and forget those of its scopes: the next save counts them anew."""
+    with suppress(FileNotFoundError), open_folder(root, version) as versioned, versioned.locked():
+        if versioned.status(_TOTAL) is None:
+            return
+        for name in [found.name for found in versioned.scan() if found.name.endswith(_OF_SCOPE.format(""))]:
+            if name != _TOTAL:
+                versioned.remove(name)
+        change(versioned, _TOTAL, lambda count: count._replace(looked=-math.inf))
+        _Look(versioned, Bounds(), now, ledger=_TOTAL).run(0, math.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
+    """A content and its line index, which go together."""
+
+    scope: str
+    files: Sequence[tuple[str, str]]
+    """What the names of their files begin with, and the name of the one that holds the bytes."""
+
+    size: int
+    used: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A look through all scopes, or only one, by the one process that has ``versioned`` locked."""
+
+    versioned: Folder
+    bounds: Bounds
+    now: float
+    ledger: str = field(kw_only=True)
+    only: str | None = field(kw_only=True, default=None)
+
+    def run(self, size: int, most: float) -> None:
+        """Make room for ``size`` bytes below ``most``, unless another process has just done it; correct the count."""
+        before = change(self.versioned, self.ledger, lambda count: count)  # from here on, others count in it too
+        is_due = before.looked == -math.inf or before.looked < self.bounds.looked_since(self.now)
+        if not is_due and before.size + size <= most:
+            return
+        families = sorted(self._families(is_due=is_due), key=lambda family: family.used)
+        total = sum(family.size for family in families)
+        goal = most if total + size <= most else max(0.0, min(most * (1 - _SLACK), most - size))
+        total -= self._remove_oldest(families, total, goal=goal)
+        change(
+            self.versioned,
+            self.ledger,
+            lambda count: count._replace(size=total + count.added - before.added, looked=self.now),
+        )
+
+    def _families(self, *, is_due: bool) -> Iterator[_Family]:
+        """Yield what is stored; an hourly look also clears away what killed writers left, and empty folders."""
+        names = [found.name for found in self.versioned.scan()] if self.only is None else [self.only]
+        long_ago = self.now - LOOK_SECONDS
+        for name in filter(is_scope_part, names):
+            with suppress(FileNotFoundError, NotADirectoryError), self._scope(name) as folder:
+                if is_due:
+                    remove_leftovers(folder, before=long_ago)
+                with folder.locked():
+                    families = list(_families_in(folder))
+                if is_due and not families and folder.modified < long_ago:
+                    self.versioned.remove_folder(name)  # stays if it is not empty
+                    self.versioned.remove(_OF_SCOPE.format(name))
+                yield from families
+
+    def _remove_oldest(self, families: Sequence[_Family], total: int, *, goal: float) -> int:
+        """Remove what is too old, and the oldest until ``goal`` is reached; return how many bytes that made free."""
+        expired, freed, first = self.now - self.bounds.age_seconds, 0, 0
+        while True:
+            last, left = first, total - freed
+            while last < len(families) and (families[last].used < expired or left > goal):
+                left -= families[last].size
+                last += 1
+            if last == first:
+                return freed
+            freed += self._remove(families[first:last])
+            first = last
+
+    def _remove(self, families: Iterable[_Family]) -> int:
+        """Remove those that nobody has used since they were seen; return how many bytes that made free."""
+        of_scope: dict[str, list[_Family]] = {}
+        for family in families:
+            of_scope.setdefault(family.scope, []).append(family)
+        freed = 0
+        for scope, found in of_scope.items():
+            with suppress(FileNotFoundError), self._scope(scope) as folder:
+                with folder.locked():
+                    removed = sum(_remove_unused(folder, family) for family in found)
+                # The ledger of this look is written at its end.
+                add(self.versioned, _TOTAL if self.only else _OF_SCOPE.format(scope), -removed)
+                freed += removed
+        return freed
+
+    def _scope(self, name: str) -> AbstractContextManager[Folder]:
+        return open_folder(self.versioned.path.parent, self.versioned.path.name, name)
+
+
+def _families_in(folder: Folder) -> Iterator[_Family]:
+    """Yield what is in the folder of a scope, which is locked; files of others are none of it."""
+    contents: dict[str, list[tuple[str, str, os.stat_result]]] = {}
+    for found in folder.scan():
+        stem = stem_of(found.name)
+        if stem is not None and is_stem(folder, stem) and found.is_file(follow_symlinks=False):
+            with suppress(FileNotFoundError):
+                contents.setdefault(stem[:DIGEST_LENGTH], []).append(
+                    (stem, found.name, found.stat(follow_symlinks=False))
+                )
+    for files in contents.values():
+        yield _Family(
+            scope=folder.path.name,
+            files=[(stem, name) for stem, name, _ in files],
+            size=sum(status.st_size for _, _, status in files),
+            used=max(status.st_mtime for _, _, status in files),
+        )
+
+
+def _remove_unused(folder: Folder, family: _Family) -> int:
+    """Remove a family from a locked folder, unless it was used meanwhile; return how many bytes that made free."""
+    if max(times(folder, [name for _, name in family.files]), default=0.0) > family.used:
+        return 0
+    for stem, name in sorted(family.files, reverse=True):  # an index first: reading without it only takes longer
+        remove(folder, stem, [name])
+    return family.size
+
+
+def _limit(limit: int | None) -> float:
+    return math.inf if limit is None else limit

@@ -1,0 +1,216 @@
+"""The files of one entry in the folder of a scope: what they are called, and what they say.
+
+``file`` decides when entries are written and removed; ``bounds`` decides which ones make room. ``folder`` has what the
+operating system does.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from coatcheck.core.errors import CorruptContent
+from coatcheck.core.forks import loading
+from coatcheck.core.references import is_storage_key
+from coatcheck.storage.protocol import Listed, refuse_other_content
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from coatcheck.storage.folder import Folder
+
+__all__ = (
+    "ENTRY_SUFFIX",
+    "Description",
+    "content_name",
+    "content_names",
+    "describe",
+    "extension",
+    "is_stem",
+    "listing",
+    "load_json",
+    "remove",
+    "remove_leftovers",
+    "remove_unused",
+    "stem_of",
+    "times",
+)
+
+ENTRY_SUFFIX = ".entry.json"
+_CONTENT = re.compile(r"([^.]+)\.[a-z0-9]{1,8}")
+_LEFTOVER = re.compile(r"\.[0-9a-f]{32}\.tmp")
+
+_UNDER_WAY_SECONDS = 60.0
+"""A description without content that is older than this is not a save or deletion in progress but half an entry: its
+content was lost, or a writer was killed."""
+
+_EXTENSIONS = {
+    "text/plain": ".txt",
+    "application/json": ".json",
+    "application/pdf": ".pdf",
+    "application/vnd.coatcheck.lines+json": ".json",
+    "image/jpeg": ".jpg",
+    "image/svg+xml": ".svg",
+    "audio/mpeg": ".mp3",
+    "audio/x-wav": ".wav",
+    "text/html": ".html",
+    "text/markdown": ".md",
+}
+
+
+class Description(TypedDict):
+    """What an entry file says."""
+
+    content_type: str
+    size: int
+    metadata: dict[str, str]
+
+
+@cache
+def load_json() -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
+    """Return what writes and what reads JSON, loaded with the first entry; see ``json_text`` in ``blocks``."""
+    with loading:
+        import orjson  # noqa: PLC0415
+
+    return orjson.dumps, orjson.loads
+
+
+def describe(folder: Folder, stem: str) -> Description | None:
+    """Return what an entry file says, or None if there is none.
+
+    Raises:
+        CorruptContent: it does not hold what ``save`` writes.
+
+    """
+    _, loads = load_json()
+    name = stem + ENTRY_SUFFIX
+    raw = folder.read(name)
+    if raw is None:
+        return None
+    try:
+        found = loads(raw)
+        return Description(
+            content_type=str(found["content_type"]), size=int(found["size"]), metadata=dict(found["metadata"])
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        msg = f"{str(folder.path / name)!r} is damaged: {error}"
+        raise CorruptContent(msg) from error
+
+
+def content_name(folder: Folder, stem: str, metadata: Mapping[str, str]) -> str | None:
+    """Return the name of the content of an entry that is there in full length. The folder is locked.
+
+    Raises:
+        StorageError: another content has this name.
+
+    """
+    try:
+        existing = describe(folder, stem)
+    except CorruptContent:  # a power cut can leave it empty; what is saved now replaces it
+        existing = None
+    if existing is None:
+        return None
+    # Under its own type: other content that meets it here may have another, and hence another file name.
+    name = stem + extension(existing["content_type"])
+    status = folder.status(name)
+    if status is None or status.st_size != existing["size"]:
+        return None
+    refuse_other_content(f"{folder.path.name}/{stem}", existing["metadata"], metadata)
+    return name
+
+
+def content_names(folder: Folder, stem: str) -> list[str]:
+    """Return the names that the content of an entry has: one; any number if its description is damaged."""
+    with suppress(CorruptContent):
+        description = describe(folder, stem)
+        if description is not None:
+            name = stem + extension(description["content_type"])
+            if folder.status(name) is not None:  # else a damaged type may have led to it
+                return [name]
+    return [found.name for found in folder.scan() if stem_of(found.name) == stem]
+
+
+def remove(folder: Folder, stem: str, names: Iterable[str]) -> int:
+    """Remove an entry, its content first, so that no half of it is ever found; return how many bytes its content had.
+
+    The folder is locked.
+    """
+    size = 0
+    for name in names:
+        status = folder.status(name)
+        size += 0 if status is None else status.st_size
+        folder.remove(name)
+    folder.remove(stem + ENTRY_SUFFIX)
+    return size
+
+
+def remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
+    """Remove an entry if it was last used before then; return whether it was. The folder is locked."""
+    names = content_names(folder, stem)
+    used = times(folder, names) or times(folder, [stem + ENTRY_SUFFIX])
+    if not (names or used) or max(used, default=0.0) >= before:
+        return False
+    remove(folder, stem, names)
+    return True
+
+
+def remove_leftovers(folder: Folder, *, before: float) -> None:
+    """Remove temporary files, and descriptions of nothing, that are older than any save can take."""
+    names = [found.name for found in folder.scan()]
+    alone = _descriptions_alone(folder, names)
+    for name in names:
+        if _LEFTOVER.fullmatch(name) or name in alone:
+            with folder.locked():  # whoever saves this entry meanwhile gives it a new description
+                if max(times(folder, [name]), default=0.0) < before:
+                    folder.remove(name)
+
+
+def times(folder: Folder, names: Iterable[str]) -> list[float]:
+    """Return when those that are files were last written or used."""
+    return [status.st_mtime for status in map(folder.status, names) if status is not None]
+
+
+def listing(folder: Folder) -> Iterator[Listed]:
+    """Yield the entries in the folder of a scope, halves of them too; other files in it are strangers'."""
+    names = [found.name for found in folder.scan()]
+    alone = _descriptions_alone(folder, names)
+    under_way = time.time() - _UNDER_WAY_SECONDS
+    for name in names:
+        is_half = name in alone
+        stem = alone[name] if is_half else stem_of(name)
+        status = folder.status(name) if stem is not None and is_stem(folder, stem) else None
+        if status is not None and not (is_half and status.st_mtime > under_way):
+            size = 0 if is_half else status.st_size
+            yield Listed(key=f"{folder.path.name}/{stem}", size=size, modified=status.st_mtime)
+
+
+def _descriptions_alone(folder: Folder, names: list[str]) -> dict[str, str]:
+    """Return the stems of the descriptions without content, by name."""
+    contents = set(map(stem_of, names))
+    stems = {name: name.removesuffix(ENTRY_SUFFIX) for name in names if name.endswith(ENTRY_SUFFIX)}
+    return {name: stem for name, stem in stems.items() if stem not in contents and is_stem(folder, stem)}
+
+
+def stem_of(name: str) -> str | None:
+    """Return the stem of a content file's name, or None if it is no such name."""
+    match = _CONTENT.fullmatch(name)
+    return None if match is None else match.group(1)
+
+
+def is_stem(folder: Folder, stem: str) -> bool:
+    """Return whether an entry of this folder may be called so."""
+    return is_storage_key(f"{folder.path.name}/{stem}")
+
+
+def extension(content_type: str) -> str:
+    """Return an extension that fits ``content_type``, so that editors and viewers open the file."""
+    content_type = content_type.partition("; items=")[0]  # of many texts, as ``contents`` stores them
+    known = _EXTENSIONS.get(content_type)
+    if known is not None:
+        return known
+    kind, _, subtype = content_type.partition("/")
+    plain = re.fullmatch(r"[a-z0-9]{1,8}", subtype)
+    return f".{subtype}" if plain is not None and kind in {"image", "audio", "video", "text", "application"} else ".bin"

@@ -1,0 +1,137 @@
+"""The real Claude Code, as the SDK brings it, against a scripted model on loopback: what reaches the model counts.
+
+A client drops an answer of another shape without a word. Only the request that it sends next shows whether it did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import claude_agent_sdk
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
+
+from coatcheck import FileStorage, Offloader
+from coatcheck.hook.command import is_get
+from coatcheck_claude import READ_BACK, SERVER, hooks, server
+from tests.adapters.claude.scripted_api import scripted_api
+
+CLIENT = Path(claude_agent_sdk.__file__).parent / "_bundled/claude"
+OPENING = "Tool result offloaded. [Offloaded: "
+SECONDS = 120
+
+pytestmark = pytest.mark.skipif(not CLIENT.exists(), reason="this wheel of the SDK brings no Claude Code")
+
+
+def environment(home: Path, url: str) -> dict[str, str]:
+    """Return the variables of a client that reaches nothing but loopback, and no settings of whoever runs the tests."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "none",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "large.txt").write_text("".join(f"line {number} of a file that is large\n" for number in range(1_500)))
+    return folder
+
+
+def reference_in(placeholder: str) -> str:
+    found = re.search(r"\w+-[0-9a-f]{16}-[0-9a-f]{4}", placeholder)
+    assert found is not None
+    return found[0]
+
+
+def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path: Path, files: Path) -> None:
+    """Bash, Read and Grep; then ``coatcheck get`` as the placeholder says it, which stays whole."""
+
+    def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
+        match len(results):
+            case 0:
+                return "Bash", {"command": "seq 1 5000", "description": "count"}
+            case 1:
+                return "Read", {"file_path": str(files / "large.txt")}
+            case 2:
+                return "Grep", {"pattern": "line", "path": str(files), "output_mode": "content", "head_limit": 900}
+            case 3:
+                line = next(line for line in results[0].splitlines() if line.startswith("To read more, run: "))
+                command = line.removeprefix("To read more, run: ").partition(" REFERENCE")[0].replace(" -P ", " ")
+                words = f"{command} {reference_in(results[0])} --lines=4000:4001"
+                assert is_get(words)
+                return "Bash", {"command": words, "description": "read on"}
+            case _:
+                return None
+
+    command = shlex.join([sys.executable, "-m", "coatcheck", "hook"])
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"hooks": {"PostToolUse": [{"hooks": [{"type": "command", "command": command}]}]}}))
+    with scripted_api(script) as (url, seen):
+        words = ["-p", "go", "--settings", str(settings), "--allowedTools", "Bash,Read,Grep"]
+        ended = subprocess.run(
+            [CLIENT, *words],
+            env=environment(tmp_path, url),
+            cwd=files,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+
+    assert (ended.returncode, ended.stdout.strip()) == (0, "done")
+    bash, read, grep, back = seen[-1]
+    assert bash.startswith(OPENING)
+    assert read.startswith(f"1\t{OPENING}"), "the client counts the lines of a file"
+    assert grep.startswith(OPENING)
+    assert "4000| 4000\n" in back
+    assert OPENING not in back
+
+
+async def test_the_hooks_of_the_sdk_replace_a_result_and_its_server_reads_it_back(tmp_path: Path, files: Path) -> None:
+    def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
+        match len(results):
+            case 0:
+                return "Bash", {"command": "seq 1 5000", "description": "count"}
+            case 1:
+                return READ_BACK, {"reference": reference_in(results[0]), "line_range": "4000:4001"}
+            case _:
+                return None
+
+    offloader = Offloader(FileStorage(tmp_path / "artifacts"))
+    with scripted_api(script) as (url, seen):
+        options = ClaudeAgentOptions(
+            hooks=hooks(offloader, scope="user-7"),
+            mcp_servers={SERVER: server(offloader, scope="user-7")},
+            allowed_tools=["Bash", READ_BACK],
+            env=environment(tmp_path, url),
+            cwd=files,
+            setting_sources=[],
+        )
+
+        async def talk() -> None:
+            async with ClaudeSDKClient(options) as client:
+                await client.query("go")
+                async for _ in client.receive_response():
+                    pass
+
+        await asyncio.wait_for(talk(), SECONDS)
+
+    placeholder, back = seen[-1]
+    assert placeholder.startswith(OPENING)
+    assert f"To read more: {READ_BACK}(" in placeholder
+    assert "4000| 4000\n" in back

@@ -1,0 +1,371 @@
+"""``coatcheck hook`` in fresh processes, as a client runs it: what it answers, and that it always exits with 0."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coatcheck import FileStorage, Offloader
+from coatcheck.hook.command import get_command, is_get
+from coatcheck.hook.options import Options, read_options
+from coatcheck.hook.shapes import large_texts, replaced
+
+OPENING = "Tool result offloaded. [Offloaded: "
+SESSION = "50b10772-851d-4a10-b80a-0bca2ab05479"
+LARGE = "".join(f"{number} INFO the service answered in {number * 7919 % 1000} ms\n" for number in range(1_000))
+SMALL = "all is well\n"
+HALF = LARGE[: len(LARGE) // 4]
+
+BASH = {"stdout": LARGE, "stderr": "", "interrupted": False, "isImage": False, "noOutputExpected": False}
+READ = {
+    "type": "text",
+    "file": {"filePath": "/a/b.log", "content": LARGE, "numLines": 1_000, "startLine": 1, "totalLines": 1_000},
+}
+GREP = {"mode": "content", "numFiles": 0, "filenames": [], "content": LARGE, "numLines": 1_000}
+FETCH = {"bytes": 43_780, "code": 200, "codeText": "OK", "result": LARGE, "durationMs": 12, "url": "https://a.example"}
+GLOB = {"filenames": [f"/a/{number}/some_file_name.py" for number in range(2_000)], "durationMs": 3, "truncated": False}
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 40_000}}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def event(response: object, *, tool: str = "Bash", **changes: object) -> dict[str, Any]:
+    return {
+        "session_id": SESSION,
+        "transcript_path": "/a/transcript.jsonl",
+        "cwd": "/a",
+        "permission_mode": "default",
+        "hook_event_name": "PostToolUse",
+        "tool_name": tool,
+        "tool_input": {"command": "journalctl"},
+        "tool_response": response,
+        "tool_use_id": "toolu_1",
+        "duration_ms": 12,
+        **changes,
+    }
+
+
+def run(home: Path, said: object, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:  # noqa: ANN401 - of run
+    """Run the hook in a process of its own, with what a client says."""
+    data = said if isinstance(said, bytes) else json.dumps(said).encode()
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "coatcheck", "hook", *words]
+    return subprocess.run(command, input=data, env=env, check=False, capture_output=True, timeout=60, **options)
+
+
+def answer(home: Path, said: object, *words: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Return what the hook puts in the place of the response; None if it says nothing."""
+    ended = run(home, said, *words)
+    assert ended.returncode == 0
+    if not ended.stdout:
+        return None
+    output = json.loads(ended.stdout)["hookSpecificOutput"]
+    assert output.keys() == {"hookEventName", "updatedToolOutput"}
+    assert output["hookEventName"] == "PostToolUse"
+    return output["updatedToolOutput"]
+
+
+# What leaves, in the shape of each tool's own response.
+
+
+@pytest.mark.parametrize(
+    ("tool", "response", "path"),
+    [
+        pytest.param("Bash", BASH, ("stdout",), id="Bash"),
+        pytest.param("Bash", {**BASH, "stdout": "", "stderr": LARGE}, ("stderr",), id="Bash, its errors"),
+        pytest.param("Read", READ, ("file", "content"), id="Read"),
+        pytest.param("Grep", GREP, ("content",), id="Grep"),
+        pytest.param("WebFetch", FETCH, ("result",), id="WebFetch"),
+        pytest.param("mcp__a__b", LARGE, (), id="MCP, a str"),
+        pytest.param("mcp__a__b", [{"type": "text", "text": LARGE}, IMAGE], (0, "text"), id="MCP, blocks"),
+        pytest.param(
+            "Agent",
+            {"content": [{"type": "text", "text": LARGE}], "totalTokens": 5},
+            ("content", 0, "text"),
+            id="Agent",
+        ),
+    ],
+)
+def test_only_the_text_is_replaced(home: Path, tool: str, response: Any, path: tuple[str | int, ...]) -> None:  # noqa: ANN401 - JSON
+    found = answer(home, event(response, tool=tool))
+
+    assert type(found) is type(response)
+    text, old = found, response
+    for key in path:
+        text, old = text[key], old[key]
+    assert text.startswith(OPENING)
+    assert old.count("\n") == LARGE.count("\n")
+    assert replaced(found, {path: old} if path else {(): old}) == response
+
+
+def test_a_list_of_names_becomes_one_and_stays_a_list(home: Path) -> None:
+    found = answer(home, event(GLOB, tool="Glob"))
+
+    (name,) = found["filenames"]
+    assert name.startswith(OPENING)
+    assert {**found, "filenames": GLOB["filenames"]} == GLOB
+
+
+def test_many_small_blocks_of_text_leave_together(home: Path) -> None:
+    blocks = [{"type": "text", "text": f"row {number}: {'x' * 50}"} for number in range(1_000)]
+
+    found = answer(home, event(blocks, tool="mcp__db__rows"))
+
+    assert len(found) == 1
+    assert found[0]["text"].startswith(OPENING)
+
+
+def test_what_mcp_says_twice_is_not_kept_in_the_second_place(home: Path) -> None:
+    response = {
+        "content": [{"type": "text", "text": LARGE}],
+        "structuredContent": {"rows": [1] * 9_000},
+        "isError": False,
+    }
+
+    found = answer(home, event(response, tool="mcp__a__b"))
+
+    assert found.keys() == {"content", "isError"}
+
+
+def test_the_largest_texts_leave_until_the_rest_fits() -> None:
+    response = {"a": "x" * 6_000, "b": "y" * 9_000, "c": SMALL, "d": ["z" * 3_000, 5]}
+
+    assert large_texts(response, 10_000) == {("b",): "y" * 9_000}
+    assert large_texts(response, 3_500) == {("b",): "y" * 9_000, ("a",): "x" * 6_000}
+
+
+def test_what_left_is_read_back_by_the_command_that_the_model_is_told(home: Path) -> None:
+    placeholder = answer(home, event(BASH))["stdout"]
+    line = next(line for line in placeholder.splitlines() if line.startswith("To read more, run: "))
+    command, _, options = line.removeprefix("To read more, run: ").partition(" REFERENCE ")
+    reference = placeholder.splitlines()[2].split()[0]
+
+    assert options == "--pattern=REGEX | --lines=10:20 | --query=JMESPATH | --offset=N"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    words = [*shlex.split(command), reference, "--lines=500:501"]
+    read = subprocess.run([word for word in words if word != "-P"], env=env, check=True, capture_output=True, text=True)
+    assert "499 INFO the service answered" in read.stdout
+    assert is_get(f"{command} {reference} --lines=500:501")
+
+
+def test_the_mcp_tool_is_named_where_there_is_one(home: Path) -> None:
+    placeholder = answer(home, event(BASH), "--retrieval-tool=mcp__files__retrieve_offloaded_content")["stdout"]
+
+    assert "To read more: mcp__files__retrieve_offloaded_content(reference, " in placeholder
+
+
+def test_what_left_is_in_the_scope_of_the_session_in_a_folder_of_the_user_s_own(home: Path) -> None:
+    placeholder = answer(home, event(BASH))["stdout"]
+    folder = home / ".coatcheck/hook"
+
+    reference = placeholder.splitlines()[2].split()[0]
+    assert Offloader(FileStorage(folder)).load(reference, scope=SESSION).text == LARGE
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert (folder / "v1/total.ledger").exists(), "it has limits"
+
+
+def test_the_folder_never_holds_more_than_it_may(home: Path) -> None:
+    limit = 3 * len(LARGE)
+    for number in range(5):
+        assert answer(home, event({**BASH, "stdout": f"{number}\n{LARGE}"}), f"--max-bytes={limit}") is not None
+
+    listed = FileStorage(home / ".coatcheck/hook").entries("")
+    assert sum(entry.size for entry in listed) <= limit
+    assert len(listed) < 5
+
+
+# What stays.
+
+
+@pytest.mark.parametrize(
+    ("tool", "response"),
+    [
+        pytest.param("Bash", {**BASH, "stdout": SMALL}, id="small"),
+        pytest.param(
+            "Bash", {**BASH, "persistedOutputPath": "/a/out.txt", "persistedOutputSize": 43_780}, id="spilled"
+        ),
+        pytest.param("Bash", {**BASH, "isImage": True}, id="an image of Bash"),
+        pytest.param("Read", {"type": "image", "file": {"base64": "A" * 90_000, "type": "image/png"}}, id="an image"),
+        pytest.param("Read", {"type": "pdf", "file": {"base64": "A" * 90_000, "filePath": "/a.pdf"}}, id="a document"),
+        pytest.param("mcp__a__b", [IMAGE, {"type": "text", "text": SMALL}], id="an image of MCP"),
+        pytest.param("Edit", {"filePath": "/a", "originalFile": LARGE, "structuredPatch": []}, id="an edit"),
+        pytest.param("mcp__coatcheck__retrieve_offloaded_content", LARGE, id="what was read back by MCP"),
+        pytest.param("Bash", None, id="nothing"),
+        pytest.param("Bash", {"stdout": [[[1] * 9_000]]}, id="numbers"),
+    ],
+)
+def test_a_result_that_stays_gets_no_answer(home: Path, tool: str, response: object) -> None:
+    assert answer(home, event(response, tool=tool)) is None
+    assert not (home / ".coatcheck").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "reads_back"),
+    [
+        ("coatcheck get bash-5514ca017f9a3e5e-0181 --lines=1:100", True),
+        (f"{get_command('/a folder', 'one')} bash-5514ca017f9a3e5e-0181 --pattern='a|b; c'", True),
+        ("/usr/bin/python3.12 -P -m coatcheck get r --query='[].a' | jq . | head -20", True),
+        ("'/a folder/python' -m coatcheck get r", True),
+        ("coatcheck get r && cat /var/log/syslog", False),
+        ("coatcheck get r; cat /var/log/syslog", False),
+        ("coatcheck get $(cat refs)", False),
+        ("cat /var/log/syslog", False),
+        ("echo coatcheck get r", False),
+        ("coatcheck cat r", False),
+        ("coatcheck get 'r", False),
+        ("coatcheck get r\ncat /var/log/syslog", False),
+    ],
+)
+def test_its_own_calls_are_told_from_others(command: str, reads_back: bool) -> None:
+    assert is_get(command) is reads_back
+
+
+def test_what_was_read_back_in_the_shell_stays(home: Path) -> None:
+    own = event(BASH, tool_input={"command": f"{get_command(str(home), SESSION)} bash-5514ca017f9a3e5e-0181"})
+
+    assert answer(home, own) is None
+
+
+def test_the_threshold_is_a_setting(home: Path) -> None:
+    assert answer(home, event(BASH), "--max-result-tokens", "20000") is None
+    assert answer(home, event({**BASH, "stdout": HALF}), "--max-result-tokens=1000") is not None
+
+
+# What goes wrong.
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"garbage " * 5_000, id="garbage"),
+        pytest.param(b"\xff\xfe" * 20_000, id="no UTF-8"),
+        pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(json.dumps(LARGE).encode(), id="a str"),
+        pytest.param(json.dumps(event(BASH, hook_event_name="PreToolUse")).encode(), id="another event"),
+        pytest.param(json.dumps(event(BASH, session_id=None)).encode(), id="no session"),
+        pytest.param(json.dumps(event(BASH, tool_name=5)).encode(), id="no tool"),
+        pytest.param(json.dumps(event(BASH)).encode()[:-100], id="cut"),
+    ],
+)
+def test_what_cannot_be_read_gets_no_answer(home: Path, said: bytes) -> None:
+    assert answer(home, said) is None
+
+
+@pytest.mark.parametrize("words", [["--no-such"], ["--max-bytes=many"], ["--max-age", "0"], ["x"], ["--storage"]])
+def test_a_wrong_option_does_not_count_and_is_told_on_stderr(home: Path, words: list[str]) -> None:
+    ended = run(home, event(BASH), *words)
+
+    assert ended.returncode == 0
+    assert OPENING in ended.stdout.decode()
+    assert ended.stderr.startswith(b"coatcheck hook: ")
+
+
+def test_the_options_are_read_in_both_forms() -> None:
+    options, wrong = read_options(["--storage=/a=b", "--max-age", "60", "--max-bytes=5"])
+
+    assert (options, wrong) == (Options(storage="/a=b", max_age=60, max_bytes=5), [])
+
+
+def blocked(home: Path) -> None:
+    """Put a file where the folder belongs; not a mode, which means nothing to root."""
+    (home / ".coatcheck").write_bytes(b"")
+
+
+def test_where_the_folder_cannot_be_used_the_result_stays(home: Path) -> None:
+    blocked(home)
+
+    assert answer(home, event(BASH)) is None
+
+
+def test_where_the_folder_cannot_be_used_a_result_above_the_hard_limit_is_cut(home: Path) -> None:
+    blocked(home)
+
+    cut = answer(home, event(BASH), "--max-inline-tokens=5000")["stdout"]
+
+    assert cut.startswith("Tool result cut. ")
+    assert len(cut) <= 20_000 + 1_000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process as POSIX has them")
+def test_a_full_disk_leaves_the_result_and_nothing_half(home: Path) -> None:
+    import resource  # noqa: PLC0415 - not on Windows
+
+    def fill() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+    ended = run(home, event(BASH), preexec_fn=fill)
+
+    assert (ended.returncode, ended.stdout) == (0, b"")
+    assert not [path for path in (home / ".coatcheck").rglob("*") if path.is_file() and path.suffix != ".ledger"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_an_answer_that_nobody_takes_does_not_change_the_exit_code(home: Path) -> None:
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "coatcheck", "hook"],
+            input=json.dumps(event(BASH)).encode(),
+            env=env,
+            check=False,
+            stdout=full,
+            stderr=full,
+            timeout=60,
+        )
+
+    assert ended.returncode == 0
+
+
+def test_an_internal_error_costs_nothing_below_the_hard_limit_and_the_result_above_it(home: Path) -> None:
+    broken = home / "broken"
+    broken.mkdir()
+    (broken / "sitecustomize.py").write_text("import sys\nsys.modules['coatcheck.offloader'] = None\n")
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join([str(broken), *filter(None, sys.path)])}
+    ends = [
+        subprocess.run(
+            [sys.executable, "-m", "coatcheck", "hook", *words],
+            input=json.dumps(event(BASH)).encode(),
+            env=env,
+            check=True,
+            capture_output=True,
+            timeout=60,
+        ).stdout
+        for words in ([], ["--max-inline-tokens=3000"])
+    ]
+
+    assert ends[0] == b""
+    assert json.loads(ends[1])["hookSpecificOutput"]["updatedToolOutput"]["stdout"].startswith("Tool result cut. ")
+
+
+def test_a_result_that_stays_loads_neither_the_command_line_nor_the_library(home: Path) -> None:
+    said = event({**BASH, "stdout": HALF[:9_000]}, prompt="x" * 5_000)
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-X", "importtime", "-m", "coatcheck", "hook"]
+    ended = subprocess.run(
+        command, input=json.dumps(said).encode(), env=env, check=True, capture_output=True, timeout=60
+    )
+
+    loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.decode().splitlines()}
+    assert {"coatcheck.hook.answer", "coatcheck.hook.shapes"} <= loaded
+    assert not loaded & {
+        "typer",
+        "rich",
+        "tiktoken",
+        "orjson",
+        "re2",
+        "jmespath",
+        "coatcheck.offloader",
+        "coatcheck.core.tokens",
+    }

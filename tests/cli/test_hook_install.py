@@ -1,0 +1,201 @@
+"""``coatcheck hook install`` and ``uninstall``: what they change in the settings of Claude Code, and what never."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from coatcheck.cli.app import app
+from coatcheck.hook.command import program
+
+COMMENTED = """{
+    // mine
+    "model": "opus",
+    "hooks": {
+        "PreToolUse": [],
+        "PostToolUse": [
+            {"matcher": "Edit", "hooks": [{"type": "command", "command": "fmt"}]} // last
+        ],
+    },
+    /* the end */
+}
+"""
+SETTINGS = [
+    pytest.param("{}", id="empty"),
+    pytest.param("{}\n", id="empty, with a line"),
+    pytest.param('{"model": "opus"}', id="one line"),
+    pytest.param('{\n  "model": "opus"\n}\n', id="no hooks"),
+    pytest.param('{\n\t"hooks": {\n\t\t"Stop": []\n\t}\n}\n', id="other hooks, tabs"),
+    pytest.param(COMMENTED, id="comments"),
+    pytest.param(COMMENTED.replace("\n", "\r\n"), id="lines of Windows"),
+    pytest.param('{"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": []}]}}', id="an empty entry"),
+]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep every test out of the settings of whoever runs it."""
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def settings(home: Path) -> Path:
+    (home / ".claude").mkdir()
+    return home / ".claude/settings.json"
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(app, ["hook", *words])
+
+
+def write(path: Path, text: str) -> None:
+    path.write_bytes(text.encode())
+
+
+def read(path: Path) -> str:
+    return path.read_bytes().decode()
+
+
+def plain(text: str) -> object:
+    """Return settings without comments and without commas before closing brackets."""
+    for comment in ("// mine", "// last", "/* the end */"):
+        text = text.replace(comment, "")
+    return json.loads("".join(text.split()).replace(",]", "]").replace(",}", "}"))
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_uninstall_gives_back_every_byte(settings: Path, text: str) -> None:
+    write(settings, text)
+
+    assert call("install").exit_code == 0
+    assert " -m coatcheck hook" in read(settings)
+    assert call("uninstall").exit_code == 0
+
+    assert read(settings) == text
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_install_adds_one_entry_with_the_interpreter_that_runs(settings: Path, text: str) -> None:
+    write(settings, text)
+    call("install")
+    once = read(settings)
+    assert call("install").exit_code == 0
+
+    assert read(settings) == once, "once is enough"
+    assert "// mine" in once or "// mine" not in text
+    (entry,) = [line for line in once.splitlines() if '"command": ' in line and "coatcheck" in line]
+    command = json.loads("{" + entry.strip().rstrip(",") + "}")["command"]
+    assert command == shlex.join([*program(), "hook"])
+    assert Path(shlex.split(command)[0]).is_absolute()
+    assert plain(once)
+
+
+def test_install_makes_the_file_where_there_is_none(home: Path) -> None:
+    assert call("install").exit_code == 0
+    path = home / ".claude/settings.json"
+
+    (entry,) = json.loads(read(path))["hooks"]["PostToolUse"]
+    assert entry["hooks"][0] == {"type": "command", "command": shlex.join([*program(), "hook"]), "timeout": 60}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
+
+
+def test_the_settings_of_a_project_are_those_of_its_folder(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+
+    assert call("install", "--project").exit_code == 0
+
+    assert (project / ".claude/settings.json").exists()
+    assert not (home / ".claude").exists()
+
+
+def test_the_options_of_the_hook_become_part_of_its_command_and_change_with_the_next_install(settings: Path) -> None:
+    write(settings, "{}")
+    call("install", "--", "--max-result-tokens=5000", "--storage=/a folder")
+    assert "hook --max-result-tokens=5000 '--storage=/a folder'" in read(settings)
+
+    call("install", "--", "--max-bytes=7")
+
+    assert read(settings).count("coatcheck hook") == 1
+    assert "hook --max-bytes=7" in read(settings)
+
+
+def test_a_wrong_option_is_refused_before_a_client_meets_it(settings: Path) -> None:
+    write(settings, "{}")
+
+    refused = call("install", "--", "--max-bytes=many")
+
+    assert refused.exit_code == 2
+    assert "--max-bytes must be a whole number above 0, not 'many'" in refused.output
+    assert read(settings) == "{}"
+
+
+def test_a_dry_run_shows_the_difference_and_writes_nothing(settings: Path) -> None:
+    write(settings, COMMENTED)
+
+    shown = call("install", "--dry-run").output
+
+    assert '+                        "command": "' in shown
+    assert read(settings) == COMMENTED
+    assert [each.name for each in settings.parent.iterdir()] == ["settings.json"]
+
+
+def test_only_our_command_of_an_entry_goes(settings: Path) -> None:
+    ours = shlex.join([sys.executable, "-m", "coatcheck", "hook"])
+    entry = {"matcher": "Bash", "hooks": [{"command": "fmt"}, {"command": ours}, {"command": "log"}]}
+    write(settings, json.dumps({"hooks": {"PostToolUse": [entry]}}))
+
+    assert call("uninstall").exit_code == 0
+
+    (left,) = json.loads(read(settings))["hooks"]["PostToolUse"]
+    assert left == {"matcher": "Bash", "hooks": [{"command": "fmt"}, {"command": "log"}]}
+
+
+def test_without_a_file_there_is_nothing_to_take_out(home: Path) -> None:
+    ended = call("uninstall")
+
+    assert ended.exit_code == 0
+    assert "Nothing to do" in ended.output
+    assert not (home / ".claude").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": }', "settings.json:1: this is not JSON"),
+        ("[]", "the file must be an object"),
+        ('{"hooks": []}', "hooks must be an object"),
+        ('{"hooks": {"PostToolUse": {}}}', "PostToolUse must be an array"),
+        ('{"hooks": {}, "hooks": {}}', "'hooks' is there 2 times"),
+    ],
+)
+def test_what_it_does_not_understand_stays_as_it_is(settings: Path, text: str, reason: str) -> None:
+    write(settings, text)
+
+    refused = call("install")
+
+    assert refused.exit_code == 2
+    assert reason in " ".join(refused.output.split())
+    assert read(settings) == text
+
+
+def test_a_link_stays_a_link(settings: Path, home: Path) -> None:
+    target = home / "dotfiles.json"
+    write(target, "{}")
+    settings.symlink_to(target)
+
+    call("install")
+
+    assert settings.is_symlink()
+    assert "coatcheck hook" in read(target)
