@@ -139,7 +139,8 @@ def types(session: nox.Session) -> None:
     """Check types: mypy, strict, on everything; pyright on what users write."""
     parts = [part for part in PARTS if part not in APART]
     session.install(
-        "-e.[all]", *groups("test", "types", *(f"{kind}-{extra}" for kind in ("test", "docs") for extra in parts))
+        "-e.[all,claude]",
+        *groups("test", "types", *(f"{kind}-{extra}" for kind in ("test", "docs") for extra in parts)),
     )
     session.run("mypy")
     session.run("pyright")

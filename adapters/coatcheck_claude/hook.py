@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from claude_agent_sdk import HookMatcher
 
-from coatcheck import Kept, TextBlock
+from coatcheck import Kept, TextBlock, log_failure
 from coatcheck.adapting import check_scope
 from coatcheck.hook import answer_with, leaving, replaced
 from coatcheck_claude.retrieval import READ_BACK
@@ -74,8 +74,8 @@ class _Hook:
                 identity=session,
                 retrieval_tool=self.retrieval_tool,
             )
-        except Exception:  # noqa: BLE001 - whatever it is, the hard limit holds and the agent goes on
-            _log.exception("a result of %r was not offloaded", tool)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the hard limit holds and the agent goes on
+            log_failure(_log, f"a result of {tool!r} was not offloaded", error=error)
             last = await self.offloader.alast_resort(
                 blocks, tool_name=tool, scope=self.scope, identity=session, retrieval_tool=self.retrieval_tool
             )

@@ -96,7 +96,7 @@ def test_every_session_exists(arguments: list[str]) -> None:
     parameters = {
         *("core", *(path.stem for folder in ("benchmarks", "examples") for path in (ROOT / folder).glob("*.py"))),
         *(
-            path.name
+            path.name.replace("_", "-")
             for folder in ("adapters", "storage")
             for path in (ROOT / "tests" / folder).iterdir()
             if path.is_dir()
@@ -137,6 +137,8 @@ def test_every_command_of_ours_exists(arguments: list[str]) -> None:
             assert option in {*named, "--help"}
             if option in named and not (given or named[option].is_flag):
                 next(words, None)  # its value
-        elif hasattr(command, "commands") and word != "[OPTIONS]":  # which a line of usage has
+        elif word == "COMMAND":  # as a line of usage has it, behind [OPTIONS]
+            break
+        elif hasattr(command, "commands") and word != "[OPTIONS]":
             assert word in command.commands
             command = command.commands[word]

@@ -80,7 +80,7 @@ def test_a_selector_that_selects_by_itself_is_not_mistaken_for_the_whole(name: s
     assert request.selects_nothing is not SELECTORS[name].selects
 
 
-@pytest.mark.parametrize("name", SELECTORS.keys() - {"query"})  # which excludes a pattern
+@pytest.mark.parametrize("name", sorted(SELECTORS.keys() - {"query"}))  # which excludes a pattern
 def test_the_second_page_of_a_search_is_asked_for_with_every_selector_of_the_first(name: str) -> None:
     answer = stored("x\n" * 5_000).ask(**{"pattern": "x", name: GIVEN[name]}, budget=300)
 

@@ -40,12 +40,12 @@ def public_objects() -> Iterator[tuple[str, object]]:
     for module_name in (*OURS, *adapter_packages()):
         try:
             module = importlib.import_module(module_name)
+            found = {name: getattr(module, name) for name in module.__all__}
         except ImportError:
             if module_name in OURS:
                 raise
             continue  # an adapter whose extra is not installed here; the session of that extra runs this file too
-        for name in module.__all__:
-            yield f"{module_name}.{name}", getattr(module, name)
+        yield from ((f"{module_name}.{name}", thing) for name, thing in found.items())
 
 
 def is_ours(found: type) -> bool:

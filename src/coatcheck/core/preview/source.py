@@ -23,7 +23,6 @@ __all__ = (
     "LOOKED_AT_WHOLE",
     "Found",
     "Previewed",
-    "Search",
     "Sort",
     "Trouble",
     "ends_within",
