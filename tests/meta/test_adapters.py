@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.alike import find_alike, functions_in
+from benchmarks.alike import code_lines, find_alike, functions_in
 from benchmarks.hops import hook_lines
 from tests.meta.source_tree import ROOT, adapter_packages
 

@@ -93,9 +93,18 @@ def _parsed(text: str, counter: TokenCounter) -> JsonValue:
 
 
 def _unescaped(held: list[str], text: str) -> list[str]:
+    """Return the texts with their escapes resolved.
+
+    Raises:
+        ValueError: one begins with the mark of what is shown as it is written.
+
+    """
     if "\\" not in text:
         return held
-    return [f"'{unescaped_text(one[1:-1])}'" if "\\" in one and one[0] != _WRITTEN else one for one in held]
+    texts = [f"'{unescaped_text(one[1:-1])}'" if "\\" in one and one[0] != _WRITTEN else one for one in held]
+    if any(one[1:2] == _WRITTEN for one in texts):
+        raise ValueError
+    return texts
 
 
 def _taken_out(skeleton: str, held: Sequence[str], counter: TokenCounter) -> tuple[str, list[str]]:
