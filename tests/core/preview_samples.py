@@ -36,6 +36,14 @@ def _dated_rows(count: int) -> str:
     return f"[{rows}]"
 
 
+def _envelope(count: int) -> str:
+    return f"meta=None content=[TextContent(type='text', text={json.dumps(_orders(count))!r})]"
+
+
+def _command_output(count: int) -> str:
+    return f"<returncode>0</returncode>\n<output>\n{json.dumps(_orders(count))}\n</output>\n"
+
+
 def _table(count: int, *, delimiter: str = ",") -> str:
     rows = [["id", "name", "city", "score"], *([f"{n}", f"name {n}", f"city {n}", f"{n / 8}"] for n in range(count))]
     return "".join(f"{delimiter.join(row)}\n" for row in rows)
@@ -153,6 +161,8 @@ SAMPLES: dict[str, tuple[str, Callable[[int], str]]] = {
     "rows": ("python", _rows),
     "rows with dates": ("python", _dated_rows),
     "dicts": ("python", lambda count: str(_orders(count))),
+    "envelope": ("envelope", _envelope),
+    "output of a command": ("command_output", _command_output),
     "page": ("html", _page),
     "feed": ("xml", _feed),
     "drawing": ("xml", _drawing),

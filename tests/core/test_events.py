@@ -62,6 +62,7 @@ def test_what_the_engine_may_tell_are_fields_of_the_event() -> None:
     common = {field.name for field in fields(About)}
 
     assert common | Details.__annotations__.keys() == {*names, "started"}
+    assert not common & Details.__annotations__.keys(), "one of the two values would be lost"
 
 
 def test_what_cannot_be_called_among_the_listeners_is_refused() -> None:

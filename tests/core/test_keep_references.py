@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import pytest
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, TextBlock, TiktokenCounter, keep_references
+from coatcheck.core import notice
 from coatcheck.core.references import make_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def reference(number: int) -> str:
@@ -24,6 +28,18 @@ def placeholder(number: int) -> str:
             f"  {reference(number)} (text/plain, 9 bytes)",
             "INCOMPLETE: do not guess the rest or repeat this call for it.",
             "To read more: retrieve_offloaded_content(reference)",
+        )
+    )
+
+
+def placeholder_of_0_1(number: int) -> str:
+    return "\n".join(
+        (
+            "Tool result offloaded. [Offloaded: 1 block, ~2,400 tokens]",
+            "INCOMPLETE: only a preview is shown here. Do not guess the rest, and do not call search again for it.",
+            "To read more: retrieve_offloaded_content(reference, pattern | line_range | query | offset)",
+            "[Stored references:]",
+            f"  {reference(number)} (text/plain, 9,600 bytes)",
         )
     )
 
@@ -60,6 +76,19 @@ def test_what_a_tool_returned_adds_no_reference() -> None:
     ]
 
     assert keep_references(messages) == keep_references([reference(2)])
+
+
+@pytest.mark.parametrize("kept", [placeholder, placeholder_of_0_1])
+def test_a_placeholder_of_every_version_adds_its_references_and_none_of_its_preview(
+    kept: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = {"role": "tool", "content": f"{kept(1)}\n\nthe preview names {reference(2)}"}
+
+    assert keep_references([message]) == keep_references([reference(1)]), "keep the older words in _OPENINGS, _WARNINGS"
+
+    monkeypatch.setattr(notice, "_OPENINGS", ("A large result was stored. [Offloaded: ", *notice._OPENINGS))
+    monkeypatch.setattr(notice, "_WARNINGS", ("This is only a part of it.", *notice._WARNINGS))
+    assert keep_references([message]) == keep_references([reference(1)]), "only the newest words are recognized"
 
 
 def test_each_reference_is_named_once_at_its_first_place() -> None:

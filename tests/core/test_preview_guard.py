@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 COUNTER = ByteCounter()
 
 KINDS = {
+    "preview_command_output": f"<returncode>0</returncode>\n<output>\n{json.dumps(list(range(900)))}\n</output>",
+    "preview_envelope": json.dumps({"text": "".join(f'step {number} said "done"\n' for number in range(900))}),
     "preview_json": json.dumps([{"id": number, "name": f"name {number}"} for number in range(900)]),
     "preview_json_lines": "".join(f'{{"id": {number}, "name": "name {number}"}}\n' for number in range(900)),
     "preview_python": str([(number, f"name {number}") for number in range(900)]),

@@ -6,6 +6,7 @@ import ast
 import json
 import random
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
-from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview import Previewed, kinds, preview
 from coatcheck.core.preview.kinds import kinds_of
 from tests.core.preview_samples import SAMPLES, TEXT
 from tests.core.strategies import texts
+from tests.core.test_preview_guard import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,16 +43,29 @@ def _shown(name: str, budget: int) -> list[str]:
 
 
 def _kind_of(text: str) -> str:
-    """Return the name of the module that shows ``text``."""
+    """Return the kind that shows ``text``, by the name of its function."""
     content = _content(text)
     shows = (show for show in kinds_of(content) if show(content, 300, TIKTOKEN) is not None)
-    return next(shows).__module__.rpartition(".")[2]
+    return next(shows).__name__.removeprefix("preview_")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("count", [60, MANY])
 def test_every_content_is_shown_as_its_own_kind_and_as_no_other(name: str, count: int) -> None:
     assert _kind_of(_made(name, count)) == SAMPLES[name][0]
+
+
+def test_every_kind_has_a_sample_and_a_text_to_fail_on() -> None:
+    every = {name for name in vars(kinds) if name.startswith("preview_")}
+
+    assert {f"preview_{kind}" for kind, _ in SAMPLES.values()} == every, "add a row to SAMPLES in preview_samples.py"
+    assert KINDS.keys() == every, "add a row to KINDS in test_preview_guard.py"
+
+
+def test_no_content_type_declares_two_kinds() -> None:
+    counts = Counter(content_type for types in kinds._TYPES.values() for content_type in types)
+
+    assert [content_type for content_type, count in counts.items() if count > 1] == []
 
 
 @pytest.mark.no_cover

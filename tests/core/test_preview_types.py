@@ -29,7 +29,7 @@ def _shown(text: str, content_type: str = "text/plain", *, budget: int = 200) ->
 def _kind_of(text: str, content_type: str) -> str:
     content = _content(text, content_type)
     shows = (show for show in kinds_of(content) if show(content, 300, TIKTOKEN) is not None)
-    return next(shows).__module__.rpartition(".")[2]
+    return next(shows).__name__.removeprefix("preview_")
 
 
 def _sample(name: str) -> str:
@@ -51,6 +51,7 @@ DECLARED = {
     "text/markdown": "text",
     "text/x-python": "text",
     "application/yaml": "text",
+    "application/vnd.oai.openapi+yaml": "text",
 }
 """Type, and the kind that it asks for."""
 
@@ -71,7 +72,7 @@ DOUBTFUL = ("[1]\n[2]", '<?xml version="1.0"?><html></html>', "2026-01-01 12:00:
 @pytest.mark.parametrize("content_type", DECLARED)
 def test_what_is_declared_is_tried_first(content_type: str) -> None:
     for text in DOUBTFUL:
-        kinds = [show.__module__.rpartition(".")[2] for show in kinds_of(_content(text, content_type))]
+        kinds = [show.__name__.removeprefix("preview_") for show in kinds_of(_content(text, content_type))]
 
         assert len(kinds) > 2
         assert DECLARED[content_type] == kinds[0] or DECLARED[content_type] not in kinds

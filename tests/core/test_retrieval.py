@@ -111,7 +111,7 @@ def test_an_argument_without_a_place_in_a_request_is_an_internal_error_and_an_ev
     offloader = Offloader(on_event=events.append)
 
     with pytest.raises(KeyError):
-        run(offloader._engine.retrieve("R", "s", native_media=False, retrieval_tool="t", limit=3))
+        run(offloader._engine.retrieve("R", "s", native_media=False, retrieval_tool="t", no_such_argument=3))
 
     assert (events[-1].kind, events[-1].error_type) == ("failed", "KeyError")
 

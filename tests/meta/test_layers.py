@@ -53,8 +53,12 @@ PROGRAM = "coatcheck.cli"
 """The one part of ``src`` that may reach for an adapter, inside a function or for types: ``coatcheck demo`` runs a real
 agent, and ``coatcheck mcp`` is the adapter's command."""
 
+EXAMPLE = "coatcheck.testing.toy"
+"""An adapter to copy: it obeys the rules of adapters, not those of the library's own modules."""
+
 SOURCE = modules("src")
 ADAPTERS = modules("adapters")
+EXAMPLES = [module for module in SOURCE if module.name == EXAMPLE]
 
 
 PUBLIC = ("coatcheck", "coatcheck.adapting", "coatcheck.hook", "coatcheck.testing")
@@ -91,6 +95,7 @@ def by_name(module: Module) -> str:
 def test_the_walk_finds_the_modules() -> None:
     assert len(PURE_MODULES) >= LEAST
     assert len(ADAPTERS) >= len(FRAMEWORKS)
+    assert len(EXAMPLES) == 1
 
 
 @pytest.mark.parametrize("module", PURE_MODULES, ids=by_name)
@@ -157,7 +162,7 @@ def test_the_library_imports_no_adapter(module: Module) -> None:
     assert not places(module, wrong), "an adapter may import the library, never the other way round"
 
 
-@pytest.mark.parametrize("module", SOURCE, ids=by_name)
+@pytest.mark.parametrize("module", [module for module in SOURCE if module.name != EXAMPLE], ids=by_name)
 def test_a_leaf_does_not_import_the_root(module: Module) -> None:
     wrong = [found for found in module.imports() if found.module == "coatcheck"]
 
@@ -180,7 +185,7 @@ def test_every_adapter_says_which_framework_is_its_own() -> None:
     assert sorted(ADAPTER_OF) == sorted(SHARED_PACKAGES)
 
 
-@pytest.mark.parametrize("module", ADAPTERS, ids=by_name)
+@pytest.mark.parametrize("module", [*ADAPTERS, *EXAMPLES], ids=by_name)
 def test_an_adapter_imports_public_names_and_its_own_framework(module: Module) -> None:
     package = module.name.partition(".")[0]
     adapter = ADAPTER_OF.get(package, package)
@@ -191,7 +196,7 @@ def test_an_adapter_imports_public_names_and_its_own_framework(module: Module) -
             return found.name in public.get(found.module, ())
         if found.for_types and found.package == "typing_extensions":
             return True  # only type checkers load it, and they bring it: ``Unpack`` is not in Python 3.10's typing
-        return found.package in {adapter, *FRAMEWORKS[adapter], *sys.stdlib_module_names}
+        return found.package in {adapter, *FRAMEWORKS.get(adapter, ()), *sys.stdlib_module_names}
 
     wrong = [found for found in module.imports() if not allowed(found)]
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import json
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
 from coatcheck import InMemoryStorage, InvalidRequest, Offloader, retrieval_arguments, retrieval_schema
-from coatcheck.core.arguments import ARGUMENTS, SELECTORS, Request, parse_request
+from coatcheck.core.arguments import ARGUMENTS, OPTIONS, Request, parse_request
 from coatcheck.core.facts import Estimate
 from coatcheck.core.notice import notice
-from coatcheck.core.reading import wording
-from tests.core.reading_driver import stored
+from coatcheck.core.reading import Answer, wording
+from tests.core.reading_driver import attempt, stored
 from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 NAMES = [argument.name for argument in ARGUMENTS]
 OF_THE_HOST = {"self", "scope", "identity", "native_media", "retrieval_tool"}
-PYTHON_TYPES = {"string": str, "integer": int}
+PYTHON_TYPES = {"string": str, "integer": int, "boolean": bool}
 
 
 def test_the_schema_has_every_argument() -> None:
@@ -39,10 +41,10 @@ def test_the_methods_take_every_argument_with_its_default(method: Callable[..., 
     }
 
     assert taken.pop("reference") is None
-    assert taken == {name: argument.default for name, argument in SELECTORS.items()}
+    assert taken == {name: argument.default for name, argument in OPTIONS.items()}
 
 
-@pytest.mark.parametrize("name", SELECTORS)
+@pytest.mark.parametrize("name", OPTIONS)
 async def test_the_methods_pass_every_argument_on(name: str) -> None:
     offloader, sent = Offloader(InMemoryStorage()), dict[str, Any]({name: object()})
 
@@ -52,14 +54,14 @@ async def test_the_methods_pass_every_argument_on(name: str) -> None:
         await offloader.aretrieve("any", scope="s", **sent)
 
 
-def test_a_request_holds_every_selector_with_its_default() -> None:
+def test_a_request_holds_every_option_with_its_default() -> None:
     assert {each.name: each.default for each in fields(Request)} == {
-        name: argument.default for name, argument in SELECTORS.items()
+        name: argument.default for name, argument in OPTIONS.items()
     }
 
 
-def test_every_selector_that_is_not_given_means_its_default() -> None:
-    assert parse_request(**dict.fromkeys(SELECTORS)) == parse_request() == Request()
+def test_every_option_that_is_not_given_means_its_default() -> None:
+    assert parse_request(**dict.fromkeys(OPTIONS)) == parse_request() == Request()
 
 
 GIVEN: dict[str, Any] = {
@@ -69,37 +71,70 @@ GIVEN: dict[str, Any] = {
     "query": "[0]",
     "offset": 9,
 }
-"""A value that is not the default, for every selector."""
+"""A value that is not the default, for every option."""
+
+LINES = "".join(f"{'x' if number % 9 == 0 else 'a'} line {number}\n" for number in range(100))
+LIST = json.dumps([{"x": number} for number in range(100)], indent=1)
+QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
+    (LINES, "text/plain", {}),
+    (LINES, "text/plain", {"pattern": "x"}),
+    (LIST, "application/json", {}),
+    (LIST, "application/json", {"query": "[*].x"}),
+]
+"""A content, its type and what is asked of it: every option changes the answer to one of them at least."""
 
 
-@pytest.mark.parametrize("name", SELECTORS)
-def test_a_selector_that_selects_by_itself_is_not_mistaken_for_the_whole(name: str) -> None:
-    request = parse_request(**{name: GIVEN[name]})
+def _given(name: str) -> Any:  # noqa: ANN401 - what a model may send
+    assert name in GIVEN, "add a value to GIVEN"
+    return GIVEN[name]
+
+
+def test_every_option_has_a_value_to_test_it_with() -> None:
+    assert GIVEN.keys() == OPTIONS.keys(), "add a value to GIVEN"
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_changes_what_is_answered(name: str) -> None:
+    changed = False
+    for text, content_type, asked in QUESTIONS:
+        content = stored(text, content_type)
+        without = attempt(partial(content.ask, **asked, budget=9_000))
+        given = attempt(partial(content.ask, **{**asked, name: _given(name)}, budget=9_000))
+        if name not in asked and isinstance(given, Answer) and isinstance(without, Answer):
+            assert without.next_call is given.next_call is None, "a next call repeats what was given"
+            changed |= (given.text, given.matches) != (without.text, without.matches)
+
+    assert changed, f"`{name}` is accepted and ignored: core/reading/"
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_that_selects_by_itself_is_not_mistaken_for_the_whole(name: str) -> None:
+    request = parse_request(**{name: _given(name)})
 
     assert list(request.given()) == [name]
-    assert request.selects_nothing is not SELECTORS[name].selects
+    assert request.selects_nothing is not OPTIONS[name].selects
 
 
-@pytest.mark.parametrize("name", sorted(SELECTORS.keys() - {"query"}))  # which excludes a pattern
-def test_the_second_page_of_a_search_is_asked_for_with_every_selector_of_the_first(name: str) -> None:
-    answer = stored("x\n" * 5_000).ask(**{"pattern": "x", name: GIVEN[name]}, budget=300)
+@pytest.mark.parametrize("name", sorted(OPTIONS.keys() - {"query"}))  # which excludes a pattern
+def test_the_second_page_of_a_search_is_asked_for_with_every_option_of_the_first(name: str) -> None:
+    answer = stored("x\n" * 5_000).ask(**{"pattern": "x", name: _given(name)}, budget=300)
 
     assert answer.next_call is not None
     assert answer.next_call.keys() == {"pattern", "offset", name}
-    assert name == "offset" or answer.next_call[name] == GIVEN[name]
+    assert name == "offset" or answer.next_call[name] == _given(name)
 
 
 def test_the_notice_names_every_selector_that_selects_by_itself() -> None:
     words = notice([], blocks=1, tokens=Estimate(1, exact=True), retrieval_tool="read", searchable=True)
 
-    assert f"read(reference, {' | '.join(name for name, each in SELECTORS.items() if each.selects)})" in words
+    assert f"read(reference, {' | '.join(name for name, each in OPTIONS.items() if each.selects)})" in words
 
 
-def test_content_without_text_refuses_every_selector() -> None:
-    assert f"Omit {'/'.join(SELECTORS)} to" in wording.binary_refused("image/png", given=["query"])
+def test_content_without_text_refuses_every_option() -> None:
+    assert f"Omit {'/'.join(OPTIONS)} to" in wording.binary_refused("image/png", given=["query"])
 
 
-def test_the_command_line_has_an_option_for_every_selector() -> None:
+def test_the_command_line_has_a_flag_for_every_option() -> None:
     pytest.importorskip("typer")
     import typer  # noqa: PLC0415 - the extra `cli` may be missing
 
@@ -107,21 +142,21 @@ def test_the_command_line_has_an_option_for_every_selector() -> None:
     from coatcheck.cli.content_commands import get  # noqa: PLC0415
 
     command = typer.main.get_command(app).commands["get"]  # type: ignore[attr-defined]
-    options = {each.name: each.opts[0] for each in command.params if each.name in SELECTORS}
+    flags = {each.name: each.opts[0] for each in command.params if each.name in OPTIONS}
     taken = {
         name: get_args(get_args(parameter.annotation)[0])[0]
         for name, parameter in inspect.signature(get, eval_str=True).parameters.items()
-        if name in SELECTORS
+        if name in OPTIONS
     }
 
-    assert options == {name: argument.option for name, argument in SELECTORS.items()}
-    assert taken == {name: PYTHON_TYPES[argument.json_type] for name, argument in SELECTORS.items()}
+    assert flags == {name: argument.option for name, argument in OPTIONS.items()}
+    assert taken == {name: PYTHON_TYPES[argument.json_type] for name, argument in OPTIONS.items()}
 
 
-def test_the_page_on_the_model_names_every_selector() -> None:
+def test_the_page_on_the_model_names_every_option() -> None:
     text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
 
-    assert [name for name in SELECTORS if f"`{name}`" not in text and f'"{name}"' not in text] == []
+    assert [name for name in OPTIONS if f"`{name}`" not in text and f'"{name}"' not in text] == []
 
 
 def test_the_docstring_explains_every_argument() -> None:

@@ -55,7 +55,7 @@ class OffloadsTwice(ToyHarness):
         message = super().settle(delivery)
         again = tuple(TextBlock(f" {block.text}") for block in message if isinstance(block, TextBlock))
         (batch,) = delivery.look()
-        scope = batch.custody()["scope"]
+        scope = batch.common_arguments()["scope"]
         batch.offloader.offload(again, tool_name="again", scope=scope, policy=lambda _: True)
         return message
 

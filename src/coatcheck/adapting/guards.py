@@ -110,7 +110,7 @@ class Batch:
         """Whether converting any of the results may take a while."""
         return any(arrival.is_heavy for arrival in self.arrivals)
 
-    def custody(self) -> dict[str, Any]:
+    def common_arguments(self) -> dict[str, Any]:
         """Return what all calls of the offloader have in common: the scope, the identity and the retrieval tool.
 
         Raises:
@@ -149,7 +149,7 @@ class Batch:
         ]
 
     def _last_scope(self) -> Scope | None:
-        scope: Scope | None = self.custody()["scope"]
+        scope: Scope | None = self.common_arguments()["scope"]
         return scope
 
 
@@ -243,19 +243,19 @@ def _step_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _offload(batch: Batch) -> Sequence[Outcome]:
     if not batch.arrivals:
         return []
-    custody, calls = batch.custody(), batch.convert()
+    common, calls = batch.common_arguments(), batch.convert()
     if batch.together:
-        return batch.offloader.offload_step(**_step_of(calls), **custody)
-    return [batch.offloader.offload(**call, **custody) for call in calls]
+        return batch.offloader.offload_step(**_step_of(calls), **common)
+    return [batch.offloader.offload(**call, **common) for call in calls]
 
 
 async def _aoffload(batch: Batch) -> Sequence[Outcome]:
     if not batch.arrivals:
         return []
-    custody, calls = batch.custody(), await call_off_loop(batch.is_heavy, batch.convert)
+    common, calls = batch.common_arguments(), await call_off_loop(batch.is_heavy, batch.convert)
     if batch.together:
-        return await batch.offloader.aoffload_step(**_step_of(calls), **custody)
-    return [await batch.offloader.aoffload(**call, **custody) for call in calls]
+        return await batch.offloader.aoffload_step(**_step_of(calls), **common)
+    return [await batch.offloader.aoffload(**call, **common) for call in calls]
 
 
 class WarnOnce:

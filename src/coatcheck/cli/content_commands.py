@@ -19,7 +19,7 @@ from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption, scope_of
 from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_json
-from coatcheck.core.arguments import RANGE_FORMS, SELECTORS
+from coatcheck.core.arguments import OPTIONS, RANGE_FORMS
 from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
 from coatcheck.hook.command import program
@@ -38,7 +38,7 @@ __all__ = ("cat", "get", "put", "show_content")
 _DEFAULT_TOKENS = MAX_RESULT_TOKENS
 """The limit of one answer: as much as a model gets."""
 
-_FLAGS = {name: argument.option for name, argument in SELECTORS.items() if argument.option is not None}
+_FLAGS = {name: argument.option for name, argument in OPTIONS.items() if argument.option is not None}
 """The option of ``get`` for each argument of the retrieval tool."""
 
 _OPTIONS = {"line_range.start": "the first of --lines", "line_range.end": "the last", **_FLAGS}

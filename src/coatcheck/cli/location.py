@@ -34,7 +34,7 @@ def storage_at(location: str, *, may_be_new: bool = False, refresh_on_read: bool
 
     Args:
         location: the path or the URL.
-        may_be_new: whether a folder that is not there yet is fine; else it is a slip of the pen.
+        may_be_new: whether a folder that does not exist yet is accepted; otherwise it is treated as a typo.
         refresh_on_read: whether a read counts as use, where the storage minds use.
 
     Raises:

@@ -24,8 +24,8 @@ __all__ = (
     "LAST_LINE",
     "LISTING",
     "MAX_CONTEXT_LINES",
+    "OPTIONS",
     "RANGE_FORMS",
-    "SELECTORS",
     "Argument",
     "Request",
     "asks_for_list",
@@ -77,7 +77,9 @@ class Argument:
     """The option of ``coatcheck get``; None for the reference, which has a place of its own there."""
 
     selects: bool = True
-    """Whether it selects a part of the content by itself. If not, it says how that part is shown."""
+    """Whether it selects a part of the content by itself. If not, it changes only how a part is shown, and a request
+    with nothing else is for the whole content. (Strands reads ``context_lines`` alone as the first lines: its adapter
+    makes a ``line_range`` of it before the core sees it.)"""
 
     @property
     def schema(self) -> dict[str, str]:
@@ -200,13 +202,13 @@ ARGUMENTS = (
 )
 """In the order of the schema."""
 
-SELECTORS = {each.name: each for each in ARGUMENTS if each.option is not None}
-"""Those that say what to read: all but the reference."""
+OPTIONS = {each.name: each for each in ARGUMENTS if each.option is not None}
+"""The arguments that may come with a reference: those that select a part, and those that say how it is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Validated selectors. At most one of ``query`` and (``pattern``, ``line_range``) is given."""
+    """Validated options. At most one of ``query`` and (``pattern``, ``line_range``) is given."""
 
     pattern: str | None = None
     """A regular expression, not yet compiled."""
@@ -226,11 +228,11 @@ class Request:
     @property
     def selects_nothing(self) -> bool:
         """Whether the request is for the content as a whole, from its start on."""
-        return not any(getattr(self, name) for name, each in SELECTORS.items() if each.selects)
+        return not any(getattr(self, name) for name, each in OPTIONS.items() if each.selects)
 
     def given(self) -> dict[str, object]:
-        """Return the selectors that differ from their defaults."""
-        return {name: value for name, each in SELECTORS.items() if (value := getattr(self, name)) != each.default}
+        """Return the options that differ from their defaults."""
+        return {name: value for name, each in OPTIONS.items() if (value := getattr(self, name)) != each.default}
 
 
 def asks_for_list(reference: object) -> bool:
@@ -238,15 +240,15 @@ def asks_for_list(reference: object) -> bool:
     return reference is None or (isinstance(reference, str) and reference.strip(" \t\r\n\"'`") in {"", LISTING})
 
 
-def parse_request(**selectors: object) -> Request:
+def parse_request(**options: object) -> Request:
     """Return the request that the model's arguments mean. None, the empty ``str`` and a default mean "not given".
 
     Raises:
         InvalidRequest: a value has no meaning, or two exclude each other. The message says what is accepted.
 
     """
-    given = {name: value for name, value in selectors.items() if value not in (None, "", SELECTORS[name].default)}
-    values: dict[str, Any] = {name: SELECTORS[name].parse(name, value) for name, value in given.items()}
+    given = {name: value for name, value in options.items() if value not in (None, "", OPTIONS[name].default)}
+    values: dict[str, Any] = {name: OPTIONS[name].parse(name, value) for name, value in given.items()}
     request = Request(**values)
     if request.query is not None and (request.pattern is not None or request.line_range is not None):
         msg = "query cannot be combined with pattern or line_range: give either query or those two"

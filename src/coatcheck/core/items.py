@@ -1,7 +1,7 @@
 """Many texts of one result as one content: joined as they are, with the byte at which each begins.
 
-Tools of MCP servers return a list as one block an item. Stored one by one, thousands of them could be found by no
-search. Pure; where the starts are stored belongs to ``contents``.
+Tools of MCP servers return a list as one block per item. Stored separately, thousands of items could not be searched
+at once. Pure; where the starts are stored belongs to ``contents``.
 """
 
 from __future__ import annotations

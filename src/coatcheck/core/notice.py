@@ -4,6 +4,10 @@ These words are an interface: agents act on them, and hosts parse the marked par
 references:]``, ``| ref: R]``). The references come right after the first line: before the preview, so that content
 cannot fake them, and so early that the first one survives if a message is cut to its first 200 characters.
 
+Two of the wordings are also read back, from conversations of any age: ``_OPENINGS`` tells what is a placeholder
+(``is_placeholder``), and ``_WARNINGS`` where its references end (``notice_of``, which ``keep_references`` trusts). To
+change one, put the new wording first and keep the old ones.
+
 Every request pays for the tool's definition, so it says only what a model needs to write a call. The notice, and the
 tool's answers and errors, say how to go on. Nothing here cuts or counts;
 ``placeholder`` puts the words together. The words of a read-back are in ``reading.wording``, those about the tool's
@@ -71,8 +75,13 @@ INTERNAL_ERROR = (
 """The message when a bug, in coatcheck, an adapter or the host, ends a read."""
 
 _WHICH_REFERENCE = "copy it from the placeholder, the first word of a line under [Stored references:]"
-_WARNING = "INCOMPLETE: do not guess the rest or repeat this call for it."
-_OPENING = "Tool result offloaded. [Offloaded: "
+_OPENINGS = ("Tool result offloaded. [Offloaded: ",)
+"""What a placeholder begins with, the newest first. It is written so, and all of them are recognized: keep each."""
+
+_WARNINGS = ("INCOMPLETE: do not guess the rest or repeat this call for it.", "")
+"""The line after the references, the newest first. It is written so, and each of them ends the references: keep each.
+The empty one is that of 0.1, whose references came last, just above the preview."""
+
 _NOT_SHOWN = r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+"
 """White space, the marks of a notice, and control characters, those of writing direction among them."""
 
@@ -100,7 +109,7 @@ def notice(
         searchable: whether any of the content is text.
 
     """
-    opening = f"{_OPENING}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
+    opening = f"{_OPENINGS[0]}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
     if retrieval_tool is None:
         way = "To read more: use your available tools with a reference above."
     elif " " in retrieval_tool:
@@ -110,7 +119,7 @@ def notice(
         way = f"To read more: {retrieval_tool}(reference, pattern | line_range | query | offset)"
     else:
         way = f"To read it: {retrieval_tool}(reference)"
-    return "\n".join((opening, "[Stored references:]", *references, _WARNING, way))
+    return "\n".join((opening, "[Stored references:]", *references, _WARNINGS[0], way))
 
 
 def reference_line(reference: Reference, *, path: str | None = None) -> str:
@@ -179,8 +188,8 @@ ALL_LOST = (
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether ``text`` opens as a placeholder does."""
-    return text.startswith(_OPENING)
+    """Return whether ``text`` opens as a placeholder of any version does."""
+    return text.startswith(_OPENINGS)
 
 
 def kept_references(references: Sequence[str], *, more: bool, retrieval_tool: str) -> str:
@@ -192,8 +201,8 @@ def kept_references(references: Sequence[str], *, more: bool, retrieval_tool: st
 
 
 def notice_of(placeholder: str) -> str:
-    """Return the beginning of a placeholder with its references, without the preview."""
-    return placeholder.partition(f"\n{_WARNING}")[0]
+    """Return the beginning of a placeholder of any version with its references, without the preview."""
+    return min((placeholder.partition(f"\n{warning}\n")[0] for warning in _WARNINGS), key=len)
 
 
 def miss(reference: str, *, expired: bool) -> str:

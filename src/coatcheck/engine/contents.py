@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = (
     "LONGEST_TOOL_NAME",
     "Contents",
-    "Found",
+    "Entry",
     "content_type_in",
     "require_digest",
     "require_stored",
@@ -90,7 +90,7 @@ _LONGEST_ARGUMENTS = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Entry:
     """A stored content."""
 
     reference: str
@@ -232,7 +232,7 @@ class Contents:
         """Yield what looks like a reference in ``text``; of those that a storage chose, the ones of ``scope``."""
         return find_storage_references(text, scope) if self._storage.names_references else find_references(text)
 
-    def find(self, reference: str, scope: Scope) -> Effects[Found]:
+    def find(self, reference: str, scope: Scope) -> Effects[Entry]:
         """Return the content that a reference names, as it is known before anything of it is read.
 
         Raises:
@@ -253,7 +253,7 @@ class Contents:
         if stored.whole is not None:
             self._verify(replace(stored, content=stored.whole), key)
         named = self._storage.names_references
-        return Found(reference=key if named else canonical_reference(reference), key=key, stored=stored)
+        return Entry(reference=key if named else canonical_reference(reference), key=key, stored=stored)
 
     def load(self, reference: str, scope: Scope) -> Effects[Stored]:
         """Return a content whole and checked; raises what ``find`` raises."""
@@ -280,7 +280,7 @@ class Contents:
             return None
         return split_items(stored.content, index.items)
 
-    def part(self, found: Found, wanted: ByteRange, *, scope: Scope) -> Effects[bytes]:
+    def part(self, found: Entry, wanted: ByteRange, *, scope: Scope) -> Effects[bytes]:
         """Return some bytes of a content; raises what ``find`` raises."""
         if found.stored.whole is not None:
             return found.stored.whole[wanted.start : wanted.start + wanted.length]
@@ -293,7 +293,7 @@ class Contents:
             self._verify(entry, found.key)
         return entry.content
 
-    def index(self, found: Found) -> Effects[bytes | None]:
+    def index(self, found: Entry) -> Effects[bytes | None]:
         """Return the stored line index of a content, or None if there is none."""
         try:
             answer = yield self._storage.call("load", str(Key.parse(found.key).line_index))

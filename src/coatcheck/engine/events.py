@@ -126,9 +126,8 @@ class About:
 
 
 class Details(TypedDict, total=False):
-    """The other fields of ``Event`` that the engine fills in."""
+    """The other fields of ``Event`` that the engine fills in: none that ``About`` has."""
 
-    references: tuple[str, ...]
     size: int | None
     tokens: int | None
     tokens_saved: int

@@ -265,7 +265,7 @@ class _Turn:
         return self._call()
 
     def deadline(self) -> float:
-        """Return when it is given up, as things are now."""
+        """Return the current deadline of this call."""
         limit = loops.TIME_LIMIT_SECONDS
         if self._taken is not None:
             return self._taken + limit

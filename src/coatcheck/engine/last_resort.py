@@ -132,8 +132,8 @@ class LastResort:
         else:
             size = sum(reference.size for reference in outcome.references)
             counts = {"results": 1, "offloaded": 1, "bytes_stored": size}
-            references = tuple(reference.id for reference in outcome.references)
-            self._recorder.record("offloaded", about, counts=counts, references=references, size=size, tokens=cost)
+            about = dataclasses.replace(about, references=tuple(reference.id for reference in outcome.references))
+            self._recorder.record("offloaded", about, counts=counts, size=size, tokens=cost)
 
     def _is_heavy(self, block: Block) -> bool:
         return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit

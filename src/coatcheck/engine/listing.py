@@ -16,7 +16,7 @@ from coatcheck.core.references import Key, make_reference
 from coatcheck.engine.cleanup import newest
 from coatcheck.engine.contents import (
     LONGEST_TOOL_NAME,
-    Found,
+    Entry,
     arguments_in,
     content_type_in,
     require_stored,
@@ -42,7 +42,7 @@ DESCRIBED_FOR_MODEL = 20
 others the list has reference and size."""
 
 
-def listing(storage: StorageAccess, scope: Scope) -> Effects[tuple[str, Found] | None]:
+def listing(storage: StorageAccess, scope: Scope) -> Effects[tuple[str, Entry] | None]:
     """Return a heading and the list of what a scope holds, one line for each content; None if it holds nothing.
 
     Raises:
@@ -61,7 +61,7 @@ def listing(storage: StorageAccess, scope: Scope) -> Effects[tuple[str, Found] |
     data = "\n".join(lines).encode("utf-8", "surrogatepass")
     stored = Stored(content=data, content_type="text/plain", metadata={}, size=len(data), whole=data)
     heading = LISTED if page.after is None else LISTED_IN_PART
-    return heading, Found(reference=LISTING, key="", stored=stored)
+    return heading, Entry(reference=LISTING, key="", stored=stored)
 
 
 def list_contents(

@@ -122,9 +122,8 @@ class Offloading:
         size, saved_tokens = sum(each.size for each in references), max(0, tokens.tokens - placeholder.tokens)
         self._recorder.record(
             "offloaded",
-            request.about,
+            replace(request.about, references=tuple(each.id for each in references)),
             counts={"results": 1, "offloaded": 1, "bytes_stored": size, "tokens_saved": saved_tokens},
-            references=tuple(each.id for each in references),
             size=size,
             tokens=tokens.tokens,
             tokens_saved=saved_tokens,

@@ -41,7 +41,7 @@ from coatcheck.engine.listing import listing
 if TYPE_CHECKING:
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
-    from coatcheck.engine.contents import Found
+    from coatcheck.engine.contents import Entry
     from coatcheck.engine.events import Recorder
     from coatcheck.engine.execution import Effects, StorageAccess
 
@@ -165,7 +165,7 @@ class Retrieving:
         return Retrieved(text=text, blocks=(TextBlock(text),), next_call=answer.next_call, matches=answer.matches)
 
     def _read(
-        self, found: Found, scope: Scope, *, request: Request, retrieval_tool: str, budget: int
+        self, found: Entry, scope: Scope, *, request: Request, retrieval_tool: str, budget: int
     ) -> Effects[Answer]:
         """Drive ``reading``: fetch the parts of the content that it asks for.
 

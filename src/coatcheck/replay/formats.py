@@ -108,7 +108,7 @@ def _openai_call(call: Message, names: Names) -> tuple[str, object]:
 
 
 def _anthropic(message: Message, names: Names) -> Iterator[Part]:
-    """Messages API: results stand in messages of the user, calls in those of the assistant, as typed blocks."""
+    """Messages API: results are in messages of the user, calls in those of the assistant, as typed blocks."""
     content = message.get("content")
     if "tool_calls" in message:
         _reject("has tool_calls beside its content")

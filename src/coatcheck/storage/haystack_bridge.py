@@ -60,7 +60,7 @@ class _WritesAndReads(Protocol):
 class ToolResultStoreBridge:
     """Lets a Haystack ``ToolResultStore`` serve as a storage.
 
-    Keys end as Haystack's own do: ``.md`` for a file called ``notes.md``, ``.csv`` for a nameless one of ``text/csv``.
+    Keys end as Haystack's own do: ``.md`` for a file called ``notes.md``, ``.csv`` for an unnamed ``text/csv`` file.
     Text goes to the store as ``str``, with lone surrogates as they are. It goes as UTF-8, which saves two copies of a
     large one, if the store's own class, not a base class, sets ``stores_text_as_utf8``. Media go there as bytes, and
     only if the store sets ``supports_binary_content``. Keys contain the digest,

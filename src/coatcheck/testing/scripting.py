@@ -1,4 +1,4 @@
-"""The scripted model: it calls tools, takes a reference out of what it was shown, and reads on as it was told.
+"""The scripted model: it calls tools, takes a reference out of what it was shown, and continues reading as instructed.
 
 It knows only what a real model would know, the text that it received, so that a reference that is not shown, or a next
 call that cannot be read, fails a scenario.

@@ -6,7 +6,7 @@
             return MyStorage(tmp_path)
 
 One suite for sync and async storages. Behaviour only belongs here, never the words of an error; each test says what to
-look at when it fails. Capabilities stand in ``capabilities``.
+look at when it fails. Capabilities are in ``capabilities``.
 """
 
 # ruff: noqa: S101 - assert is how pytest asks

@@ -13,21 +13,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from coatcheck.adapting.answers import Failure, aanswer, answer
-from coatcheck.adapting.arguments import refuse_name_clash
-from coatcheck.adapting.guards import Arrival, Batch, Delivery, asettle, settle
-from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.core.notice import RETRIEVAL_TOOL
-from coatcheck.core.policy import Never
-from coatcheck.testing.harness import Received, Transcript
+from coatcheck import RETRIEVAL_TOOL, Block, JsonBlock, MediaBlock, Never, OpaqueBlock, TextBlock
+from coatcheck.adapting import (
+    Arrival,
+    Batch,
+    Delivery,
+    Failure,
+    aanswer,
+    answer,
+    asettle,
+    refuse_name_clash,
+    settle,
+)
+from coatcheck.testing import Received, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from coatcheck.core.outcomes import Offloaded, Truncated
-    from coatcheck.core.references import Scope
-    from coatcheck.offloader import Offloader
-    from coatcheck.testing.harness import ModelCall, Returned, Run
+    from coatcheck import Offloaded, Offloader, Scope, Truncated
+    from coatcheck.testing import ModelCall, Returned, Run
 
 __all__ = ("Interrupt", "Message", "ToyHarness", "ToyResult", "ToyTool")
 

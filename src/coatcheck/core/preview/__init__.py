@@ -2,7 +2,8 @@
 
 ``kinds`` says which kinds a content may be. Each kind has a function that shows a content within a budget of tokens, or
 returns None if the content turns out not to be of that kind. Then the next kind is tried, and plain text last. The same
-happens if a kind raises, or takes more work than ``work`` allows. To add a kind, add a module and a line to ``kinds``.
+happens if a kind raises, or takes more work than ``work`` allows. To add a kind, add a module,
+and in ``kinds`` its import, an entry in ``kinds_of`` and one in ``_TYPES``; CONTRIBUTING.md lists what else.
 Pure; a preview is valid Unicode and says nothing that the content does not.
 """
 

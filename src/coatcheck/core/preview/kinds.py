@@ -58,6 +58,8 @@ _TYPES: dict[Show, frozenset[str]] = {
 }
 """The content types that declare a kind. What declares plain text is shown by head and tail, whatever it looks like."""
 
+_DECLARING = frozenset[str]().union(*_TYPES.values())
+
 _QUOTE = re.compile(r"(?:^|[:=(\[{,])\s*[\"']")
 _QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'][\[{<]")
 _QUOTED_SIGNS = tuple(f"{quote}{sign}" for quote in "\"'" for sign in "[{<")
@@ -112,7 +114,7 @@ _HEAD, _TAIL = 4_096, 4_096
 
 
 def kinds_of(content: Previewed) -> list[Show]:
-    """Return the functions that may show ``content``, the declared kind first, text the last at the latest.
+    """Return the functions that may show ``content``, the declared kind first; plain text is always among them.
 
     The order matters: JSON Lines may look like one list, and the rows of a table may begin with a time.
     """
@@ -123,7 +125,7 @@ def kinds_of(content: Previewed) -> list[Show]:
     is_declared_log = content.declared in _LOG_TYPES
     stamped = sum(_STAMPED.match(line) is not None for line in lines)
     may_be: dict[Show, object] = {
-        preview_output: head.lstrip()[:1] == "<" and output_in(content.text),
+        preview_command_output: head.lstrip()[:1] == "<" and output_in(content.text),
         preview_envelope: _may_be_envelope(head),
         preview_json: is_pair and first != "(",
         preview_json_lines: len(lines) >= _LEAST_RECORDS and all(line.lstrip()[:1] in {"{", "["} for line in lines),
@@ -144,9 +146,8 @@ def kinds_of(content: Previewed) -> list[Show]:
         preview_text: True,
     }
     declared = content.declared
-    suffix = declared.rpartition("+")[2]
-    if suffix in {"json", "xml"} and declared != "application/xhtml+xml":
-        declared = f"application/{suffix}"
+    if declared not in _DECLARING:  # which ``application/xhtml+xml`` is
+        declared = f"application/{declared.rpartition('+')[2]}"
     kinds = [show for show, may in may_be.items() if may]
     return sorted(kinds, key=lambda show: declared not in _TYPES.get(show, ()))
 
@@ -170,7 +171,7 @@ def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> 
     return _preview_inside(text, f"{_INSIDE}\n[{rest}]" if rest else _INSIDE, budget, counter)
 
 
-def preview_output(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+def preview_command_output(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return a preview of a command's output and its return code, or None where the output is shown as lines.
 
     Then the whole text is: its first line is the return code, and its lines have their own numbers.

@@ -1,7 +1,7 @@
 """XML: its elements as fields, attributes as ``@name``, outlined like JSON; no closing tags, and repeated ones as rows.
 
-Read by a small parser of its own, which resolves no entities that the content defines: what the standard library has
-would let a few hundred bytes grow to gigabytes.
+Read by a small parser of its own, which resolves no entities that the content defines: with the standard library's
+parser, a few hundred bytes can expand to gigabytes.
 """
 
 from __future__ import annotations

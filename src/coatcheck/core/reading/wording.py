@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING
 
 from coatcheck.core import notice
-from coatcheck.core.arguments import SELECTORS
+from coatcheck.core.arguments import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -130,9 +130,9 @@ def binary(content_type: str, size: int) -> str:
 
 
 def binary_refused(content_type: str, *, given: Iterable[str]) -> str:
-    """Refuse selectors on content without text; the same words as Strands' own tool for those that it has."""
-    selectors = _OF_STRANDS if set(given) <= set(_OF_STRANDS) else SELECTORS
-    return f"cannot search binary content ({content_type}). Omit {'/'.join(selectors)} to retrieve the full content."
+    """Refuse options on content without text; the same words as Strands' own tool for those that it has."""
+    options = _OF_STRANDS if set(given) <= set(_OF_STRANDS) else OPTIONS
+    return f"cannot search binary content ({content_type}). Omit {'/'.join(options)} to retrieve the full content."
 
 
 def offset_beyond(offset: int, total: int, what: str = "content") -> str:
