@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from coatcheck.cli.failure import CannotRun
 
 if TYPE_CHECKING:
     from coatcheck.storage.protocol import Storage
 
-__all__ = ("DEFAULT_STORAGE", "STORAGE_VARIABLE", "storage_at")
+__all__ = ("DEFAULT_STORAGE", "STORAGE_VARIABLE", "Limits", "storage_at")
 
 STORAGE_VARIABLE = "COATCHECK_STORAGE"
 
@@ -29,13 +29,24 @@ _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 """At least two characters, so that the drives of Windows are none."""
 
 
-def storage_at(location: str, *, may_be_new: bool = False, refresh_on_read: bool = True) -> Storage:
+class Limits(TypedDict, total=False):
+    """What a folder keeps at most, as ``FileStorage`` takes it: seconds, and bytes."""
+
+    max_age: float | None
+    max_bytes: int | None
+    max_scope_bytes: int | None
+
+
+def storage_at(
+    location: str, *, may_be_new: bool = False, refresh_on_read: bool = True, limits: Limits | None = None
+) -> Storage:
     """Return the storage at a path or a URL.
 
     Args:
         location: the path or the URL.
         may_be_new: whether a folder that does not exist yet is accepted; otherwise it is treated as a typo.
         refresh_on_read: whether a read counts as use, where the storage minds use.
+        limits: of a folder; other storages have none.
 
     Raises:
         CannotRun: there is no such storage, it is on another machine or in memory, or its extra is not installed.
@@ -50,7 +61,8 @@ def storage_at(location: str, *, may_be_new: bool = False, refresh_on_read: bool
         raise CannotRun(msg)
     if scheme not in {"", "file"}:
         return _filesystem(location)
-    return _folder(_path(location), may_be_new=may_be_new, refresh_on_read=refresh_on_read)
+    path = _path(location)
+    return _folder(path, may_be_new=may_be_new, refresh_on_read=refresh_on_read, limits=limits or Limits())
 
 
 def _scheme(location: str) -> str:
@@ -77,10 +89,10 @@ def _path(location: str) -> str:
     return url2pathname(parts.path)
 
 
-def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool) -> Storage:
+def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limits) -> Storage:
     from coatcheck.storage.file import FileStorage  # noqa: PLC0415 - not for --help
 
-    storage = FileStorage(path, refresh_on_read=refresh_on_read)
+    storage = FileStorage(path, refresh_on_read=refresh_on_read, **limits)
     if may_be_new:
         return storage
     try:

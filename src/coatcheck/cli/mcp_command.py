@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from coatcheck.cli.failure import CannotRun, reported
-from coatcheck.cli.location import STORAGE_VARIABLE, storage_at
+from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, scope_of
 from coatcheck.cli.printing import complain
 from coatcheck.cli.storage_commands import stats
@@ -25,6 +25,7 @@ from coatcheck.cli.storage_commands import stats
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from coatcheck.storage import Storage
     from coatcheck_mcp import Config, Proxy, Upstream
 
 __all__ = ("mcp",)
@@ -95,7 +96,7 @@ def run_proxy(
         raise CannotRun(msg)
     settings = _settings(config)
     upstream = _upstream(command, url, headers=_headers(header or []), oauth=oauth)
-    proxy = _proxy(upstream, settings, storage or settings.storage, scope=scope, name=name)
+    proxy = _proxy(upstream, settings, storage, scope=scope, name=name)
     if http is None:
         _serve(proxy)
     else:
@@ -158,21 +159,49 @@ def _upstream(command: Sequence[str], url: str | None, *, headers: dict[str, str
         raise CannotRun(str(error)) from None
 
 
+def _limits(settings: Config, storage: str | None) -> Limits:
+    """Return what the storage keeps at most. A folder of the user's choice may hold other things: only a file says."""
+    if storage is not None and settings.path is None:
+        return Limits()
+    return Limits(
+        max_age=settings.max_age_seconds, max_bytes=settings.max_bytes, max_scope_bytes=settings.max_scope_bytes
+    )
+
+
+def _kept(storage: Storage, limits: Limits) -> str:
+    """Say what becomes of what is stored."""
+    if not getattr(storage, "evicts", False):
+        return "nothing is removed there"
+    most: list[str] = []
+    if size := limits.get("max_bytes"):
+        most.append(f"{size:,} bytes")
+    if size := limits.get("max_scope_bytes"):
+        most.append(f"{size:,} bytes for each scope")
+    if seconds := limits.get("max_age"):
+        most.append(f"{seconds / 86_400:g} days without use")
+    return f"at most {', '.join(most)}"
+
+
 def _proxy(
-    upstream: Upstream, settings: Config, storage: str, *, scope: Sequence[str] | None, name: str | None
+    upstream: Upstream, settings: Config, storage: str | None, *, scope: Sequence[str] | None, name: str | None
 ) -> Proxy:
     from coatcheck_mcp import Proxy  # noqa: PLC0415 - see _settings
 
+    where = storage or settings.storage
+    limits = _limits(settings, storage)
+    stored = storage_at(where, may_be_new=True, limits=limits)
     proxy = Proxy(
         upstream,
-        storage_at(storage, may_be_new=True),
+        stored,
         scope=scope_of(scope) if scope else settings.scope,
         policy_of=partial(settings.rule_of, server=name),
         settings=settings.settings,
     )
     _say_on_stderr()
     kept = proxy.offloader.settings.max_result_tokens
-    complain(f"coatcheck: results of {upstream.name} above {kept:,} tokens are stored in {storage}")
+    complain(
+        f"coatcheck: results of {upstream.name} above {kept:,} tokens are stored in {where}; {_kept(stored, limits)}"
+    )
     return proxy
 
 

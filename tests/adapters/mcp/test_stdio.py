@@ -20,7 +20,7 @@ import pytest
 from coatcheck import RETRIEVAL_TOOL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 TINY = (sys.executable, str(Path(__file__).parent / "tiny_server.py"))
 PATIENCE = 60.0
@@ -30,8 +30,9 @@ PATIENCE = 60.0
 class Process:
     """A client on pipes, which writes and reads lines."""
 
-    def __init__(self, folder: Path, *command: str, **env: str) -> None:
-        arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}", "--", *command]
+    def __init__(self, folder: Path, *command: str, options: Sequence[str] = (), **env: str) -> None:
+        where = f"--storage={folder / 'store'}"
+        arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", where, *options, "--", *command]
         pipe, environment = subprocess.PIPE, {**os.environ, **env}
         with (folder / "stderr").open("wb") as stderr:
             self.popen = subprocess.Popen(
@@ -110,8 +111,8 @@ class Process:
 def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
     started: list[Process] = []
 
-    def make(*command: str, **env: str) -> Process:
-        started.append(Process(tmp_path, *(command or TINY), **env))
+    def make(*command: str, options: Sequence[str] = (), **env: str) -> Process:
+        started.append(Process(tmp_path, *(command or TINY), options=options, **env))
         return started[-1]
 
     yield make
@@ -236,3 +237,22 @@ def test_lines_that_are_no_json_do_not_end_the_session(start: Callable[..., Proc
     client.popen.stdin.write(b'{"jsonrpc": "2.0", "id"\n\xff\xfe\n[]\n')
     client.popen.stdin.flush()
     assert client.said(client.call("pid"))
+
+
+def test_a_folder_of_the_users_choice_has_no_limits_unless_a_file_says_so(start: Callable[..., Process]) -> None:
+    proxy = start()
+    proxy.shake_hands()
+
+    assert proxy.said(proxy.call("big")).startswith("Tool result offloaded.")
+    assert "; nothing is removed there" in proxy.stderr
+
+
+def test_the_limits_of_the_file_hold(start: Callable[..., Process], tmp_path: Path) -> None:
+    settings = tmp_path / "coatcheck.toml"
+    settings.write_text('max_bytes = "10KB"\nmax_age = "1d"\n', encoding="utf-8")
+    proxy = start(options=[f"--config={settings}"])
+    proxy.shake_hands()
+
+    assert proxy.said(proxy.call("big")).startswith("line of a log")
+    assert "; at most 10,000 bytes, 1 days without use" in proxy.stderr
+    assert "larger than the 10,000" in proxy.stderr
