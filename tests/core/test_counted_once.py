@@ -102,6 +102,29 @@ def test_a_preview_gives_the_tokenizer_little_more_than_what_it_shows(text: str,
     assert 700 < TIKTOKEN.count(shown) <= 1_000
 
 
+PARCELS = json.dumps(
+    {
+        "page": 1,
+        "parcels": [
+            {"id": number, "name": f"parcel {number}", "weight": number / 2, "labels": ["fragile"][: number % 3 == 0]}
+            for number in range(40)
+        ],
+    },
+    indent=1,
+)
+
+
+@pytest.mark.parametrize("text", [PARCELS, *(text[:4_000] for text in KINDS.values())], ids=["parcels", *KINDS])
+@pytest.mark.parametrize("budget", [60, 120, 250, 333, 500])
+def test_a_preview_does_not_depend_on_what_was_counted_before(text: str, budget: int) -> None:
+    content = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + 1)
+    counted = CountedOnce(TIKTOKEN)
+    counted.count(text)
+    preview(content, counted, budget=500)
+
+    assert preview(content, counted, budget=budget) == preview(content, TIKTOKEN, budget=budget)
+
+
 def test_an_offload_counts_the_result_once(given_to_tokenizer: list[str]) -> None:
     text = KINDS["text"][:12_000]
     offloader = Offloader(InMemoryStorage(), max_result_tokens=2_000, preview_tokens=500, token_counter=TIKTOKEN)

@@ -378,10 +378,6 @@ class CountedOnce(TokenCounter):
             known = self._known[text] = self._counter.count(text)
         return known
 
-    def known(self, text: str) -> int | None:
-        """Return the tokens of ``text``, if they have been counted."""
-        return self._known.get(text) if len(text) <= WINDOW_CHARACTERS else None
-
     def count_lines(self, text: str, *, most: float = inf) -> int:
         """Return the same as ``count``, added up from lines and parts of long ones, where many are known.
 

@@ -56,10 +56,6 @@ class Metered(TokenCounter):
         self.spend(_UNITS_OF_A_COUNT + len(text))
         return self._counter.count_lines(text)
 
-    def known(self, text: str) -> int | None:
-        """Return the tokens of ``text``, if they have been counted."""
-        return self._counter.known(text)
-
     def count_parts(self, *parts: str) -> int:
         """Count all parts together, and take note of the work."""
         self.spend(_UNITS_OF_A_COUNT + sum(map(len, parts)))
@@ -98,7 +94,10 @@ def count_parts(counter: TokenCounter, *parts: str) -> int:
 
 
 def characters_of_a_token(counter: TokenCounter, text: str) -> float:
-    """Return about how many characters of ``text`` take a token: of all, if that has been counted, or of a part."""
-    tokens = counter.known(text) if isinstance(counter, Metered) else None
-    part = text if tokens is not None else text[_SAMPLED]
-    return len(part) / max(1, counter.count(part) if tokens is None else tokens)
+    """Return about how many characters of ``text`` take a token, from a part of it.
+
+    Not from what is known of the whole, although that costs nothing: then a preview would depend on what was counted
+    before.
+    """
+    part = text[_SAMPLED]
+    return len(part) / max(1, counter.count(part))
