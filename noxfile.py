@@ -160,7 +160,9 @@ def core(session: nox.Session) -> None:
     session.install("-e.", *groups("test"))
     # What needs an extra, or the framework that a bridge leads to, is tested where that is installed.
     with_extras = [
+        "*/coatcheck/__main__.py",
         "*/coatcheck/cli/*",
+        "*/coatcheck/hook/*",
         "*/coatcheck/replay/*",
         "*/coatcheck/storage/langgraph_bridge.py",
         *map(module_of, STORAGES),
@@ -174,8 +176,9 @@ def cli(session: nox.Session) -> None:
     """Test the command line and the demo, and measure its branch coverage."""
     session.install(*DEMO, *groups("test"))
     paths = ("tests/cli", "tests/replay", "tests/docs/test_commands.py")
-    parts = "--include=*/coatcheck/cli/*,*/coatcheck/replay/*"
-    test_with_coverage(session, *paths, of=["coatcheck.cli", "coatcheck.replay"], only=parts)
+    parts = ["cli", "hook", "replay"]
+    only = f"--include={','.join(f'*/coatcheck/{part}/*' for part in parts)}"
+    test_with_coverage(session, *paths, of=[f"coatcheck.{part}" for part in parts], only=only)
 
 
 @nox.session

@@ -139,9 +139,9 @@ def test_charts_follow_when_the_scheme_changes(browser: Any, page_file: Path) ->
     light = page.evaluate(PAINTED, "tools")
 
     page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"() => ({PAINTED})('tools').includes(({COLOUR})('with'))")  # or fails after 30 s
 
     assert page.evaluate(COLOUR, "with") not in light
-    assert page.evaluate(COLOUR, "with") in page.evaluate(PAINTED, "tools")
 
 
 def test_without_scripts_the_tables_say_it_all(browser: Any, page_file: Path) -> None:

@@ -15,9 +15,12 @@ from coatcheck.cli.app import app
 from tests.cli.running import run
 
 COMMANDS = [command.name for command in app.registered_commands if command.name]
+GROUPS = [group.name for group in app.registered_groups if group.name]
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("-h",), *((command, "--help") for command in COMMANDS)])
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("-h",), *((command, "--help") for command in [*COMMANDS, *GROUPS])]
+)
 def test_help_fits_one_screen_and_states_the_exit_codes(arguments: tuple[str, ...]) -> None:
     ran = run(*arguments)
 
@@ -35,7 +38,7 @@ def test_help_shows_no_types_of_python(command: str) -> None:
 def test_the_help_names_every_command_and_what_it_does_in_whole() -> None:
     listed = run("--help").output.partition("Commands:\n")[2].splitlines()
 
-    assert [line.split()[0] for line in listed] == COMMANDS
+    assert [line.split()[0] for line in listed] == [*COMMANDS, *GROUPS]
     assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
 
 

@@ -46,14 +46,16 @@ def test_a_table_inside_is_shown_as_one() -> None:
 
 def test_a_text_that_was_cut_off_inside_is_unwrapped_as_far_as_it_goes() -> None:
     assert _shown(json.dumps({"type": "text", "text": LINES})[:9_000]).startswith(
-        f'{INSIDE}\nstep 0 said "done" (378 alike)\nstep 1 said "done"\n'
+        f'{INSIDE}\n[lines alike but for their numbers: 378 like line 1]\nstep 0 said "done"\nstep 1 said "done"\n'
     )
 
 
 def test_what_an_envelope_says_besides_is_shown() -> None:
     shown = _shown(json.dumps({"status": "failed", "text": LINES}))
 
-    assert shown.startswith(f'{INSIDE}\n[{{"status": "failed", "text": "…"}}]\nstep 0 said "done" (900 alike)\n')
+    assert shown.startswith(
+        f'{INSIDE}\n[{{"status": "failed", "text": "…"}}]\n[lines alike but for their numbers: 900 like line 1]\n'
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,10 @@ def test_an_output_of_lines_is_shown_with_the_numbers_of_the_whole_and_the_retur
     text = f"<returncode>{code}</returncode>\n<output>\n{LINES}</output>"
     shown = _shown(text)
 
-    assert shown.startswith(f"<returncode>{code}</returncode>\n")
+    assert shown.split("\n")[:2] == [
+        "[lines alike but for their numbers: 900 like line 3]",
+        f"<returncode>{code}</returncode>",
+    ]
     assert shown.endswith("\n</output>")
     assert "of 903 not shown" in shown
 

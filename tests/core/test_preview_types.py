@@ -270,5 +270,5 @@ def test_a_tag_around_lines_makes_no_xml_of_them() -> None:
     text = "<output>\n" + "".join(f"step {number} done\n" for number in range(900)) + "total: 900\n</output>"
     shown = _shown(text)
 
-    assert shown.startswith("<output>\nstep 0 done (900 alike)\nstep 1 done\n")
+    assert shown.startswith("[lines alike but for their numbers: 900 like line 2]\n<output>\nstep 0 done\n")
     assert shown.endswith("\ntotal: 900\n</output>")

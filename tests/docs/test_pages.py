@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 AT_RUN_TIME = {"python", "shown"}
 
-NEEDED_BY = {"langgraph": ("langgraph", "langchain_openai"), "openai-agents": ("agents",)}
+NEEDED_BY = {
+    "claude": ("claude_agent_sdk",),
+    "langgraph": ("langgraph", "langchain_openai"),
+    "mcp": ("fastmcp",),
+    "openai-agents": ("agents",),
+}
 """What a part's blocks import, where it is not the module of its name."""
 
 # A page ends as a script does, with its connections open.

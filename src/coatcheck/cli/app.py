@@ -7,9 +7,10 @@ libraries behind them are loaded when a command runs, so that ``--help`` is quic
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup, TyperOption
 
 from coatcheck.cli.content_commands import cat, get, put, show_content
 from coatcheck.cli.demo_command import demo
@@ -28,8 +29,21 @@ Keep big tool results out of an agent's context, and read them back.
 Exit codes: 0 done, 1 not there or not as it should be, 2 could not run."""
 """The mark keeps the lines as they are: with an empty one between them, help would not fit a screen of 24 lines."""
 
+
+class _Root(TyperGroup):
+    """Lists no ``--show-completion``, which works: with its two lines, help would not fit a screen of 24 lines."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - as typer calls it
+        params = super().get_params(ctx)
+        for each in params:
+            if isinstance(each, TyperOption) and each.name == "show_completion":
+                each.hidden = True
+        return params
+
+
 app = typer.Typer(
     name="coatcheck",
+    cls=_Root,
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a bug shows Python's own traceback, without the values of variables
     rich_markup_mode=None,  # panels need twice the lines, so help would not fit a screen, and half a second
@@ -68,5 +82,5 @@ _command("rm", epilog="Exit codes: 0 deleted, 1 not confirmed or nothing there, 
 _command("replay", epilog="Exit codes: 0 replayed, 2 could not run.")(replay)
 _command("demo", epilog="Exit codes: 0 answered from the data, 1 answered wrong, 2 could not run.")(demo)
 register(mcp)
-app.add_typer(mcp, name="mcp")
-app.add_typer(hook, name="hook")
+app.add_typer(mcp, name="mcp", short_help="Keep big results of any MCP server out of a client's context.")
+app.add_typer(hook, name="hook", short_help="Do the same in Claude Code, after each of its tools.")

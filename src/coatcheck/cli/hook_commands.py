@@ -37,10 +37,10 @@ _BACKUPS = ".coatcheck/backups"
 
 hook = typer.Typer(
     help="""\b
-What Claude Code runs after each tool: a large result is stored, a preview stays.
-Reads the hook's JSON on standard input. Always exits with 0. Its options:
---storage DIR, --max-result-tokens N, --max-inline-tokens N, --max-age SECONDS,
---max-bytes N, --retrieval-tool NAME (of an MCP tool, for a client without a shell).""",
+Claude Code runs it after each tool: a large result is stored, preview stays.
+Reads the hook's JSON on standard input. Exit codes: 0 always. Its options:
+--storage DIR, --max-result-tokens N, --max-inline-tokens N, --max-bytes N,
+--max-age SECONDS, --retrieval-tool NAME (for a client without a shell).""",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

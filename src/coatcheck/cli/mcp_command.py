@@ -32,6 +32,11 @@ __all__ = ("mcp",)
 
 TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
 
+_HELP = """\b
+Put coatcheck in front of an MCP server. In place of its command, write:
+    coatcheck mcp -- npx -y some-mcp-server --its-options"""
+"""The mark keeps the lines as they are, so that help fits a screen of 24 lines."""
+
 _EPILOG = "Exit codes: 0 the client left, 2 could not run."
 _COMMAND = "coatcheck.mcp.command"
 """Where the group leaves the server's command for the proxy."""
@@ -56,20 +61,18 @@ mcp = typer.Typer(
 )
 
 
-@mcp.callback()
+@mcp.callback(help=_HELP)
 @reported
 def run_proxy(
     ctx: typer.Context,
     *,
     storage: Annotated[
         str | None,
-        typer.Option(
-            envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="Where content goes; ~/.coatcheck/mcp if not given."
-        ),
+        typer.Option(envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="Where content goes."),
     ] = None,
     scope: Annotated[
         list[str] | None,
-        typer.Option(envvar=SCOPE_VARIABLE, metavar="SCOPE", help="Who may read back; else by server and folder."),
+        typer.Option(envvar=SCOPE_VARIABLE, metavar="SCOPE", help="Who may read back."),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings: a coatcheck.toml.")] = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help='The server, as in [tools."NAME.*"].')] = None,
@@ -82,12 +85,7 @@ def run_proxy(
         int | None, typer.Option(metavar="PORT", min=1, max=65_535, help="Serve on 127.0.0.1 in place of stdio.")
     ] = None,
 ) -> None:
-    """Put coatcheck in front of an MCP server, so that oversized tool results stay out of the conversation.
-
-    Write this in place of the server's command in your client's configuration:
-
-        coatcheck mcp -- npx -y some-mcp-server --its-options
-    """
+    """Put coatcheck in front of an MCP server."""
     if ctx.invoked_subcommand is not None:
         return
     command = ctx.meta.get(_COMMAND, [])
@@ -113,7 +111,10 @@ def proxy_stats(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count what proxies have stored, by scope: one for each server and folder, if you chose none."""
+    """Count what proxies have stored, by scope.
+
+    If you chose no scope, there is one for each server and folder.
+    """
     stats(storage=storage or _settings(None).storage, scope=None, as_json=as_json)
 
 

@@ -19,6 +19,7 @@ from agents import (
     TracingProcessor,
     function_tool,
     set_trace_processors,
+    set_tracing_disabled,
     tool_output_guardrail,
 )
 from agents.extensions import ToolOutputTrimmer
@@ -109,10 +110,12 @@ async def test_traces_hold_no_raw_result(server: ScriptedServer) -> None:
         def force_flush(self) -> None: ...
 
     set_trace_processors([Keeping()])
+    set_tracing_disabled(disabled=False)  # whatever the environment says: nothing is sent, as only `Keeping` gets it
     try:
         await run(server, ToolOffloader().tools([returning(BIG)]), call(), run_config=RunConfig(group_id="a"))
     finally:
         set_trace_processors([])
+        set_tracing_disabled(disabled=True)
 
     assert any("Tool result offloaded." in span for span in spans)
     assert not any(MIDDLE in span for span in spans)

@@ -1,4 +1,4 @@
-"""Text in which most lines differ from others in numbers only: each sort of line once, with how many there are of it.
+"""Text in which most lines differ from others in numbers only: how many are of each sort, and one of each as it is.
 
 Digits in a name, such as ``file_3.txt`` or ``G101``, tell lines apart: the names are what the agent needs.
 """
@@ -15,7 +15,7 @@ from coatcheck.core.preview.pieces import MOST_SEARCHED, found_in, line_pieces
 from coatcheck.core.preview.source import IN_NUMBERS, Found, Sort, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
@@ -36,6 +36,9 @@ _SHARE_BEFORE_NAMES = 0.75
 
 _RARE = 0.1
 """Of the lines: a sort of fewer is rare."""
+
+_MOST_NAMED = 4
+"""Sorts in the heading, those with the most lines."""
 
 _MOST_SORTS = 20_000
 """Text with more is no text of few sorts."""
@@ -80,21 +83,33 @@ def preview_sorts(content: Previewed, budget: int, counter: TokenCounter) -> str
     if sum(alike.values()) < _LEAST_SHARE * (sum(alike.values()) + sum(others.values())):
         return None
     raw = lines_of(content)
+    heading = _heading(alike)
+    cost = counter.count(heading)
 
     def line(number: int) -> str:
-        said = f" ({alike[number]:,} alike)" if number in alike else ""
-        return plain(firsts[number][0] if number in firsts else raw[number]) + said
+        return plain(firsts[number][0] if number in firsts else raw[number])
 
     def lines_within(budget: int) -> str:
         wanted = chain([1, content.lines], alike, _from_both_ends(list(others)), _from_both_ends(list(raw)))
-        return join_lines(pick(wanted, line, content.lines, budget, counter), content.lines)
+        chosen = pick(wanted, line, content.lines, budget - cost, counter)
+        return heading + join_lines(chosen, content.lines) if alike.keys() & chosen.keys() else ""
 
     rare = (one for one, key in zip(raw.values(), _keys(raw.values()), strict=True)
             if found.sorts[key].count < _RARE * content.lines)  # fmt: skip
     shown = lines_within(int(budget * _SHARE_BEFORE_NAMES))
     named = with_names(shown, "\n".join(rare), budget, counter)
     made = named if named != shown else lines_within(budget)
-    return made if "alike)" in made and not counter.exceeds(made, budget) else None
+    return made if made.startswith(heading) and not counter.exceeds(made, budget) else None
+
+
+def _heading(alike: Mapping[int, int]) -> str:
+    """Return the line that says how many lines are like the first of their sort, by its number.
+
+    Not behind the line itself, where it would read as part of what the tool returned.
+    """
+    most = sorted(sorted(alike, key=alike.__getitem__, reverse=True)[:_MOST_NAMED])
+    named = ", ".join(f"{alike[number]:,} like line {number:,}" for number in most)
+    return f"[lines alike but for their numbers: {named}]\n"
 
 
 def _keys(lines: Iterable[str]) -> list[bytes]:
