@@ -1,6 +1,6 @@
 """The harness of the OpenAI Agents SDK: a real agent with wrapped tools, and the SDK's models on the scripted server.
 
-A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in the SDK stands here too.
+A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in the SDK is here too.
 """
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -83,14 +85,21 @@ class OpenAIAgentsHarness:
 
 
 def run_sync(agent: Agent, given: str | RunState[Any], case: Run) -> RunResult:
-    """Run an agent on a new loop: ``run_sync`` ends the generators of the thread's own, which takes no more then."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        return Runner.run_sync(agent, given, **options_of(case))
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
+    """Run an agent on a thread of its own, since ``run_sync`` makes a loop the thread's own and never closes it.
+
+    This thread's own loop is of other tests: to set another one here would leave it unclosed.
+    """
+
+    def run() -> RunResult:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            return Runner.run_sync(agent, given, **options_of(case))
+        finally:
+            loop.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(copy_context().run, run).result()
 
 
 @cache
