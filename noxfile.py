@@ -176,9 +176,10 @@ def cli(session: nox.Session) -> None:
     """Test the command line and the demo, and measure its branch coverage."""
     session.install(*DEMO, *groups("test"))
     paths = ("tests/cli", "tests/replay", "tests/docs/test_commands.py")
-    parts = ["cli", "hook", "replay"]
-    only = f"--include={','.join(f'*/coatcheck/{part}/*' for part in parts)}"
-    test_with_coverage(session, *paths, of=[f"coatcheck.{part}" for part in parts], only=only)
+    # Of `coatcheck mcp`, the session of the extra runs what is behind the arguments. The hook runs as fresh processes,
+    # which are not traced: their time is what counts.
+    elsewhere = "--omit=*/coatcheck/cli/mcp_command.py,*/coatcheck/hook/*"
+    test_with_coverage(session, *paths, of=["coatcheck.cli", "coatcheck.replay"], only=elsewhere)
 
 
 @nox.session
