@@ -132,6 +132,22 @@ def test_the_path_of_a_file_comes_after_the_reference(tmp_path: Path) -> None:
     assert text.index(references[0]) + len(references[0]) < FIRST_CHARACTERS
 
 
+def test_a_path_of_more_than_256_characters_is_not_shown(tmp_path: Path) -> None:
+    folder = tmp_path / ("f" * 100) / ("g" * 100) / ("h" * 100)
+    text, _ = placeholder_of(Offloader(FileStorage(folder), show_path=True), BIG, tool_name="search")
+
+    assert ", file:" not in text
+
+
+def test_what_only_begins_like_a_placeholder_of_this_scope_is_offloaded() -> None:
+    offloader = Offloader(InMemoryStorage())
+    text, (reference,) = placeholder_of(offloader, BIG, tool_name="search")
+    elsewhere = offloader.offload([TextBlock(text * 3)], tool_name="search", policy=Always(), scope="another")
+
+    assert isinstance(elsewhere, Offloaded)
+    assert reference not in map(str, elsewhere.references)
+
+
 def test_a_placeholder_that_an_earlier_version_wrote_is_not_offloaded_again() -> None:
     offloader = Offloader(InMemoryStorage())
     _, (reference,) = placeholder_of(offloader, BIG, tool_name="search")

@@ -354,6 +354,17 @@ def test_of_two_contents_that_meet_under_one_name_the_first_stays(
     assert files(root) == {content_path(storage, entry).name, entry_path(storage, entry).name}
 
 
+def test_a_damaged_content_does_not_keep_another_one_from_its_name(root: Path, storage: FileStorage) -> None:
+    entry = make_entry(b"named first")
+    save(storage, entry)
+    content_path(storage, entry).write_bytes(b"named")
+    other = Entry(entry.key, b"named second", "text/plain", {"sha256": "2" * 64})
+
+    save(storage, other)
+
+    check_holds(storage, other, "after the content under its name was cut off")
+
+
 # Reading.
 
 
