@@ -5,9 +5,11 @@ A page runs once for each part that it needs and that is installed here: the blo
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from tests.docs.pages import CORE, PAGES, Block, blocks_of, shown
 from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from coatcheck.testing.server import Conversation
@@ -62,7 +64,20 @@ def test_a_page_of_the_core_does_what_it_says(
     run_page(page, part, conversation=conversation, folder=tmp_path)
 
 
+@pytest.fixture
+def own_loop() -> Iterator[None]:
+    """Close what a page leaves as this thread's loop, as the sync runner of the OpenAI Agents SDK does."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    with suppress(RuntimeError):  # the page left none, as `asyncio.run` does
+        asyncio.get_event_loop_policy().get_event_loop().close()
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
 @ENDS_AS_A_SCRIPT
+@pytest.mark.usefixtures("own_loop")
 @pytest.mark.parametrize(("page", "part"), pages_with(core=False))
 def test_a_page_with_an_extra_does_what_it_says(
     page: Path, part: str, conversation: Conversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
