@@ -412,3 +412,20 @@ def test_a_preview_of_json_counts_the_tokens_of_the_whole_a_few_times_only() -> 
     preview(_content(json.dumps(value)), counter, budget=4_000)
 
     assert counter.counts <= 10
+
+
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "islet", "jetty", "knoll", "larch")
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_the_gap_of_a_text_ends_at_the_line_before_the_one_that_is_shown_next(end: str) -> None:
+    lines = [f"{a} and {b} met {c} by the {d}" for a in WORDS for b in WORDS for c in WORDS[:4] for d in WORDS[:2]]
+    shown = _preview("\n".join(lines) + end, 200).split("\n")
+    (at,) = (number for number, line in enumerate(shown) if line.startswith("[…"))
+    said = re.match(r"\[… lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown", shown[at])
+
+    assert said is not None
+    first, last, total = (int(number.replace(",", "")) for number in said.groups())
+    assert shown[at - 1] == lines[first - 2]
+    assert shown[at + 1] == lines[last]
+    assert total == len(lines)

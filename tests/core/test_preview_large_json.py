@@ -167,10 +167,25 @@ def test_a_list_behind_a_smaller_one_is_shown_too() -> None:
     assert re.search(r"^orders: list of 30,000 objects", preview(_content(text), TIKTOKEN, budget=500), re.MULTILINE)
 
 
-def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() -> None:
+def _two_lists() -> str:
     opened: list[JsonValue] = [{"id": number, "state": "open for business"} for number in range(20_000)]
     closed: list[JsonValue] = [{"id": number, "state": "closed"} for number in range(20_000)]
-    text = json.dumps({"open": opened, "count": 2, "closed": closed, "next": None})
+    return json.dumps({"open": opened, "count": 2, "closed": closed, "next": None})
+
+
+def test_the_records_of_two_lists_that_are_not_searched_are_not_estimated_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pieces, "MOST_SEARCHED", 1_000_000)
+    shown = preview(_content(_two_lists().ljust(1_000_001)), TIKTOKEN, budget=300)
+
+    assert "open: list of objects" in shown
+    assert "closed" not in shown
+    assert "estimated" not in shown
+
+
+def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() -> None:
+    text = _two_lists()
     shown = preview(_content(text.ljust(1_000_001)), TIKTOKEN, budget=300)
     gap = re.search(r"\[… characters ([\d,]+)-([\d,]+) of", shown)
 
