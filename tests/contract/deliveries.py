@@ -11,9 +11,10 @@ import os
 
 from coatcheck.testing.adapter import DELIVERIES
 
-__all__ = ("ASYNC_ON_FILES", "SYNC_ON_FILES")
+__all__ = ("ASYNC_ONLY", "ASYNC_ON_FILES", "SYNC_ON_FILES")
 
 _IS_THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 
 SYNC_ON_FILES = DELIVERIES if _IS_THOROUGH else ("sync, files", "async, memory")
 ASYNC_ON_FILES = DELIVERIES if _IS_THOROUGH else ("sync, memory", "async, files")
+ASYNC_ONLY = DELIVERIES[1::2] if _IS_THOROUGH else ("async, files",)

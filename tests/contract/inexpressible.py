@@ -13,9 +13,20 @@ if TYPE_CHECKING:
 
     from coatcheck.testing import Capability
 
-__all__ = ("HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL", "MCP", "OPENAI_AGENTS", "OPENAI_AGENTS_BY_CHAT", "STRANDS")
+__all__ = (
+    "AGENT_FRAMEWORK",
+    "AGENT_FRAMEWORK_BY_CHAT",
+    "HAYSTACK",
+    "LANGCHAIN",
+    "LANGCHAIN_BY_CALL",
+    "MCP",
+    "OPENAI_AGENTS",
+    "OPENAI_AGENTS_BY_CHAT",
+    "STRANDS",
+)
 
 _BY_CALL = "it sees one call at a time, and a budget for the step needs the whole step"
+_TEXT_ONLY = "chat completions take nothing but text as a tool's result"
 
 LANGCHAIN: Mapping[Capability, str] = {}
 
@@ -37,8 +48,17 @@ OPENAI_AGENTS: Mapping[Capability, str] = {
 OPENAI_AGENTS_BY_CHAT: Mapping[Capability, str] = {
     **OPENAI_AGENTS,
     "results for code": "chat completions do not say that code made a call",
-    "unknown blocks": "chat completions take nothing but text as a tool's result",
+    "unknown blocks": _TEXT_ONLY,
 }
+
+AGENT_FRAMEWORK: Mapping[Capability, str] = {
+    "sync": "the Agent Framework runs async only",
+    "JSON values": "the Agent Framework has no JSON content: what a tool returns as a value arrives as JSON text",
+    "whole steps": _BY_CALL,
+    "results for code": "the Agent Framework does not pass on who made a call",
+}
+
+AGENT_FRAMEWORK_BY_CHAT: Mapping[Capability, str] = {**AGENT_FRAMEWORK, "unknown blocks": _TEXT_ONLY}
 
 STRANDS: Mapping[Capability, str] = {
     "any tool names": "Strands answers a call by such a name itself, before any tool runs: names match"

@@ -1,0 +1,23 @@
+"""coatcheck for the Microsoft Agent Framework: oversized tool results stay out of a conversation, one tool reads them.
+
+Only the front door belongs here: the public names, each loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.adapting import front_door
+
+if TYPE_CHECKING:
+    from coatcheck_agent_framework.convert import offloaded_references
+    from coatcheck_agent_framework.offloader import ToolOffloader
+
+__all__ = ("ToolOffloader", "offloaded_references")
+
+__getattr__, __dir__ = front_door(
+    __name__,
+    {"convert": ("offloaded_references",), "offloader": ("ToolOffloader",)},
+    needs="agent_framework",
+    install="coatcheck[agent-framework]",
+)

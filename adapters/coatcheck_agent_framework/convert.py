@@ -1,0 +1,90 @@
+"""The two conversions: the result of a tool into content blocks, and blocks into ``Content``.
+
+Only these belong here, and finding references in what the framework keeps of a result. A result is a list of
+``Content``, unless a tool or a middleware made it something else: the framework then turns it into one text, and so do
+these. A ``Content`` that names a location instead of bytes passes through, the same object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from agent_framework import Content
+
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.adapting import decode_data_url, encode_base64, find_references_in, plain_blocks
+
+__all__ = ("blocks_of", "contents_of", "offloaded_references", "plain_blocks_of")
+
+_NAME = "filename"
+"""The property under which the framework's clients look for the name of a file, in all versions."""
+
+
+def blocks_of(result: object) -> tuple[Block, ...]:
+    """Convert the result of a tool, in order."""
+    return tuple(map(_block_of, _items_of(result)))
+
+
+def plain_blocks_of(result: object) -> tuple[Block, ...]:
+    """Convert nothing but texts."""
+    return plain_blocks(_items_of(result), lambda item: item.text if item.type == "text" else None)
+
+
+def contents_of(blocks: Sequence[Block], *, like: object = None) -> list[Content]:
+    """Convert blocks into a result. Its texts get the properties that all items of the result ``like`` have in common.
+
+    Such properties are what a server says about a result, for example how far it may be trusted.
+    """
+    properties = {} if like is None else _common_properties(_items_of(like))
+    return [_content_of(block, properties) for block in blocks]
+
+
+def offloaded_references(content: object) -> tuple[str, ...]:
+    """Return the references in one offloaded result, for user interfaces; empty where nothing was stored.
+
+    Pass one to ``ToolOffloader.offloader.load`` for the whole content. Of more than eight contents the placeholder
+    names some, and a text that lists them all, one a line.
+
+    Args:
+        content: a ``Content`` of the type ``function_result``, or the dictionary that a saved session keeps of it.
+
+    """
+    fields = content if isinstance(content, Mapping) else vars(content)
+    items = [getattr(item, "text", item) for item in fields.get("items") or [fields.get("result")]]
+    return tuple(dict.fromkeys(find_references_in([{"role": "tool", "content": items}])))
+
+
+def _items_of(result: object) -> Sequence[Content]:
+    """Return the items that the framework makes of a result."""
+    return Content.from_function_result("", result=result).items or []
+
+
+def _block_of(item: Content) -> Block:
+    if item.type == "text":
+        return TextBlock(item.text or "")
+    data, media_type = decode_data_url(item.uri or "") if item.type == "data" else (b"", "")
+    if not data:
+        return OpaqueBlock(item)
+    name = getattr(item, "name", None) or item.additional_properties.get(_NAME)
+    return MediaBlock(data, item.media_type or media_type, name=name)
+
+
+def _content_of(block: Block, properties: Mapping[str, Any]) -> Content:
+    match block:
+        case TextBlock(text):
+            return Content.from_text(text, additional_properties=dict(properties))
+        case JsonBlock(value):
+            return Content.from_text(json.dumps(value, ensure_ascii=False), additional_properties=dict(properties))
+        case MediaBlock(data, media_type):
+            uri = f"data:{media_type};base64,{encode_base64(data)}"
+            named = {} if block.name is None else {_NAME: block.name}
+            return Content("data", uri=uri, media_type=media_type, additional_properties=named)
+        case OpaqueBlock(native):
+            return cast("Content", native)
+
+
+def _common_properties(items: Sequence[Content]) -> dict[str, Any]:
+    first, *others = (item.additional_properties for item in items)
+    return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}

@@ -1,0 +1,183 @@
+"""The hook: function middleware that puts a placeholder into the place of a result that is too large.
+
+``Output`` is what the framework hands to the guard in ``coatcheck.adapting``. The rest of the chain, and with it the
+tool, runs outside the guard, so what it raises passes, control flow of the framework untouched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from agent_framework import (
+    AgentMiddleware,
+    Content,
+    FunctionMiddleware,
+    MiddlewareException,
+    UserInputRequiredException,
+)
+from agent_framework.exceptions import ToolException
+
+from coatcheck import Never, asks_to_keep
+from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, ScopeOption, asettle, resolve_scope
+from coatcheck_agent_framework.convert import blocks_of, contents_of, plain_blocks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from agent_framework import AgentContext, AgentSession, FunctionInvocationContext
+
+    from coatcheck import Block, Offloaded, Offloader, Truncated
+
+__all__ = ("Hook", "OffloadMiddleware", "Output", "SessionMiddleware", "Sessions", "logger")
+
+logger = logging.getLogger("coatcheck_agent_framework")
+
+CONTROL_FLOW = (MiddlewareException, UserInputRequiredException)
+"""What the framework raises to end a loop or to ask the user."""
+
+
+class Sessions:
+    """The sessions that a host gave to runs, which tell conversations apart.
+
+    Where a run has none, the framework makes one for the context providers, with an id that no later run has.
+    """
+
+    def __init__(self) -> None:
+        self._given: WeakValueDictionary[int, AgentSession] = WeakValueDictionary()
+
+    def add(self, session: AgentSession) -> None:
+        """Remember a session as long as it lives. By its identity: a subclass may compare by value."""
+        self._given[id(session)] = session
+
+    def identity_of(self, context: FunctionInvocationContext) -> str | None:
+        """Return the id of the session of a call; None where the host gave none."""
+        session = context.session
+        return session.session_id if session is not None and self._given.get(id(session)) is session else None
+
+
+class SessionMiddleware(AgentMiddleware):
+    """Notes the session that a host gave to a run. Only agent middleware sees whether it gave one."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """Note the session, and go on."""
+        if context.session is not None:
+            self._sessions.add(context.session)
+        await call_next()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """What users configured the agent's middleware with."""
+
+    offloader: Offloader
+
+    scope: ScopeOption
+
+    retrieval: RetrievalName
+
+    sessions: Sessions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output(Delivery[Any]):
+    """What one call of a tool returned, or raised."""
+
+    raw: Any
+
+    context: FunctionInvocationContext
+
+    hook: Hook
+
+    restore: Callable[[Sequence[Block]], Any]
+    """Makes of blocks what the framework goes on with."""
+
+    def look(self) -> Sequence[Batch]:
+        """Return the result, or, where the tool raised, the text of the error."""
+        is_error = isinstance(self.raw, Exception)
+        arrival = Arrival(
+            content=str(self.raw) if is_error else self.raw,
+            convert=blocks_of,
+            convert_plainly=plain_blocks_of,
+            tool_name=self.context.function.name,
+            tool_args=_arguments_of(self.context.arguments),
+            is_error=is_error,
+            is_heavy=not is_error and _texts_of(self.raw) is None,
+            policy=Never() if asks_to_keep(self.context.kwargs) else None,
+        )
+        batch = Batch(
+            arrivals=[arrival],
+            offloader=self.hook.offloader,
+            scope=partial(resolve_scope, self.hook.scope, self.context),
+            identity=partial(self.hook.sessions.identity_of, self.context),
+            retrieval_tool=self.hook.retrieval.find(_tools_of(self.context)),
+        )
+        return (batch,)
+
+    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - any result
+        """Return another result, or another error, with what the model gets to see."""
+        ((_, outcome),) = changed
+        return self.restore(outcome.blocks)
+
+
+class OffloadMiddleware(FunctionMiddleware):
+    """Offloads what is too large of what the middleware after it, and the tool, leave as the result."""
+
+    def __init__(self, hook: Hook) -> None:
+        self._hook = hook
+
+    async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """Let the call run, then offload what is too large of its result, or of the text of its error."""
+        try:
+            await call_next()
+        except CONTROL_FLOW:
+            raise
+        except Exception as error:
+            shown = await self._settle(error, context, restore=_error_of)
+            if shown is error:
+                raise
+            raise shown from error
+        result = context.result
+        texts = _texts_of(result)
+        if texts is not None and self._hook.offloader.keeps(texts, tool_name=context.function.name):
+            return
+        if not isinstance(result, Content):  # one alone asks the user for an approval
+            context.result = await self._settle(result, context, restore=partial(contents_of, like=result))
+
+    async def _settle(
+        self, raw: object, context: FunctionInvocationContext, *, restore: Callable[[Sequence[Block]], Any]
+    ) -> Any:  # noqa: ANN401 - any result
+        return await asettle(Output(raw=raw, context=context, hook=self._hook, restore=restore), logger=logger)
+
+
+def _error_of(blocks: Sequence[Block]) -> ToolException:
+    """Return the error that the framework words a result with, if it is set to show errors to the model."""
+    return ToolException("\n".join(item.text or "" for item in contents_of(blocks)))
+
+
+def _texts_of(result: object) -> Sequence[str] | None:
+    """Return the texts of a result that holds nothing else."""
+    if isinstance(result, str):
+        return (result,)
+    if isinstance(result, list) and all(isinstance(item, Content) and item.type == "text" for item in result):
+        return [item.text or "" for item in result]
+    return None
+
+
+def _arguments_of(arguments: object) -> Mapping[str, Any]:
+    dump = getattr(arguments, "model_dump", None)
+    arguments = arguments if dump is None else dump()
+    return arguments if isinstance(arguments, Mapping) else {}
+
+
+def _tools_of(context: FunctionInvocationContext) -> dict[str, object]:
+    """Return the agent's tools by name; nothing before version 1.8, which does not show them."""
+    tools = getattr(context, "tools", None)
+    return {} if tools is None else {"": None, **{getattr(tool, "name", ""): tool for tool in tools}}

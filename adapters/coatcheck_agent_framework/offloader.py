@@ -1,0 +1,80 @@
+"""What users give to an agent: a context provider that adds the retrieval tool, and the middleware that offloads.
+
+Only the public class belongs here; what happens around a call is in ``hook``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_framework import ContextProvider
+
+from coatcheck import InMemoryStorage
+from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_scope, make_offloader
+from coatcheck_agent_framework.hook import Hook, OffloadMiddleware, SessionMiddleware, Sessions
+from coatcheck_agent_framework.retrieval import find_tool, retrieval_tool
+
+if TYPE_CHECKING:
+    from agent_framework import AgentMiddleware, FunctionMiddleware, FunctionTool, SessionContext
+    from typing_extensions import Unpack
+
+    from coatcheck import Offloader, OffloaderOptions
+
+__all__ = ("ToolOffloader",)
+
+_NO_STEPS = "the framework shows one call at a time, so leave it out"
+
+
+class ToolOffloader(ContextProvider):
+    """Takes oversized tool results out of a conversation; the model reads them back with one tool.
+
+    One serves any number of agents: ``Agent(middleware=offload.middleware, context_providers=[offload])``. That covers
+    the tools of MCP servers. The result of a call that ends the run (``MiddlewareTermination``) stays, and so does what
+    the framework asks the user. Where our rewriting fails, a warning is logged and the raw result stays.
+    """
+
+    def __init__(
+        self,
+        storage: StorageOrOffloader | None = None,
+        *,
+        scope: ScopeOption = None,
+        native_media: bool = False,
+        **options: Unpack[OffloaderOptions],
+    ) -> None:
+        """Configure.
+
+        Args:
+            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            scope: who may read back: a scope, or a callable on the ``FunctionInvocationContext``. Else the ambient
+                scope, else the ``session_id`` of the session that the run was given, else ``"default"``.
+            native_media: the retrieval tool returns images and files themselves instead of a description.
+            **options: those of ``Offloader``, where ``storage`` is not one, but for ``max_step_tokens``: the framework
+                shows one call at a time.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
+
+        """
+        super().__init__("coatcheck")
+        self.offloader: Offloader = make_offloader(
+            InMemoryStorage() if storage is None else storage, options, owner="ToolOffloader", no_steps=_NO_STEPS
+        )
+        sessions = Sessions()
+        self.retrieval_tool: FunctionTool = retrieval_tool(
+            self.offloader, scope=check_scope(scope), sessions=sessions, native_media=native_media
+        )
+        hook = Hook(offloader=self.offloader, scope=scope, retrieval=find_tool(self.offloader), sessions=sessions)
+        self._middleware = (SessionMiddleware(sessions), OffloadMiddleware(hook))
+
+    @property
+    def middleware(self) -> list[AgentMiddleware | FunctionMiddleware]:
+        """What offloads, for the agent's ``middleware``, together with your own.
+
+        Middleware after it in the list sees whole results, and what it makes of them is offloaded. Middleware before it
+        sees placeholders, and what it puts in place of a result stays.
+        """
+        return list(self._middleware)
+
+    async def before_run(self, *, context: SessionContext, **_: Any) -> None:  # noqa: ANN401 - what this needs not
+        """Add the retrieval tool to the tools of a run; the framework calls it."""
+        context.extend_tools(self.source_id, [self.retrieval_tool])
