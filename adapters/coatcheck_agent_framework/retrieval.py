@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_framework import Content, FunctionInvocationContext, FunctionTool
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, model_validator
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
 from coatcheck.adapting import Failure, RetrievalName, WarnOnce, aanswer, resolve_scope
@@ -25,9 +25,15 @@ __all__ = ("RetrievalTool", "find_tool", "retrieval_tool")
 
 
 class _AsSent(BaseModel):
-    """Any arguments: those that the framework refuses, it refuses in words of its own."""
+    """Any arguments, as one, so that the framework finds none of the schema's to refuse in words of its own."""
 
-    model_config = ConfigDict(extra="allow")
+    as_sent: dict[str, Any]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _wrap(cls, sent: Any) -> Any:  # noqa: ANN401 - whatever the model sent
+        # The framework may validate what it has validated.
+        return sent if isinstance(sent, dict) and sent.keys() == {"as_sent"} else {"as_sent": sent}
 
 
 class RetrievalTool(FunctionTool):
@@ -45,10 +51,10 @@ def retrieval_tool(
 ) -> RetrievalTool:
     """Return the tool that reads back what ``offloader`` stored."""
 
-    async def retrieve(context: FunctionInvocationContext, **arguments: object) -> str | list[Content]:
+    async def retrieve(context: FunctionInvocationContext, as_sent: object) -> str | list[Content]:
         answered = await aanswer(
             lambda: (offloader, {"scope": resolve_scope(scope, context), "identity": sessions.identity_of(context)}),
-            arguments,
+            as_sent,
             convert_media=contents_of,
             native_media=native_media,
         )

@@ -155,7 +155,7 @@ def content_of(block: Block) -> Content:
             properties = {} if block.name is None else {"filename": block.name}
             return Content.from_data(block.data, block.media_type, additional_properties=properties)
         case OpaqueBlock():
-            return Content.from_hosted_file(str(block.native))
+            return Content.from_uri(f"https://127.0.0.1/{block.native}", media_type="image/png")
         case _:
             raise TypeError(block)
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import coatcheck_agent_framework.hook
-from coatcheck.testing import AdapterContract
 from tests.contract.agent_framework_harness import AgentFrameworkHarness
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ONLY
+from tests.contract.golden import Contract
 from tests.contract.inexpressible import AGENT_FRAMEWORK, AGENT_FRAMEWORK_BY_CHAT
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.filterwarnings("ignore:An actionable function_call had an empty call_id:FutureWarning")
 
 
-class TestResponses(AdapterContract):
+class TestResponses(Contract):
     lacks = AGENT_FRAMEWORK
     deliveries = ASYNC_ONLY
 
@@ -35,7 +35,7 @@ class TestResponses(AdapterContract):
         return AgentFrameworkHarness(server)
 
 
-class TestChatCompletions(AdapterContract):
+class TestChatCompletions(Contract):
     lacks = AGENT_FRAMEWORK_BY_CHAT
     deliveries = ("async, memory",)
 
