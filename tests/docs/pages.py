@@ -37,8 +37,10 @@ CORE = "core"
 """The part that needs no extra."""
 
 PART_OF = {
+    "agent_framework": "agent-framework",
     "agents": "openai-agents",
     "claude_agent_sdk": "claude",
+    "coatcheck_agent_framework": "agent-framework",
     "coatcheck_claude": "claude",
     "coatcheck_haystack": "haystack",
     "coatcheck_langchain": "langgraph",

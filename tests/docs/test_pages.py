@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 AT_RUN_TIME = {"python", "shown"}
 
 NEEDED_BY = {
+    "agent-framework": ("agent_framework", "agent_framework_openai"),
     "claude": ("claude_agent_sdk",),
     "langgraph": ("langgraph", "langchain_openai"),
     "mcp": ("fastmcp",),

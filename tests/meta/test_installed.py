@@ -23,6 +23,7 @@ import coatcheck
 
 PACKAGES = (
     "coatcheck",
+    "coatcheck_agent_framework",
     "coatcheck_claude",
     "coatcheck_haystack",
     "coatcheck_langchain",

@@ -68,12 +68,19 @@ def call_item(call: ModelCall, item_id: str, *, program: str) -> dict[str, Any]:
 
 
 def events(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the events of a streamed response: each item as it is done, then the whole."""
+    """Yield the events of a streamed response: each item in one piece, then the whole."""
     started = {**whole, "status": "in_progress", "output": []}
     steps: list[dict[str, Any]] = [{"type": "response.created", "response": started}]
     for index, item in enumerate(whole["output"]):
-        steps += [
-            {"type": f"response.output_item.{step}", "output_index": index, "item": item} for step in ("added", "done")
-        ]
+        place = {"output_index": index, "item_id": item["id"]}
+        steps.append({"type": "response.output_item.added", "output_index": index, "item": item})
+        # What a client that builds items piece by piece waits for.
+        if item["type"] == "function_call":
+            done = {"name": item["name"], "arguments": item["arguments"]}
+            steps.append({"type": "response.function_call_arguments.done", **place, **done})
+        if item["type"] == "message":
+            delta = {"content_index": 0, "delta": item["content"][0]["text"], "logprobs": []}
+            steps.append({"type": "response.output_text.delta", **place, **delta})
+        steps.append({"type": "response.output_item.done", "output_index": index, "item": item})
     steps.append({"type": "response.completed", "response": whole})
     yield from ({**step, "sequence_number": number} for number, step in enumerate(steps))

@@ -1,0 +1,79 @@
+"""What becomes of each result of a tool, and of each block."""
+
+from __future__ import annotations
+
+import base64
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from agent_framework import Content
+
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck_agent_framework.convert import blocks_of, contents_of, plain_blocks_of
+
+DATA = b"some bytes"
+PNG = f"data:image/png;base64,{base64.b64encode(DATA).decode()}"
+ELSEWHERE = Content.from_uri("https://127.0.0.1/x.png", media_type="image/png")
+UPLOADED = Content.from_hosted_file("file-1")
+MALFORMED = Content("data", uri="data:image/png;base64,?", media_type="image/png")
+NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("result", "blocks"),
+    [
+        ([Content.from_text("a"), Content.from_text("")], [TextBlock("a"), TextBlock("")]),
+        ([Content.from_data(DATA, "image/png")], [MediaBlock(DATA, "image/png")]),
+        ([Content("data", uri=PNG)], [MediaBlock(DATA, "image/png")]),
+        (
+            [Content.from_data(DATA, "application/pdf", additional_properties={"filename": "a.pdf"})],
+            [MediaBlock(DATA, "application/pdf", name="a.pdf")],
+        ),
+        ([ELSEWHERE, UPLOADED, MALFORMED], [OpaqueBlock(ELSEWHERE), OpaqueBlock(UPLOADED), OpaqueBlock(MALFORMED)]),
+        ("text", [TextBlock("text")]),
+        ({"at": NOON}, [TextBlock('{"at": "2026-01-02 12:00:00+00:00"}')]),
+        ([{"rows": 1}], [TextBlock("[{'rows': 1}]")]),
+        (7, [TextBlock("7")]),
+        (None, [TextBlock("")]),
+    ],
+    ids=repr,
+)
+def test_a_result_becomes_blocks(result: object, blocks: list[Block]) -> None:
+    assert list(blocks_of(result)) == blocks
+
+
+def test_plainly_it_becomes_texts() -> None:
+    assert list(plain_blocks_of([Content.from_text("a"), ELSEWHERE])) == [TextBlock("a"), OpaqueBlock(ELSEWHERE)]
+    assert list(plain_blocks_of({"rows": 1})) == [TextBlock('{"rows": 1}')]
+
+
+@pytest.mark.parametrize(
+    ("block", "content"),
+    [
+        (TextBlock("a"), Content.from_text("a")),
+        (JsonBlock({"größe": 1}), Content.from_text('{"größe": 1}')),
+        (MediaBlock(DATA, "image/png"), Content.from_data(DATA, "image/png")),
+        (
+            MediaBlock(DATA, "application/pdf", name="a.pdf"),
+            Content.from_data(DATA, "application/pdf", additional_properties={"filename": "a.pdf"}),
+        ),
+    ],
+    ids=repr,
+)
+def test_a_block_becomes_content(block: Block, content: Content) -> None:
+    assert contents_of([block])[0].to_dict() == content.to_dict()
+
+
+def test_what_was_not_understood_stays_the_same_object() -> None:
+    assert contents_of([OpaqueBlock(UPLOADED)])[0] is UPLOADED
+
+
+def test_texts_keep_the_properties_that_all_items_had() -> None:
+    def item(**properties: Any) -> Content:  # noqa: ANN401 - any property
+        return Content.from_text("a", additional_properties=properties)
+
+    result = [item(trust="none", place="x"), item(trust="none", place="y"), item(trust="none")]
+
+    assert contents_of([TextBlock("b")], like=result)[0].additional_properties == {"trust": "none"}
+    assert contents_of([TextBlock("b")], like={"rows": 1})[0].additional_properties == {}
