@@ -8,13 +8,15 @@ these. A ``Content`` that names a location instead of bytes passes through, the 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_framework import Content
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import decode_data_url, encode_base64, find_references_in, plain_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 __all__ = ("blocks_of", "contents_of", "offloaded_references", "plain_blocks_of")
 
@@ -51,9 +53,7 @@ def offloaded_references(content: object) -> tuple[str, ...]:
         content: a ``Content`` of the type ``function_result``, or the dictionary that a saved session keeps of it.
 
     """
-    fields = content if isinstance(content, Mapping) else vars(content)
-    items = [getattr(item, "text", item) for item in fields.get("items") or [fields.get("result")]]
-    return tuple(dict.fromkeys(find_references_in([{"role": "tool", "content": items}])))
+    return tuple(dict.fromkeys(find_references_in([{"contents": [content]}])))
 
 
 def _items_of(result: object) -> Sequence[Content]:

@@ -32,8 +32,11 @@ class _AsSent(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _wrap(cls, sent: Any) -> Any:  # noqa: ANN401 - whatever the model sent
-        # The framework may validate what it has validated.
-        return sent if isinstance(sent, dict) and sent.keys() == {"as_sent"} else {"as_sent": sent}
+        match sent:
+            case {"as_sent": dict()} if len(sent) == 1:  # the framework may validate what it has validated
+                return sent
+            case _:
+                return {"as_sent": sent}
 
 
 class RetrievalTool(FunctionTool):

@@ -36,8 +36,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
     Args:
-        messages: the messages that will go: those of LangChain, Haystack, Strands, or of an API as JSON values, as a
-            session of the OpenAI Agents SDK keeps them. Anything else is skipped.
+        messages: the messages that will go: those of LangChain, Haystack, Strands, the Microsoft Agent Framework, or of
+            an API as JSON values, as a session of the OpenAI Agents SDK keeps them. Anything else is skipped.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
@@ -89,6 +89,9 @@ def _references(message: object) -> Iterator[str]:
 def _parts_of(message: object) -> list[_Part]:
     if isinstance(message, str):
         return [_Part(message)]
+    contents = message.get("contents") if isinstance(message, Mapping) else getattr(message, "contents", None)
+    if isinstance(contents, list | tuple):  # of the Microsoft Agent Framework, or what a saved session keeps of one
+        return [_part_of_contents(each if isinstance(each, Mapping) else vars(each)) for each in contents]
     if isinstance(message, Mapping):  # of an API, or of Strands, whose tool results are parts of a user's message
         is_result = message.get("role") == "tool" or message.get("type") == _OUTPUT
         content = message.get("output" if message.get("type") == _OUTPUT else "content")
@@ -109,6 +112,11 @@ def _parts_of(message: object) -> list[_Part]:
         texts = getattr(message, "texts", None)
         return [_Part(texts), _Part(results, mark=meta.get("tool_result_offloaded"), is_result=True)]
     return []
+
+
+def _part_of_contents(fields: Mapping[str, object]) -> _Part:
+    is_result = fields.get("type") == "function_result"
+    return _Part(fields.get("result" if is_result else "text"), is_result=is_result)
 
 
 def _texts(content: Any) -> Iterator[str]:  # noqa: ANN401 - what frameworks put into messages

@@ -37,7 +37,7 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
         (7, [TextBlock("7")]),
         (None, [TextBlock("")]),
     ],
-    ids=repr,
+    ids=["texts", "image", "image by its URL", "document", "unknown", "str", "dict", "list", "int", "None"],
 )
 def test_a_result_becomes_blocks(result: object, blocks: list[Block]) -> None:
     assert list(blocks_of(result)) == blocks
@@ -59,7 +59,7 @@ def test_plainly_it_becomes_texts() -> None:
             Content.from_data(DATA, "application/pdf", additional_properties={"filename": "a.pdf"}),
         ),
     ],
-    ids=repr,
+    ids=["text", "JSON", "image", "document"],
 )
 def test_a_block_becomes_content(block: Block, content: Content) -> None:
     assert contents_of([block])[0].to_dict() == content.to_dict()

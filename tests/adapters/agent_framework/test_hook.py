@@ -1,0 +1,250 @@
+"""What the middleware does around a call: results, errors, control flow, other middleware, and the retrieval tool."""
+
+# ruff: noqa: ANN401 - what the framework and tools pass is of any type
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from agent_framework import (
+    Content,
+    FunctionInvocationContext,
+    FunctionMiddleware,
+    MiddlewareTermination,
+    UserInputRequiredException,
+)
+from agent_framework.exceptions import MiddlewareException, ToolException
+
+from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Offloader
+from coatcheck.adapting import Failure, aanswer
+from coatcheck.testing.scripting import shown_references
+from coatcheck_agent_framework import ToolOffloader
+from coatcheck_agent_framework.convert import contents_of
+from coatcheck_agent_framework.hook import OffloadMiddleware
+from tests.adapters.agent_framework.agents import agent_on, offloading, playing, results_in, returning, run
+from tests.adapters.scripts import BIG, MIDDLE, Script, call, reading
+from tests.contract.agent_framework_harness import client_on
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from coatcheck.testing import ScriptedServer
+
+
+class Around(FunctionMiddleware):
+    """Middleware of the user's: notes what it sees after a call, and does something about it."""
+
+    def __init__(self, then: Callable[[FunctionInvocationContext], None] = lambda _: None) -> None:
+        self.then = then
+        self.seen: list[str] = []
+
+    async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        await call_next()
+        self.seen.append(context.result[0].text)
+        self.then(context)
+
+
+async def processed(offload: ToolOffloader, result: object) -> FunctionInvocationContext:
+    """Return the context of a call that leaves this result, or raises it, after our middleware has seen it."""
+    _, hook = offload.middleware
+    assert isinstance(hook, OffloadMiddleware)
+    context = FunctionInvocationContext(function=returning(""), arguments={})
+
+    async def call_next() -> None:
+        if isinstance(result, Exception):
+            raise result
+        context.result = result
+
+    await hook.process(context, call_next)
+    return context
+
+
+async def test_a_result_is_stored_and_its_search_finds_a_line(server: ScriptedServer, tmp_path: Path) -> None:
+    offload = ToolOffloader(FileStorage(tmp_path))
+
+    script = await run(server, offload, [returning(BIG)], call(), reading(pattern="^line 1,000 "))
+
+    placeholder, found = script.shown[-1]
+    assert placeholder.startswith("Tool result offloaded.")
+    assert MIDDLE not in placeholder
+    assert MIDDLE in found
+    assert offload.offloader.load(shown_references(placeholder)[0], scope="conversation-1").text == BIG
+
+
+@pytest.mark.parametrize(
+    "result",
+    ["few", [Content.from_text("few")], [Content.from_text("few")] * 3, {"rows": [1]}, None],
+    ids=["str", "Content", "several", "dict", "None"],
+)
+async def test_a_small_result_is_the_very_same_object(result: object) -> None:
+    assert (await processed(ToolOffloader(), result)).result is result
+
+
+async def test_the_list_that_a_tool_returned_is_not_changed() -> None:
+    result = [Content.from_text(BIG)]
+
+    context = await processed(ToolOffloader(), result)
+
+    assert result[0].text == BIG
+    assert context.result[0].text.startswith("Tool result offloaded.")
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        MiddlewareTermination(result=BIG),
+        MiddlewareException(BIG),
+        UserInputRequiredException(contents=[Content.from_text(BIG)], message=BIG),
+    ],
+    ids=type,
+)
+async def test_control_flow_passes_untouched(raised: Exception) -> None:
+    storage = InMemoryStorage()
+
+    with pytest.raises(type(raised)) as caught:
+        await processed(ToolOffloader(storage, max_inline_tokens=5_000), raised)
+
+    assert caught.value is raised
+    assert list(storage.entries("")) == []
+
+
+async def test_a_question_for_the_user_passes_untouched() -> None:
+    asked = Content.from_function_call("1", "delete", arguments={"what": BIG})
+    request = Content.from_function_approval_request("1", asked)
+
+    assert (await processed(ToolOffloader(max_inline_tokens=5_000), request)).result is request
+
+
+async def test_an_error_of_usual_size_is_the_very_same_object() -> None:
+    error = LookupError(BIG)
+
+    with pytest.raises(LookupError) as caught:
+        await processed(ToolOffloader(), error)
+
+    assert caught.value is error
+
+
+async def test_the_text_of_a_huge_error_is_offloaded_and_the_error_is_its_cause() -> None:
+    offload, error = ToolOffloader(max_inline_tokens=5_000), LookupError(BIG)
+
+    with pytest.raises(ToolException, match="Tool result offloaded") as caught:
+        await processed(offload, error)
+
+    assert caught.value.__cause__ is error
+    assert offload.offloader.load(shown_references(str(caught.value))[0], scope="default").text == BIG
+
+
+async def test_an_error_that_cannot_be_shown_stays_the_error() -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise LookupError
+
+    with pytest.raises(Odd):
+        await processed(ToolOffloader(), Odd())
+
+
+async def test_middleware_before_ours_sees_placeholders_and_after_it_whole_results(server: ScriptedServer) -> None:
+    outer, inner = Around(), Around()
+    parts = offloading(offload := ToolOffloader(), before=[outer], after=[inner])
+
+    await run(server, offload, [returning(BIG)], call(), **parts)
+
+    assert inner.seen == [BIG]
+    assert outer.seen[0].startswith("Tool result offloaded.")
+
+
+async def test_what_middleware_after_ours_makes_of_a_result_is_offloaded(server: ScriptedServer) -> None:
+    def redact(context: FunctionInvocationContext) -> None:
+        context.result = str(context.result[0].text).replace("fox", "***")
+
+    parts = offloading(offload := ToolOffloader(), after=[Around(redact)])
+
+    script = await run(server, offload, [returning(BIG)], call(), **parts)
+
+    stored = offload.offloader.load(shown_references(script.shown[-1][0])[0], scope="conversation-1").text
+    assert stored == BIG.replace("fox", "***")
+
+
+async def test_a_result_that_ends_the_run_reaches_the_user_whole(server: ScriptedServer) -> None:
+    def end(_: object) -> None:
+        raise MiddlewareTermination
+
+    storage = InMemoryStorage()
+    parts = offloading(offload := ToolOffloader(storage), after=[Around(end)])
+    with playing(server, Script(call())) as client:
+        response = await agent_on(client, offload, [returning(BIG)], **parts).run("Go.")
+
+    assert results_in(response.messages)[0].result == BIG
+    assert list(storage.entries("")) == []
+
+
+async def test_a_run_may_keep_its_results(server: ScriptedServer) -> None:
+    keeping = {"function_invocation_kwargs": {"coatcheck": "keep"}}
+
+    script = await run(server, ToolOffloader(), [returning(BIG)], call(), options=keeping)
+
+    assert script.shown[-1] == [BIG]
+
+
+async def test_an_agent_without_the_retrieval_tool_is_warned_of(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = await run(server, ToolOffloader(), [returning(BIG)], call(), context_providers=[])
+
+    assert RETRIEVAL_TOOL not in script.shown[-1][0]
+    assert "Pass the ToolOffloader to the agent's context_providers" in caplog.text
+
+
+async def test_the_retrieval_tool_may_be_one_of_the_agents_own(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    tools = [returning(BIG), offload.retrieval_tool]
+
+    script = await run(server, offload, tools, call(), reading(pattern="^line 1,000 "), context_providers=[])
+
+    assert MIDDLE in script.shown[-1][1]
+
+
+async def test_what_the_model_sends_goes_to_the_core_as_it_came(server: ScriptedServer) -> None:
+    odd: Any = [{"reference": 7}, {"reference": "x", "offset": "x"}, {"as_sent": 1}, {"reference": "x", "more": None}]
+
+    script = await run(server, offload := ToolOffloader(), [], [(RETRIEVAL_TOOL, arguments) for arguments in odd])
+
+    answers = []
+    for arguments in odd:
+        answer = await aanswer(
+            lambda: (offload.offloader, {"scope": "conversation-1"}), arguments, convert_media=contents_of
+        )
+        answers.append(answer.text if isinstance(answer, Failure) else answer)
+    assert script.shown[-1] == answers
+
+
+@pytest.mark.parametrize("native_media", [False, True], ids=["described", "native"])
+async def test_an_image_is_read_back_as_itself_where_asked_for(server: ScriptedServer, native_media: bool) -> None:
+    url = "data:image/png;base64," + "iVBORw0K" * 2_000
+    tool = returning([Content.from_text(BIG), Content.from_uri(url, media_type="image/png")])
+
+    def second(received: Any) -> Any:
+        references = [word for word in received[0].text.split() if word.startswith("fetch-")]
+        return [(RETRIEVAL_TOOL, {"reference": references[1]})]
+
+    script = Script(call(), second)
+    with server.conversation(script) as conversation:
+        offload = ToolOffloader(native_media=native_media)
+        await agent_on(client_on(conversation), offload, [tool]).run("Go.")
+        raw = conversation.transcript().received[-1].raw
+
+    assert ("input_image" in raw) is native_media
+    assert (url in raw) is native_media
+
+
+def test_a_budget_for_a_step_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="one call at a time"):
+        ToolOffloader(max_step_tokens=1_000)
+
+
+def test_one_offloader_may_serve_several() -> None:
+    offloader = Offloader()
+
+    assert ToolOffloader(offloader).offloader is ToolOffloader(offloader).offloader is offloader

@@ -1,0 +1,119 @@
+"""What a run makes of offloaded results: sessions, streams, parallel calls, agents as tools, handoffs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from agent_framework.orchestrations import HandoffBuilder
+
+import coatcheck
+from coatcheck import RETRIEVAL_TOOL, keep_references
+from coatcheck.testing.scripting import shown_references
+from coatcheck_agent_framework import ToolOffloader, offloaded_references
+from tests.adapters.agent_framework.agents import agent_on, playing, results_in, returning, run
+from tests.adapters.scripts import BIG, MIDDLE, Script, call, reading
+from tests.contract.agent_framework_harness import client_on
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coatcheck.testing import Received, ScriptedServer
+
+
+async def test_references_are_found_in_messages_and_in_what_a_session_keeps(server: ScriptedServer) -> None:
+    offload, script = ToolOffloader(), Script(call())
+    with playing(server, script) as client:
+        agent = agent_on(client, offload, [returning(BIG)])
+        session = agent.create_session(session_id="conversation-1")
+        response = await agent.run("Go.", session=session)
+
+    shown = tuple(shown_references(script.shown[-1][0]))
+    (result,) = results_in(response.messages)
+    (saved,) = (value["messages"] for value in session.to_dict()["state"].values() if "messages" in value)
+    assert offloaded_references(result) == shown
+    assert [found for each in saved for part in each["contents"] if (found := offloaded_references(part))] == [shown]
+    assert shown[0] in keep_references(response.messages)
+    assert keep_references(saved) == keep_references(response.messages)
+    assert offload.offloader.load(shown[0], scope="conversation-1").text == BIG
+
+
+async def test_references_in_what_a_tool_returned_are_not_taken_for_ours(server: ScriptedServer) -> None:
+    with playing(server, Script(call())) as client:
+        response = await agent_on(client, None, [returning("fetch-0123456789abcdef-0123")]).run("Go.")
+
+    assert keep_references(response.messages) == ""
+    assert offloaded_references(results_in(response.messages)[0]) == ()
+
+
+async def test_a_stream_shows_no_raw_result(server: ScriptedServer) -> None:
+    script = Script(call(), reading(offset=-10))
+    with playing(server, script) as client:
+        stream = agent_on(client, ToolOffloader(), [returning(BIG)]).run("Go.", stream=True)
+        seen = [str(item.to_dict()) async for update in stream for item in update.contents]
+        response = await stream.get_final_response()
+
+    assert any("Tool result offloaded." in text for text in seen)
+    assert not any(MIDDLE in text for text in [*seen, str(response.to_dict())])
+    assert response.text == "done"
+
+
+async def test_parallel_calls_answer_their_own_calls(server: ScriptedServer) -> None:
+    tools = [returning(f"{number} {BIG}", f"fetch_{number}") for number in range(4)]
+
+    script = await run(server, ToolOffloader(), tools, [(tool.name, {}) for tool in tools])
+
+    references = [shown_references(text)[0] for text in script.shown[-1]]
+    assert [reference[:8] for reference in references] == [f"fetch_{number}-" for number in range(4)]
+    assert len(set(references)) == 4
+
+
+@pytest.mark.parametrize("shares", [True, False], ids=["with the session", "with a session of its own"])
+async def test_what_an_agent_as_a_tool_stored_is_readable_outside_if_it_has_the_session(
+    server: ScriptedServer, shares: bool
+) -> None:
+    offload, inner = ToolOffloader(), Script(call())
+
+    def passing_on(_: Any) -> Any:  # noqa: ANN401 - as a turn
+        reference = shown_references(inner.shown[-1][0])[0]
+        return [(RETRIEVAL_TOOL, {"reference": reference, "pattern": "line 1,000 "})]
+
+    with playing(server, inner) as client:
+        helper = agent_on(client, offload, [returning(BIG)], name="helper")
+        tool = helper.as_tool(name="ask", propagate_session=shares)
+        outer = await run(server, offload, [tool], call("ask", task="Go."), passing_on)
+
+    assert (MIDDLE in outer.shown[-1][1]) is shares
+    assert outer.shown[-1][1].startswith("reference not found") is not shares
+
+
+async def test_a_large_answer_of_an_agent_as_a_tool_is_offloaded(server: ScriptedServer) -> None:
+    with server.conversation(lambda _: (), final_answer=BIG) as conversation:
+        helper = agent_on(client_on(conversation), None, name="helper")
+        outer = await run(server, ToolOffloader(), [helper.as_tool(name="ask")], call("ask", task="Go."))
+
+    assert outer.shown[-1][0].startswith("Tool result offloaded.")
+
+
+async def test_the_agent_after_a_handoff_reads_what_the_one_before_stored_in_a_common_scope(
+    server: ScriptedServer,
+) -> None:
+    offload = ToolOffloader()
+    list_all: Any = [(RETRIEVAL_TOOL, {"reference": "*"})]
+
+    def listed(received: Sequence[Received]) -> list[tuple[str, Any]]:
+        (reference,) = re.findall(r"fetch-[0-9a-f]{16}-[0-9a-f]{4}", received[-1].text)
+        return [(RETRIEVAL_TOOL, {"reference": reference, "pattern": "line 1,000 "})]
+
+    script = Script(call(), call("handoff_to_billing"), list_all, listed)
+    with playing(server, script) as client, coatcheck.scope("conversation-1"):
+        triage, billing = (
+            agent_on(client, offload, tools, name=name, require_per_service_call_history_persistence=True)
+            for name, tools in {"triage": [returning(BIG)], "billing": []}.items()
+        )
+        workflow = HandoffBuilder(participants=[triage, billing]).with_start_agent(triage).build()
+        events = [event async for event in workflow.run("Go.", stream=True)]
+
+    assert any(event.type == "handoff_sent" for event in events)
+    assert MIDDLE in script.shown[-1][-1]
