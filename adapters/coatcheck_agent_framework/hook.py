@@ -23,7 +23,7 @@ from agent_framework import (
 from agent_framework.exceptions import ToolException
 
 from coatcheck import Never, asks_to_keep
-from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, ScopeOption, asettle, resolve_scope
+from coatcheck.adapting import Arrival, Batch, OneResult, RetrievalName, ScopeOption, asettle, resolve_scope
 from coatcheck_agent_framework.convert import blocks_of, contents_of, plain_blocks_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from agent_framework import AgentContext, AgentSession, FunctionInvocationContext
 
-    from coatcheck import Block, Offloaded, Offloader, Truncated
+    from coatcheck import Block, Offloader
 
 __all__ = ("Hook", "OffloadMiddleware", "Output", "SessionMiddleware", "Sessions", "logger")
 
@@ -87,7 +87,7 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output(Delivery[Any]):
+class Output(OneResult[Any]):
     """What one call of a tool returned, or raised."""
 
     raw: Any
@@ -97,7 +97,7 @@ class Output(Delivery[Any]):
     hook: Hook
 
     restore: Callable[[Sequence[Block]], Any]
-    """Makes of blocks what the framework goes on with."""
+    """Makes a result of blocks, or an error."""
 
     def look(self) -> Sequence[Batch]:
         """Return the result, or, where the tool raised, the text of the error."""
@@ -117,14 +117,9 @@ class Output(Delivery[Any]):
             offloader=self.hook.offloader,
             scope=partial(resolve_scope, self.hook.scope, self.context),
             identity=partial(self.hook.sessions.identity_of, self.context),
-            retrieval_tool=self.hook.retrieval.find(_tools_of(self.context)),
+            retrieval_tool=self.hook.retrieval.find_in(self.context.tools),
         )
         return (batch,)
-
-    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - any result
-        """Return another result, or another error, with what the model gets to see."""
-        ((_, outcome),) = changed
-        return self.restore(outcome.blocks)
 
 
 class OffloadMiddleware(FunctionMiddleware):
@@ -175,9 +170,3 @@ def _arguments_of(arguments: object) -> Mapping[str, Any]:
     dump = getattr(arguments, "model_dump", None)
     arguments = arguments if dump is None else dump()
     return arguments if isinstance(arguments, Mapping) else {}
-
-
-def _tools_of(context: FunctionInvocationContext) -> dict[str, object]:
-    """Return the agent's tools by name; nothing before version 1.8, which does not show them."""
-    tools = getattr(context, "tools", None)
-    return {} if tools is None else {"": None, **{getattr(tool, "name", ""): tool for tool in tools}}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from agent_framework import ContextProvider
 
-from coatcheck import InMemoryStorage
-from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_scope, make_offloader
-from coatcheck_agent_framework.hook import Hook, OffloadMiddleware, SessionMiddleware, Sessions
-from coatcheck_agent_framework.retrieval import find_tool, retrieval_tool
+from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
+from coatcheck.adapting import RetrievalName, ScopeOption, StorageOrOffloader, WarnOnce, check_scope, make_offloader
+from coatcheck_agent_framework.hook import Hook, OffloadMiddleware, SessionMiddleware, Sessions, logger
+from coatcheck_agent_framework.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
     from agent_framework import AgentMiddleware, FunctionMiddleware, FunctionTool, SessionContext
@@ -60,10 +60,16 @@ class ToolOffloader(ContextProvider):
             InMemoryStorage() if storage is None else storage, options, owner="ToolOffloader", no_steps=_NO_STEPS
         )
         sessions = Sessions()
-        self.retrieval_tool: FunctionTool = retrieval_tool(
+        self.retrieval_tool: FunctionTool = RetrievalTool(
             self.offloader, scope=check_scope(scope), sessions=sessions, native_media=native_media
         )
-        hook = Hook(offloader=self.offloader, scope=scope, retrieval=find_tool(self.offloader), sessions=sessions)
+        retrieval = RetrievalName(
+            RETRIEVAL_TOOL,
+            warn=WarnOnce(logger),
+            is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is self.offloader,
+            how_to_add="Pass the ToolOffloader to the agent's context_providers",
+        )
+        hook = Hook(offloader=self.offloader, scope=scope, retrieval=retrieval, sessions=sessions)
         self._middleware = (SessionMiddleware(sessions), OffloadMiddleware(hook))
 
     @property

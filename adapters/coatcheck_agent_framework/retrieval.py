@@ -12,16 +12,15 @@ from agent_framework import Content, FunctionInvocationContext, FunctionTool
 from pydantic import BaseModel, model_validator
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
-from coatcheck.adapting import Failure, RetrievalName, WarnOnce, aanswer, resolve_scope
+from coatcheck.adapting import Failure, aanswer, resolve_scope
 from coatcheck_agent_framework.convert import contents_of
-from coatcheck_agent_framework.hook import logger
 
 if TYPE_CHECKING:
     from coatcheck import Offloader
     from coatcheck.adapting import ScopeOption
     from coatcheck_agent_framework.hook import Sessions
 
-__all__ = ("RetrievalTool", "find_tool", "retrieval_tool")
+__all__ = ("RetrievalTool",)
 
 
 class _AsSent(BaseModel):
@@ -40,46 +39,30 @@ class _AsSent(BaseModel):
 
 
 class RetrievalTool(FunctionTool):
-    """The retrieval tool. Its class is how the hook tells it from a user's tool that has the same name."""
+    """The retrieval tool. What it reads from is how the hook tells it from a user's tool that has the same name."""
 
-    offloader: Offloader
+    def __init__(self, offloader: Offloader, *, scope: ScopeOption, sessions: Sessions, native_media: bool) -> None:
+        super().__init__(
+            name=RETRIEVAL_TOOL,
+            description=RETRIEVAL_DESCRIPTION,
+            input_model=_AsSent,
+            func=self._read,
+            approval_mode="never_require",
+        )
+        self.offloader = offloader
+        self._scope = scope
+        self._sessions = sessions
+        self._native_media = native_media
 
     def parameters(self) -> dict[str, Any]:
         """Return the schema that the model gets."""
         return retrieval_schema()
 
+    async def _read(self, context: FunctionInvocationContext, as_sent: object) -> str | list[Content]:
+        def find() -> tuple[Offloader, dict[str, Any]]:
+            scope = resolve_scope(self._scope, context)
+            return self.offloader, {"scope": scope, "identity": self._sessions.identity_of(context)}
 
-def retrieval_tool(
-    offloader: Offloader, *, scope: ScopeOption, sessions: Sessions, native_media: bool
-) -> RetrievalTool:
-    """Return the tool that reads back what ``offloader`` stored."""
-
-    async def retrieve(context: FunctionInvocationContext, as_sent: object) -> str | list[Content]:
-        answered = await aanswer(
-            lambda: (offloader, {"scope": resolve_scope(scope, context), "identity": sessions.identity_of(context)}),
-            as_sent,
-            convert_media=contents_of,
-            native_media=native_media,
-        )
+        answered = await aanswer(find, as_sent, convert_media=contents_of, native_media=self._native_media)
         # An exception would mark the error, but the framework does not show its text to the model.
         return answered.text if isinstance(answered, Failure) else answered
-
-    tool = RetrievalTool(
-        name=RETRIEVAL_TOOL,
-        description=RETRIEVAL_DESCRIPTION,
-        input_model=_AsSent,
-        func=retrieve,
-        approval_mode="never_require",
-    )
-    tool.offloader = offloader
-    return tool
-
-
-def find_tool(offloader: Offloader) -> RetrievalName:
-    """Return what finds the name of the retrieval tool in the tools of an agent."""
-    return RetrievalName(
-        RETRIEVAL_TOOL,
-        warn=WarnOnce(logger),
-        is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is offloader,
-        how_to_add="Pass the ToolOffloader to the agent's context_providers",
-    )

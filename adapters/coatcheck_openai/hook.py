@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import Never, asks_to_keep, is_called_by_code
-from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, ScopeOption, asettle, resolve_scope
+from coatcheck.adapting import Arrival, Batch, OneResult, RetrievalName, ScopeOption, asettle, resolve_scope
 from coatcheck_openai.convert import blocks_of, output_of, plain_blocks_of
 from coatcheck_openai.proxy import Proxy
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agents import FunctionTool
     from agents.tool_context import ToolContext
 
-    from coatcheck import Block, Offloaded, Offloader, Truncated
+    from coatcheck import Block, Offloader
 
 __all__ = ("Hook", "Invoker", "Output", "identity_of", "logger", "wrap_tool")
 
@@ -44,7 +44,7 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output(Delivery[Any]):
+class Output(OneResult[Any]):
     """What one call of a tool returned."""
 
     raw: Any
@@ -93,14 +93,9 @@ class Output(Delivery[Any]):
             offloader=self.hook.offloader,
             scope=partial(resolve_scope, self.hook.scope, self.context),
             identity=partial(identity_of, self.context),
-            retrieval_tool=self.hook.retrieval.find(_tools_of(self.context)),
+            retrieval_tool=self.hook.retrieval.find_in(getattr(getattr(self.context, "agent", None), "tools", None)),
         )
         return (batch,)
-
-    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - any output
-        """Return another output, with what the model gets to see."""
-        ((_, outcome),) = changed
-        return self.restore(outcome.blocks)
 
 
 class Invoker(Proxy):
@@ -142,12 +137,6 @@ def identity_of(context: object) -> str | None:
     The id of a session is not shown to tools.
     """
     return getattr(_config_of(context), "group_id", None) or None
-
-
-def _tools_of(context: object) -> dict[str, object]:
-    """Return the agent's own tools by name; nothing only where the agent is not known."""
-    agent = getattr(context, "agent", None)
-    return {} if agent is None else {"": None, **{tool.name: tool for tool in agent.tools}}
 
 
 def _config_of(context: object) -> object:

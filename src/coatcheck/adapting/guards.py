@@ -19,7 +19,7 @@ from coatcheck.engine.events import log_failure
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Offloaded, Outcome, Truncated
@@ -32,6 +32,7 @@ __all__ = (
     "Arrival",
     "Batch",
     "Delivery",
+    "OneResult",
     "RetrievalName",
     "WarnOnce",
     "asettle",
@@ -170,6 +171,18 @@ class Delivery(ABC, Generic[Raw]):
     def look_again(self) -> Sequence[Batch]:
         """Do what ``look`` does, for the last resort, after whatever failed: with less care, if ``look`` may fail."""
         return self.look()
+
+
+class OneResult(Delivery[Raw]):
+    """A delivery of one result, for frameworks that show one call at a time."""
+
+    restore: Callable[[Sequence[Block]], Raw]
+    """Makes what the framework goes on with of blocks."""
+
+    def put_back(self, changed: Sequence[Changed]) -> Raw:
+        """Return what ``restore`` makes of the blocks that the model gets to see."""
+        ((_, outcome),) = changed
+        return self.restore(outcome.blocks)
 
 
 def settle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
@@ -316,3 +329,9 @@ class RetrievalName:
                 self._how_to_add,
             )
         return None
+
+    def find_in(self, tools: Iterable[Any] | None) -> str | None:
+        """Do what ``find`` does with tools that have a ``name``; None where the agent's tools are not known."""
+        if tools is None:
+            return self.find({})
+        return self.find({"": None, **{getattr(tool, "name", ""): tool for tool in tools}})

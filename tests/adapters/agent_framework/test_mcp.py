@@ -67,11 +67,11 @@ async def run(server: ScriptedServer, offload: ToolOffloader, *turns: Any) -> tu
 async def test_one_search_finds_what_any_item_holds_and_no_result_is_raw(server: ScriptedServer) -> None:
     offload = ToolOffloader()
 
-    script, saved = await run(server, offload, call(count=60), reading(pattern='"customer 58"'))
+    script, saved = await run(server, offload, call(count=60), reading(pattern="customer 58"))
 
     placeholder, found = script.shown[-1]
-    assert "60 items, " in placeholder
-    assert '"name": "customer 58"' in found
+    assert placeholder.startswith("Tool result offloaded.")
+    assert "customer 58" in found
     assert "customer 30" not in saved
     assert "customer 59" in offload.offloader.load(shown_references(placeholder)[0], scope="conversation-1").text
 
