@@ -39,6 +39,7 @@ CORE = "core"
 PART_OF = {
     "agent_framework": "agent-framework",
     "agents": "openai-agents",
+    "agno": "agno",
     "claude_agent_sdk": "claude",
     "coatcheck_agent_framework": "agent-framework",
     "coatcheck_claude": "claude",
@@ -47,6 +48,7 @@ PART_OF = {
     "coatcheck_mcp": "mcp",
     "coatcheck_openai": "openai-agents",
     "coatcheck_strands": "strands",
+    "crewai": "crewai",
     "deepagents": "langgraph",
     "fastmcp": "mcp",
     "fsspec": "fsspec",
@@ -55,7 +57,10 @@ PART_OF = {
     "langchain_core": "langgraph",
     "langchain_openai": "langgraph",
     "langgraph": "langgraph",
+    "llama_index": "llamaindex",
     "opentelemetry": CORE,  # its tests run with those of the core
+    "pydantic": "crewai",  # which brings it
+    "smolagents": "smolagents",
     "strands": "strands",
 }
 """Where what a block imports is installed: the extra with which its session tests."""

@@ -30,6 +30,7 @@ NEEDED_BY = {
     "agent-framework": ("agent_framework", "agent_framework_openai"),
     "claude": ("claude_agent_sdk",),
     "langgraph": ("langgraph", "langchain_openai"),
+    "llamaindex": ("llama_index",),
     "mcp": ("fastmcp",),
     "openai-agents": ("agents",),
 }
