@@ -76,8 +76,9 @@ def events(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
         steps.append({"type": "response.output_item.added", "output_index": index, "item": item})
         # What a client that builds items piece by piece waits for.
         if item["type"] == "function_call":
-            done = {"name": item["name"], "arguments": item["arguments"]}
-            steps.append({"type": "response.function_call_arguments.done", **place, **done})
+            arguments = {"name": item["name"], "arguments": item["arguments"]}
+            steps.append({"type": "response.function_call_arguments.delta", **place, "delta": item["arguments"]})
+            steps.append({"type": "response.function_call_arguments.done", **place, **arguments})
         if item["type"] == "message":
             delta = {"content_index": 0, "delta": item["content"][0]["text"], "logprobs": []}
             steps.append({"type": "response.output_text.delta", **place, **delta})
