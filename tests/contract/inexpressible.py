@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from coatcheck.testing import Capability
 
-__all__ = ("HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL", "MCP", "OPENAI_AGENTS", "OPENAI_AGENTS_BY_CHAT", "STRANDS")
+__all__ = ("GOOGLE_ADK", "HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL", "MCP", "OPENAI_AGENTS", "OPENAI_AGENTS_BY_CHAT", "STRANDS")
 
 _BY_CALL = "it sees one call at a time, and a budget for the step needs the whole step"
 
@@ -38,6 +38,13 @@ OPENAI_AGENTS_BY_CHAT: Mapping[Capability, str] = {
     **OPENAI_AGENTS,
     "results for code": "chat completions do not say that code made a call",
     "unknown blocks": "chat completions take nothing but text as a tool's result",
+}
+
+GOOGLE_ADK: Mapping[Capability, str] = {
+    "cancelled calls": "ADK does not tell its after-tool callbacks whether a tool or a `before_tool_callback` made a"
+    " result",
+    "results for code": "the Gemini API does not say that code made a call",
+    "whole steps": _BY_CALL,
 }
 
 STRANDS: Mapping[Capability, str] = {
