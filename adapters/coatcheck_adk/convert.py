@@ -9,10 +9,11 @@ as a dictionary.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from google.genai.types import Blob, Part
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import decode_base64, find_copy, find_references_in, plain_blocks
@@ -41,6 +42,8 @@ _UNKNOWN = "application/octet-stream"
 _DEPTH = 2
 """Containers around a part, at most: ADK looks for media no deeper."""
 
+_PLAIN = {dict, list, str, int, float, bool, NoneType}
+
 _MOST_VALUES, _MOST_CHARACTERS = 100, 10_000
 """In a result that ``small_text_of`` looks at. One that certainly stays has at most a byte for each token allowed."""
 
@@ -54,9 +57,12 @@ def blocks_of(result: object) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(result: object) -> tuple[Block, ...]:
-    """Convert nothing but texts, and what is no part to the JSON text that the model would get."""
+    """Convert nothing but parts and texts, and what is neither to the JSON text that the model would get."""
     content = _unwrap(result)[1]
-    return plain_blocks(content["content"] if _is_of_mcp(content) else _entries_of(content), _text_of)
+    entries = content["content"] if _is_of_mcp(content) else _entries_of(content)
+    return tuple(
+        _block_of_part(entry) if isinstance(entry, Part) else plain_blocks([entry], _text_of)[0] for entry in entries
+    )
 
 
 def result_of(blocks: Sequence[Block], result: object = None) -> dict[str, Any]:
@@ -78,9 +84,13 @@ def is_error(result: object) -> bool:
 
 def small_text_of(result: object) -> str | None:
     """Return a ``str``, or the JSON text of a result of few plain values; None of any other. Takes no time."""
-    if type(result) is str:
-        return result
-    return json.dumps(result) if _is_small(result) else None
+    content = _unwrap(result)[1]
+    if type(content) is str:
+        return content
+    try:
+        return to_json(content).decode() if _is_small(content) else None
+    except ValueError:  # half a character, or a number of thousands of digits
+        return None
 
 
 def media_tokens(result: object) -> int | None:
@@ -169,11 +179,7 @@ def _json_of(value: object) -> Any:  # noqa: ANN401 - a JSON value
 
 
 def _text_of(entry: object) -> object:
-    if isinstance(entry, Part):
-        return entry.text
-    if isinstance(entry, dict) and "type" in entry:
-        return entry.get("text")
-    return json.dumps(entry, default=str)
+    return entry.get("text") if _is_item(entry) else json.dumps(entry, default=str)
 
 
 def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what they are
@@ -193,7 +199,11 @@ def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what the
 
 def _is_of_mcp(content: Any) -> bool:  # noqa: ANN401 - any result
     items = content.get("content") if isinstance(content, dict) else None
-    return isinstance(items, list) and all(isinstance(each, dict) and "type" in each for each in items)
+    return isinstance(items, list) and all(map(_is_item, items))
+
+
+def _is_item(entry: Any) -> TypeGuard[dict[str, Any]]:  # noqa: ANN401 - any entry
+    return isinstance(entry, dict) and "type" in entry
 
 
 def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
@@ -215,23 +225,19 @@ def _block_of_item(item: dict[str, Any]) -> Block:
     return MediaBlock(data, resource.get("mimeType") or _UNKNOWN) if data else OpaqueBlock(item)
 
 
-def _is_small(result: object) -> bool:
-    """Return whether a result is a JSON value of few and short values, by looking at no more of them than that."""
-    values, characters = [result], 0
+def _is_small(content: object) -> bool:
+    """Return whether a value is plain JSON, of few and short values. It looks at no more of them than that."""
+    values: list[Any] = [content]
     for value in values:  # which grows
-        match value:
-            case str():
-                characters += len(value)
-            case dict():
-                values += [*value, *value.values()]
-            case list() | tuple():
-                values += value
-            case None | bool() | float():
-                pass
-            case int() if abs(value) < 2**64:
-                pass
-            case _:
-                return False
-        if len(values) > _MOST_VALUES or characters > _MOST_CHARACTERS:
+        if type(value) is dict:
+            values += value
+            values += value.values()
+        elif type(value) is list:
+            values += value
+        if len(values) > _MOST_VALUES:
             return False
-    return True
+    return _PLAIN.issuperset(map(type, values)) and sum(map(len, filter(_is_text, values))) <= _MOST_CHARACTERS
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return type(value) is str

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -109,10 +109,20 @@ def clients() -> dict[str, Any]:
     return {"httpx_client": httpx.Client(), "httpx_async_client": httpx.AsyncClient()}
 
 
+class LoopbackGemini(Gemini):
+    """ADK's Gemini, asking a server of this machine. Old versions take no client as an argument."""
+
+    address: str
+
+    @cached_property
+    def api_client(self) -> Client:
+        options = HttpOptions(base_url=self.address, **clients())
+        return Client(api_key="none", vertexai=False, http_options=options)
+
+
 def agent_on(conversation: Conversation, tools: Sequence[Any], **more: Any) -> LlmAgent:
     """Return an agent with ADK's own Gemini, which asks the scripted server."""
-    options = HttpOptions(base_url=conversation.base_url, **clients())
-    model = Gemini(model="gemini-scripted", client=Client(api_key="none", vertexai=False, http_options=options))
+    model = LoopbackGemini(model="gemini-scripted", address=conversation.base_url)
     return LlmAgent(model=model, tools=list(tools), **{"name": "scripted", **more})
 
 

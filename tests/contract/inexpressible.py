@@ -13,7 +13,16 @@ if TYPE_CHECKING:
 
     from coatcheck.testing import Capability
 
-__all__ = ("GOOGLE_ADK", "HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL", "MCP", "OPENAI_AGENTS", "OPENAI_AGENTS_BY_CHAT", "STRANDS")
+__all__ = (
+    "GOOGLE_ADK",
+    "HAYSTACK",
+    "LANGCHAIN",
+    "LANGCHAIN_BY_CALL",
+    "MCP",
+    "OPENAI_AGENTS",
+    "OPENAI_AGENTS_BY_CHAT",
+    "STRANDS",
+)
 
 _BY_CALL = "it sees one call at a time, and a budget for the step needs the whole step"
 

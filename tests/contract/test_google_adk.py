@@ -46,7 +46,8 @@ class TestApp(Contract):
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
     declaration = OffloadPlugin().retrieval_tool._get_declaration().model_dump(exclude_none=True)
 
-    assert TiktokenCounter("o200k_base").count(json.dumps(declaration)) <= MOST_TOKENS
+    # Google's client puts spaces between the values, which no model is shown.
+    assert TiktokenCounter("o200k_base").count(json.dumps(declaration, separators=(",", ":"))) <= MOST_TOKENS
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:
