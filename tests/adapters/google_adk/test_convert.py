@@ -112,7 +112,7 @@ def test_a_result_of_an_mcp_server_becomes_blocks(result: object, blocks: list[B
     ("result", "blocks"),
     [
         ("text", [TextBlock("text")]),
-        (["a", PNG, {"b": NOON}], [TextBlock("a"), OpaqueBlock(PNG), TextBlock(f'{{"b": "{NOON}"}}')]),
+        (["a", PNG, {"b": NOON}], [TextBlock("a"), IMAGE, TextBlock(f'{{"b": "{NOON}"}}')]),
         (["a", "b"], [TextBlock('["a", "b"]')]),
         ({"rows": [1]}, [TextBlock('{"rows": [1]}')]),
         (of_mcp(text("a"), LINK), [TextBlock("a"), OpaqueBlock(LINK)]),
@@ -173,16 +173,17 @@ def itself() -> list[object]:
     ("result", "words"),
     [
         ("text", "text"),
-        ({"a": [1, None, True, 0.5, ("b",)]}, '{"a": [1, null, true, 0.5, ["b"]]}'),
+        ({"a": [1, None, True, 0.5, {"b": "c"}]}, '{"a":[1,null,true,0.5,{"b":"c"}]}'),
+        ({"result": "text"}, "text"),
         ([0] * 200, None),
         (["x" * 10_001], None),
-        ([10**30], None),
+        (["half \ud800"], None),
         ({"a": {1}}, None),
         (itself(), None),
         (Row(number=7), None),
         (PNG, None),
     ],
-    ids=str,
+    ids=ascii,
 )
 def test_only_a_small_plain_result_has_a_text_at_once(result: object, words: str | None) -> None:
     assert small_text_of(result) == words

@@ -16,8 +16,8 @@ from benchmarks.hops import OURS, ROOT, walk
 from coatcheck_adk import OffloadPlugin
 from tests.adapters.google_adk.agents import returning
 
-MOST_FUNCTIONS = 9
-"""That a small result passes before the tool and after it."""
+MOST_FUNCTIONS = 14
+"""That a small result passes before the tool and after it. Measured with these: 4 to 6 microseconds for 1 KB."""
 
 MOST_MODULES = 46
 """That are loaded after the plugin's base class, ours among them."""
