@@ -80,8 +80,7 @@ class Result(Delivery[Any]):
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> dict[str, Any]:
         """Return another result, with what the model gets to see."""
-        ((_, outcome),) = changed
-        return result_of(outcome.blocks, self.raw)
+        return result_of(changed[0][1].blocks, self.raw)
 
 
 def identity_of(context: ToolContext) -> tuple[str, str, str] | None:

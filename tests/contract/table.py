@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.testing import SCENARIOS
 from coatcheck.testing.adapter import reason_to_skip
-from tests.contract.inexpressible import HAYSTACK, LANGCHAIN, LANGCHAIN_BY_CALL, MCP, OPENAI_AGENTS, STRANDS
+from tests.contract.inexpressible import GOOGLE_ADK, HAYSTACK, LANGCHAIN, LANGCHAIN_BY_CALL, MCP, OPENAI_AGENTS, STRANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +27,7 @@ WAYS: Mapping[str, Mapping[Capability, str]] = {
     "Strands": STRANDS,
     "Haystack": HAYSTACK,
     "OpenAI Agents": OPENAI_AGENTS,
+    "Google ADK": GOOGLE_ADK,
     "MCP": MCP,
 }
 
@@ -34,17 +35,18 @@ HEAD = """\
 # What every framework does alike
 
 A real agent of each framework runs each scenario below against a scripted model behind HTTP, through the framework's
-own OpenAI client, sync and async: one of them in memory, the other on files. What the model receives and what the
-storage holds must equal, to the character, what the core makes of the same result. So all frameworks behave alike.
-LangChain is tested in the three ways in which people build agents with it, the OpenAI Agents SDK with both of OpenAI's
-APIs. `nox -s thorough` runs every scenario with both storages. MCP has no agents of its own: there the protocol's own
-client does what the scripted model says, and the proxy is between it and a server.
+own client, sync and async: one of them in memory, the other on files. Google ADK's client speaks the Gemini API, all
+others OpenAI's. What the model receives and what the storage holds must equal, to the character, what the core makes of
+the same result. So all frameworks behave alike. LangChain is tested in the three
+ways in which people build agents with it, the OpenAI Agents SDK with both of OpenAI's APIs. `nox -s thorough` runs every
+scenario with both storages. MCP has no agents of its own: there the protocol's own client does what the scripted model
+says, and the proxy is between it and a server.
 
 The frameworks do not all install together, so there is one conversation that each session compares with the same
 committed file, `tests/contract/golden.json`: what the model saw in place of seven results, and what it read back.
 
-`nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)" "adapter(openai-agents)" "adapter(mcp)"` runs the
-scenarios.
+`nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)" "adapter(openai-agents)" "adapter(google-adk)"
+"adapter(mcp)"` runs the scenarios.
 `python -m tests.contract.table` generates this page from those in `coatcheck.testing`.
 """
 

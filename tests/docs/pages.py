@@ -39,6 +39,7 @@ CORE = "core"
 PART_OF = {
     "agents": "openai-agents",
     "claude_agent_sdk": "claude",
+    "coatcheck_adk": "google-adk",
     "coatcheck_claude": "claude",
     "coatcheck_haystack": "haystack",
     "coatcheck_langchain": "langgraph",
@@ -48,6 +49,7 @@ PART_OF = {
     "deepagents": "langgraph",
     "fastmcp": "mcp",
     "fsspec": "fsspec",
+    "google": "google-adk",
     "haystack": "haystack",
     "langchain": "langgraph",
     "langchain_core": "langgraph",
