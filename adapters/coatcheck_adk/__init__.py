@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING
 from coatcheck.adapting import front_door
 
 if TYPE_CHECKING:
+    from coatcheck_adk.artifacts import ArtifactServiceBridge
     from coatcheck_adk.convert import offloaded_references
     from coatcheck_adk.plugin import OffloadPlugin
 
-__all__ = ("OffloadPlugin", "offloaded_references")
+__all__ = ("ArtifactServiceBridge", "OffloadPlugin", "offloaded_references")
 
 __getattr__, __dir__ = front_door(
     __name__,
-    {"convert": ("offloaded_references",), "plugin": ("OffloadPlugin",)},
+    {
+        "artifacts": ("ArtifactServiceBridge",),
+        "convert": ("offloaded_references",),
+        "plugin": ("OffloadPlugin",),
+    },
     needs="google.adk",
     install="coatcheck[google-adk]",
 )

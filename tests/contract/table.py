@@ -37,10 +37,10 @@ HEAD = """\
 A real agent of each framework runs each scenario below against a scripted model behind HTTP, through the framework's
 own client, sync and async: one of them in memory, the other on files. Google ADK's client speaks the Gemini API, all
 others OpenAI's. What the model receives and what the storage holds must equal, to the character, what the core makes of
-the same result. So all frameworks behave alike. LangChain is tested in the three
-ways in which people build agents with it, the OpenAI Agents SDK with both of OpenAI's APIs. `nox -s thorough` runs every
-scenario with both storages. MCP has no agents of its own: there the protocol's own client does what the scripted model
-says, and the proxy is between it and a server.
+the same result. So all frameworks behave alike. LangChain is tested in the three ways in which people build agents with
+it, the OpenAI Agents SDK with both of OpenAI's APIs. `nox -s thorough` runs every scenario with both storages. MCP has
+no agents of its own: there the protocol's own client does what the scripted model says, and the proxy is between it and
+a server.
 
 The frameworks do not all install together, so there is one conversation that each session compares with the same
 committed file, `tests/contract/golden.json`: what the model saw in place of seven results, and what it read back.
