@@ -30,6 +30,7 @@ NEEDED_BY = {
     "claude": ("claude_agent_sdk",),
     "google-adk": ("google", "google.adk"),  # a namespace, which may be missing itself
     "langgraph": ("langgraph", "langchain_openai"),
+    "llamaindex": ("llama_index",),
     "mcp": ("fastmcp",),
     "openai-agents": ("agents",),
 }

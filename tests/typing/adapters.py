@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from coatcheck import FileStorage
+from coatcheck_adk import OffloadPlugin
 from coatcheck_langchain import OffloadMiddleware
+from coatcheck_openai import ToolOffloader
 from coatcheck_strands import ContextOffloader
 
 storage = FileStorage("artifacts")
@@ -12,3 +14,9 @@ OffloadMiddleware(storage, offer_tool="when needed")
 ContextOffloader(storage, offer_tool="always")
 OffloadMiddleware(storage, offer_tool="sometimes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 ContextOffloader(storage, offer_tool="sometimes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+ToolOffloader(storage, max_result_tokens=4_000)
+ToolOffloader(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+OffloadPlugin(storage, max_result_tokens=4_000)
+OffloadPlugin(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
