@@ -9,7 +9,7 @@ Only the calls of the service belong here; what a storage promises is that bridg
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from google.genai.types import Blob, Part
 
@@ -55,7 +55,7 @@ class _Artifacts:
 
     def __init__(self, service: BaseArtifactService, app_name: str, user_id: str) -> None:
         self._service = service
-        self._owner = {"app_name": app_name, "user_id": user_id}
+        self._owner: dict[str, Any] = {"app_name": app_name, "user_id": user_id}
 
     async def write(self, key: str, data: bytes) -> None:
         artifact = Part(inline_data=Blob(data=data, mime_type="application/octet-stream"))

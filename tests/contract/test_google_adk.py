@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.adk.events import EventActions
+from google.adk.telemetry import tracing
 
 import coatcheck_adk.hook
 import coatcheck_adk.retrieval
@@ -21,6 +23,8 @@ from tests.contract.gemini import GeminiServer
 from tests.contract.golden import Contract
 from tests.contract.google_adk_harness import GoogleAdkHarness
 from tests.contract.inexpressible import GOOGLE_ADK
+from tests.contract.telemetry import parents
+from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,6 +45,23 @@ class TestApp(Contract):
     @pytest.fixture
     def harness(self, server: GeminiServer) -> GoogleAdkHarness:
         return GoogleAdkHarness(server)
+
+
+async def test_our_spans_are_children_of_those_that_adk_makes(
+    server: GeminiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    telemetry = Telemetry()
+    real, tracer = tracing.tracer, telemetry.tracer_provider.get_tracer("google.adk")
+    for module in [name for name in sys.modules if name.startswith("google.adk")]:
+        if getattr(sys.modules[module], "tracer", None) is real:
+            monkeypatch.setattr(sys.modules[module], "tracer", tracer)
+
+    found = await parents(GoogleAdkHarness(server), telemetry, mode="async")
+
+    assert found == {
+        "offload search": "execute_tool search",
+        "retrieve offloaded content": "execute_tool retrieve_offloaded_content",
+    }
 
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:

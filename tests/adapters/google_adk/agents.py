@@ -77,9 +77,9 @@ class Talk:
 
     async def ask(self, question: str = "Go.") -> list[Event]:
         """Ask, and return the events of the answer."""
-        service = self.service or InMemorySessionService()  # type: ignore[no-untyped-call] # it has no types
+        service = self.service or InMemorySessionService()
         runner = Runner(app=App(name=self.app, root_agent=self.agent, plugins=[*self.plugins]), session_service=service)
-        ids = {"app_name": self.app, "user_id": self.user, "session_id": self.session}
+        ids: dict[str, Any] = {"app_name": self.app, "user_id": self.user, "session_id": self.session}
         if await service.get_session(**ids) is None:
             await service.create_session(**ids)
         asked = runner.run_async(

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.adk.agents import RunConfig
+from google.adk.models.llm_request import LlmRequest
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.function_tool import FunctionTool
 from google.genai.types import Blob, GenerateContentConfig, GoogleSearch, Part, Tool
@@ -201,22 +203,13 @@ async def test_a_tool_of_the_users_with_the_same_name_is_warned_of_and_no_placeh
     ids=["a tool of Gemini's", "an answer with a schema"],
 )
 async def test_a_request_that_takes_no_functions_is_left_alone(config: GenerateContentConfig) -> None:
-    from google.adk.models.llm_request import LlmRequest  # noqa: PLC0415 - only here
-
-    context: Any = None
+    context: Any = SimpleNamespace(agent_name="scripted")
     request = LlmRequest(config=config, contents=[])
     before = request.model_copy(deep=True)
 
-    await OffloadPlugin().before_model_callback(callback_context=Named(), llm_request=request)
+    await OffloadPlugin().before_model_callback(callback_context=context, llm_request=request)
 
-    assert context is None
     assert request.config == before.config
-
-
-class Named:
-    """The context of a callback."""
-
-    agent_name = "scripted"
 
 
 def test_a_budget_for_a_step_is_refused() -> None:

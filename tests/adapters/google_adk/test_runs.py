@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.adk.agents import ParallelAgent, RunConfig, SequentialAgent
-from google.adk.agents.run_config import StreamingMode
+from google.adk.agents.run_config import StreamingMode  # type: ignore[attr-defined] # where ADK's documentation has it
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools.agent_tool import AgentTool
@@ -42,10 +42,6 @@ OFFLOADED = "Tool result offloaded."
 WANTED = "line 1,000 "
 
 
-def sessions() -> InMemorySessionService:
-    return InMemorySessionService()  # type: ignore[no-untyped-call] # it has no types
-
-
 def asking(script: Script) -> Any:
     """Return a turn that reads what another script was shown."""
 
@@ -57,7 +53,7 @@ def asking(script: Script) -> Any:
 
 
 async def test_a_session_keeps_the_placeholder_and_a_later_turn_reads_it(server: GeminiServer) -> None:
-    plugin, service = OffloadPlugin(), sessions()
+    plugin, service = OffloadPlugin(), InMemorySessionService()
 
     await run(server, plugin, [returning(BIG)], call(), service=service)
     kept = await service.get_session(app_name=APP, user_id=USER, session_id=SESSION)
