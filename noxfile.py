@@ -91,6 +91,7 @@ started: list[subprocess.Popen[bytes]] = []
 
 OFFLINE: dict[str, str | None] = {
     "CREWAI_DISABLE_TELEMETRY": "true",
+    "GOOGLE_API_KEY": None,
     "HAYSTACK_TELEMETRY_ENABLED": "False",
     "LANGCHAIN_TRACING_V2": None,
     "LANGSMITH_API_KEY": None,

@@ -12,7 +12,7 @@ from coatcheck.testing.server import ScriptedServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ELSEWHERE = ("PROXY", "LANGSMITH", "LANGCHAIN", "OPENAI", "OTEL")
+ELSEWHERE = ("PROXY", "GEMINI", "GOOGLE", "LANGSMITH", "LANGCHAIN", "OPENAI", "OTEL")
 """Parts of names of variables that send requests, traces or keys to somebody."""
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = (
     "AGENT_FRAMEWORK",
     "AGENT_FRAMEWORK_BY_CHAT",
+    "GOOGLE_ADK",
     "HAYSTACK",
     "LANGCHAIN",
     "LANGCHAIN_BY_CALL",
@@ -59,6 +60,13 @@ AGENT_FRAMEWORK: Mapping[Capability, str] = {
 }
 
 AGENT_FRAMEWORK_BY_CHAT: Mapping[Capability, str] = {**AGENT_FRAMEWORK, "unknown blocks": _TEXT_ONLY}
+
+GOOGLE_ADK: Mapping[Capability, str] = {
+    "cancelled calls": "ADK does not tell its after-tool callbacks whether a tool or a `before_tool_callback` made a"
+    " result",
+    "results for code": "the Gemini API does not say that code made a call",
+    "whole steps": _BY_CALL,
+}
 
 STRANDS: Mapping[Capability, str] = {
     "any tool names": "Strands answers a call by such a name itself, before any tool runs: names match"

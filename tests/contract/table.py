@@ -13,6 +13,7 @@ from coatcheck.testing import SCENARIOS
 from coatcheck.testing.adapter import reason_to_skip
 from tests.contract.inexpressible import (
     AGENT_FRAMEWORK,
+    GOOGLE_ADK,
     HAYSTACK,
     LANGCHAIN,
     LANGCHAIN_BY_CALL,
@@ -35,6 +36,7 @@ WAYS: Mapping[str, Mapping[Capability, str]] = {
     "Strands": STRANDS,
     "Haystack": HAYSTACK,
     "OpenAI Agents": OPENAI_AGENTS,
+    "Google ADK": GOOGLE_ADK,
     "Agent Framework": AGENT_FRAMEWORK,
     "MCP": MCP,
 }
@@ -43,17 +45,17 @@ HEAD = """\
 # What every framework does alike
 
 A real agent of each framework runs each scenario below against a scripted model behind HTTP, through the framework's
-own OpenAI client, sync and async: one of them in memory, the other on files. What the model receives and what the
-storage holds must equal, to the character, what the core makes of the same result. So all frameworks behave alike.
-LangChain is tested in the three ways in which people build agents with it, the OpenAI Agents SDK and the Microsoft
-Agent Framework with both of OpenAI's APIs. `nox -s thorough` runs every scenario with both storages. MCP has no agents
-of its own: there the protocol's own client does what the scripted model says, and the proxy is between it and a server.
+own client, sync and async: one of them in memory, the other on files. Google ADK's client speaks the Gemini API, all
+others OpenAI's. What the model receives and what the storage holds must equal, to the character, what the core makes of
+the same result. So all frameworks behave alike. LangChain is tested in the three ways in which people build agents with
+it, the OpenAI Agents SDK and the Microsoft Agent Framework with both of OpenAI's APIs. `nox -s thorough` runs every
+scenario with both storages. MCP has no agents of its own: there the protocol's own client does what the scripted model
+says, and the proxy is between it and a server.
 
 The frameworks do not all install together, so there is one conversation that each session compares with the same
 committed file, `tests/contract/golden.json`: what the model saw in place of seven results, and what it read back.
 
-`nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)" "adapter(openai-agents)" "adapter(mcp)"` and
-`nox -s "adapter(agent-framework)"` run the scenarios.
+`nox -s "adapter(langgraph)" "adapter(strands)"`, and so on for each name that `nox -l` lists, runs the scenarios.
 `python -m tests.contract.table` generates this page from those in `coatcheck.testing`.
 """
 

@@ -1,4 +1,4 @@
-"""Fixtures of the pages: a scripted model at the address that every client of OpenAI reads from the environment."""
+"""Fixtures of the pages: a scripted model where the clients of OpenAI and of Google look, by the environment."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from coatcheck.testing import ModelCall, Received
 from coatcheck.testing.scripting import shown_references
 from coatcheck.testing.server import received_in
 from tests.contract.conftest import loopback_only, server
+from tests.contract.gemini import GeminiServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,13 +21,23 @@ if TYPE_CHECKING:
 __all__ = ("conversation", "loopback_only", "server")
 
 
+@pytest.fixture(scope="session")
+def gemini() -> Iterator[ScriptedServer]:
+    with GeminiServer().serving() as serving:
+        yield serving
+
+
 @pytest.fixture
-def conversation(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conversation]:
+def conversation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conversation]:
     """Return what every agent of a page talks to."""
+    is_googles = request.node.callspec.params["part"] == "google-adk"
+    server: ScriptedServer = request.getfixturevalue("gemini" if is_googles else "server")
     monkeypatch.setattr(wire, "received_in", results_in)
     with server.conversation(reads_the_log) as conversation:
-        for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):  # LlamaIndex reads the second
+        # LlamaIndex reads the second.
+        for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE", "GOOGLE_GEMINI_BASE_URL"):
             monkeypatch.setenv(name, conversation.base_url)
+        monkeypatch.setenv("GOOGLE_API_KEY", "none")
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")

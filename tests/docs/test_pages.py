@@ -29,6 +29,7 @@ AT_RUN_TIME = {"python", "shown"}
 NEEDED_BY = {
     "agent-framework": ("agent_framework", "agent_framework_openai"),
     "claude": ("claude_agent_sdk",),
+    "google-adk": ("google", "google.adk"),  # a namespace, which may be missing itself
     "langgraph": ("langgraph", "langchain_openai"),
     "llamaindex": ("llama_index",),
     "mcp": ("fastmcp",),
@@ -38,7 +39,9 @@ NEEDED_BY = {
 
 # A page ends as a script does, with its connections open.
 ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+    "ignore::ResourceWarning",
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+    "ignore:Inheritance class AiohttpClientSession:DeprecationWarning",  # Google's client does that
 )
 
 

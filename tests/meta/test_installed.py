@@ -23,6 +23,7 @@ import coatcheck
 
 PACKAGES = (
     "coatcheck",
+    "coatcheck_adk",
     "coatcheck_agent_framework",
     "coatcheck_claude",
     "coatcheck_haystack",

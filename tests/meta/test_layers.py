@@ -36,6 +36,7 @@ LEAST = 8
 """Fewer modules than this means that the walk went wrong, not that the rules hold."""
 
 FRAMEWORKS = {
+    "coatcheck_adk": {"google", "pydantic_core"},  # ADK makes JSON of results with pydantic
     "coatcheck_agent_framework": {"agent_framework", "pydantic"},  # the framework takes schemas as models of pydantic
     "coatcheck_claude": {"claude_agent_sdk"},
     "coatcheck_haystack": {"haystack"},

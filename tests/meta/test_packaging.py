@@ -62,7 +62,7 @@ def repository_files() -> list[Path]:
     return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file() and not name.endswith(".gz")]
 
 
-EXTRA_OF = {"coatcheck_openai": "openai_agents"}
+EXTRA_OF = {"coatcheck_adk": "google_adk", "coatcheck_openai": "openai_agents"}
 """For an adapter that has another name than its framework: the extra, as Python can name a folder."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coatcheck import FileStorage
+from coatcheck_adk import OffloadPlugin
 from coatcheck_agent_framework import ToolOffloader as AgentFrameworkOffloader
 from coatcheck_langchain import OffloadMiddleware
 from coatcheck_openai import ToolOffloader
@@ -18,5 +19,7 @@ ContextOffloader(storage, offer_tool="sometimes")  # type: ignore[arg-type]  # p
 ToolOffloader(storage, max_result_tokens=4_000)
 ToolOffloader(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
+OffloadPlugin(storage, max_result_tokens=4_000)
+OffloadPlugin(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 AgentFrameworkOffloader(storage, max_result_tokens=4_000)
 AgentFrameworkOffloader(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -31,10 +31,19 @@ from coatcheck.testing.capabilities import (  # noqa: E402
     ReadsRangesContract,
     SweepsContract,
 )
-from coatcheck.testing.harness import Harness, Model, ModelCall, Received, Returned, Run, Transcript  # noqa: E402
+from coatcheck.testing.harness import (  # noqa: E402
+    Harness,
+    Model,
+    ModelCall,
+    NamesScopes,
+    Received,
+    Returned,
+    Run,
+    Transcript,
+)
 from coatcheck.testing.scenario import Call, Capability, Read, Scenario  # noqa: E402
 from coatcheck.testing.scenarios import SCENARIOS  # noqa: E402
-from coatcheck.testing.server import Conversation, ScriptedServer  # noqa: E402
+from coatcheck.testing.server import Conversation, Response, ScriptedServer  # noqa: E402
 from coatcheck.testing.storage import StorageContract  # noqa: E402
 
 __all__ = (
@@ -50,9 +59,11 @@ __all__ = (
     "LocalPathContract",
     "Model",
     "ModelCall",
+    "NamesScopes",
     "Read",
     "ReadsRangesContract",
     "Received",
+    "Response",
     "Returned",
     "Run",
     "Scenario",

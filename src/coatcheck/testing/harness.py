@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from coatcheck.core.blocks import Block
     from coatcheck.core.references import Scope
     from coatcheck.offloader import Offloader
 
-__all__ = ("Harness", "Model", "ModelCall", "Received", "Returned", "Run", "Transcript")
+__all__ = ("Harness", "Model", "ModelCall", "NamesScopes", "Received", "Returned", "Run", "Transcript")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,4 +142,13 @@ class Harness(Protocol):
 
     async def arun(self, case: Run) -> Transcript:
         """Run the conversation through the framework's async path."""
+        ...
+
+
+@runtime_checkable
+class NamesScopes(Protocol):
+    """A harness of a framework with ids that are unique within something else only, such as one user's sessions."""
+
+    def scope_of(self, identity: str) -> Scope:
+        """Return the scope that the adapter must find for ``Run.identity``. Without this method it is the id itself."""
         ...

@@ -2,7 +2,8 @@
 
 A framework's own OpenAI client talks to it, whole or streaming, so that what a test sees is what a model would get; its
 path says which API it speaks. Only the wire formats belong here, that of the Responses API in ``responses``: what the
-model says is decided by ``Run.model``. Needs nothing but Python::
+model says is decided by ``Run.model``. For the wire of another provider, subclass ``Conversation`` and say so in
+``ScriptedServer.speaks``. Needs nothing but Python::
 
     with ScriptedServer().serving() as server, server.conversation(case.model) as conversation:
         client = OpenAI(base_url=conversation.base_url, api_key="none", max_retries=0)
@@ -18,7 +19,7 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from coatcheck.testing import responses
 from coatcheck.testing.harness import Received, Transcript
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
 
     from coatcheck.testing.harness import Model, ModelCall
 
-__all__ = ("Conversation", "ScriptedServer")
+__all__ = ("Conversation", "Response", "ScriptedServer")
 
 FINAL_ANSWER = "done"
 PATHS = ("chat/completions", "responses")
 
 
-class _Response(NamedTuple):
-    """What the server sends back."""
+class Response(NamedTuple):
+    """What the server sends back: JSON, or server-sent events."""
 
     text: str
     content_type: str = "application/json"
@@ -65,20 +66,39 @@ class Conversation:
         if self.error is not None:
             raise self.error
         last = json.loads(self.sent[-1])
-        tools = [tool.get("function", tool) for tool in last.get("tools", ())]
-        offered = frozenset(tool["name"] for tool in tools if "name" in tool)  # one of the provider's has none
-        return Transcript(received=received_in(last), offered=offered)
+        return Transcript(received=self.received_in(last), offered=self.offered_in(last))
 
-    def answer(self, data: bytes) -> _Response:
-        """Answer one request as the script says."""
+    def answer(self, data: bytes, *, path: str = PATHS[0]) -> Response:
+        """Answer one request as the script says; ``path`` is what follows the address of the conversation."""
+        if not self.takes(path):
+            return Response("{}", status=404)
         self.sent.append(data)
         body = json.loads(data)
         try:
-            calls = self._model(received_in(body))
+            calls = self._model(self.received_in(body))
         except Exception as error:  # noqa: BLE001 - shown to the test, which runs on another thread
             self.error = error
-            return _Response("{}", status=400)  # no client tries again after a 400
-        says = None if calls else self._final_answer
+            return Response("{}", status=400)  # no client tries again after a 400
+        return self.respond(body, calls, says=None if calls else self._final_answer, path=path)
+
+    # The wire format.
+
+    def takes(self, path: str) -> bool:
+        """Return whether there is an API at ``path``."""
+        return path in PATHS
+
+    def received_in(self, body: dict[str, Any]) -> tuple[Received, ...]:
+        """Return the tool results in a request."""
+        return received_in(body)
+
+    def offered_in(self, body: dict[str, Any]) -> frozenset[str]:
+        """Return the names of the tools in a request."""
+        tools = [tool.get("function", tool) for tool in body.get("tools", ())]
+        return frozenset(tool["name"] for tool in tools if "name" in tool)  # one of the provider's has none
+
+    def respond(self, body: dict[str, Any], calls: Sequence[ModelCall], *, says: str | None, path: str) -> Response:
+        """Return a response with tool calls, or with what the model says."""
+        del path  # the body says it all
         if "input" in body:
             return responded(responses.response(calls, says, number=len(self.sent)), streams=bool(body.get("stream")))
         return streamed(calls, says) if body.get("stream") else whole(calls, says)
@@ -86,6 +106,9 @@ class Conversation:
 
 class ScriptedServer:
     """Serves any number of conversations at once on 127.0.0.1, each at its own path."""
+
+    speaks: ClassVar[type[Conversation]] = Conversation
+    """What makes a conversation, and knows the wire format."""
 
     def __init__(self) -> None:
         self._conversations: dict[str, Conversation] = {}
@@ -109,7 +132,7 @@ class ScriptedServer:
     def conversation(self, model: Model, *, final_answer: str = FINAL_ANSWER) -> Iterator[Conversation]:
         """Serve one conversation until the end of the block; if the script failed, raise that instead."""
         number = str(next(self._numbers))
-        conversation = Conversation(f"{self._url}/{number}", model, final_answer=final_answer)
+        conversation = self.speaks(f"{self._url}/{number}", model, final_answer=final_answer)
         self._conversations[number] = conversation
         try:
             yield conversation
@@ -138,10 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         _, number, path = self.path.split("/", 2)
         conversation = self._conversations.get(number)
-        if conversation is None or path not in PATHS:
-            response = _Response("{}", status=404)
-        else:
-            response = conversation.answer(body)
+        response = Response("{}", status=404) if conversation is None else conversation.answer(body, path=path)
         data = response.text.encode()
         self.send_response(response.status)
         self.send_header("Content-Type", response.content_type)
@@ -166,14 +186,14 @@ def received(content: str | list[dict[str, Any]]) -> Received:
     return Received(text="\n".join(texts), raw=json.dumps(content, ensure_ascii=False))
 
 
-def whole(calls: Sequence[ModelCall], says: str | None) -> _Response:
+def whole(calls: Sequence[ModelCall], says: str | None) -> Response:
     """Return a completion in one piece."""
     message = {"role": "assistant", "content": says, "tool_calls": tool_calls(calls) or None}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(calls)}
-    return _Response(json.dumps(completion("chat.completion", choice)))
+    return Response(json.dumps(completion("chat.completion", choice)))
 
 
-def streamed(calls: Sequence[ModelCall], says: str | None) -> _Response:
+def streamed(calls: Sequence[ModelCall], says: str | None) -> Response:
     """Return a completion as server-sent events: one with the message, one with the reason why it ended."""
     indexed = [{"index": index, **call} for index, call in enumerate(tool_calls(calls))]
     delta = {"role": "assistant", "content": says, "tool_calls": indexed or None}
@@ -185,16 +205,16 @@ def streamed(calls: Sequence[ModelCall], says: str | None) -> _Response:
     return sent_as_events([*events, "[DONE]"])
 
 
-def responded(response: dict[str, Any], *, streams: bool) -> _Response:
+def responded(response: dict[str, Any], *, streams: bool) -> Response:
     """Return a response of the Responses API, in one piece or as server-sent events."""
     if streams:
         return sent_as_events([json.dumps(event) for event in responses.events(response)])
-    return _Response(json.dumps(response))
+    return Response(json.dumps(response))
 
 
-def sent_as_events(events: Sequence[str]) -> _Response:
+def sent_as_events(events: Sequence[str]) -> Response:
     """Return server-sent events."""
-    return _Response("".join(f"data: {event}\n\n" for event in events), content_type="text/event-stream")
+    return Response("".join(f"data: {event}\n\n" for event in events), content_type="text/event-stream")
 
 
 def completion(kind: str, choice: dict[str, Any]) -> dict[str, Any]:

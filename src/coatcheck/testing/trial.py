@@ -23,7 +23,7 @@ from coatcheck.scopes import DEFAULT_SCOPE
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import Deletes, Lists, Storage
 from coatcheck.testing.faults import BrokenOnPurpose, FailingOffloader, FailingReader, FaultyStorage, WatchedStorage
-from coatcheck.testing.harness import Returned, Run
+from coatcheck.testing.harness import NamesScopes, Returned, Run
 from coatcheck.testing.scenario import IDENTITY, KNOBS, PARTS, SCOPE
 from coatcheck.testing.scripting import Script, page_content, shown_references
 from coatcheck.testing.suite import require_same, settle
@@ -119,7 +119,7 @@ class Trial:
     @property
     def _stored_in(self) -> Scope:
         """The scope of the first conversation."""
-        scopes: dict[str, Scope] = {"identity": IDENTITY, "nowhere": DEFAULT_SCOPE, "tuple": PARTS}
+        scopes: dict[str, Scope] = {"identity": self._scope_of(IDENTITY), "nowhere": DEFAULT_SCOPE, "tuple": PARTS}
         return scopes.get(self._scenario.scope_from, SCOPE)
 
     @property
@@ -127,7 +127,11 @@ class Trial:
         """The scope of the conversation that reads."""
         if not self._is_second or self._scenario.between != "another scope":
             return self._stored_in
-        return OTHER_IDENTITY if self._scenario.scope_from == "identity" else OTHER_SCOPE
+        return self._scope_of(OTHER_IDENTITY) if self._scenario.scope_from == "identity" else OTHER_SCOPE
+
+    def _scope_of(self, identity: str) -> Scope:
+        """Return the scope of the conversation with this id."""
+        return self._harness.scope_of(identity) if isinstance(self._harness, NamesScopes) else identity
 
     def _faulty(self, storage: Storage) -> Storage:
         return storage if self._scenario.fault == "none" else FaultyStorage(storage, self._scenario.fault)
@@ -166,9 +170,10 @@ class Trial:
 
     @property
     def _identity(self) -> str | None:
-        if self._scenario.scope_from == "both":
-            return IDENTITY
-        return str(self._reads_in) if self._scenario.scope_from == "identity" else None
+        if self._scenario.scope_from not in {"identity", "both"}:
+            return None
+        is_other = self._is_second and self._scenario.between == "another scope"
+        return OTHER_IDENTITY if is_other and self._scenario.scope_from == "identity" else IDENTITY
 
     # What else must hold.
 

@@ -1,0 +1,28 @@
+"""coatcheck for Google ADK: oversized tool results stay out of the conversation, one tool reads them back.
+
+Only the front door belongs here: the public names, each loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.adapting import front_door
+
+if TYPE_CHECKING:
+    from coatcheck_adk.artifacts import ArtifactServiceBridge
+    from coatcheck_adk.convert import offloaded_references
+    from coatcheck_adk.plugin import OffloadPlugin
+
+__all__ = ("ArtifactServiceBridge", "OffloadPlugin", "offloaded_references")
+
+__getattr__, __dir__ = front_door(
+    __name__,
+    {
+        "artifacts": ("ArtifactServiceBridge",),
+        "convert": ("offloaded_references",),
+        "plugin": ("OffloadPlugin",),
+    },
+    needs="google.adk",
+    install="coatcheck[google-adk]",
+)

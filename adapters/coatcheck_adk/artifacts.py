@@ -1,0 +1,72 @@
+"""An artifact service of ADK as a storage: content next to an app's artifacts, in memory, in files or in a bucket.
+
+    app_name, user_id   ours                filename   user:<key>
+    artifact            the frame of ``StrandsStorageBridge``: type, metadata and time of the save, then the content
+
+Only the calls of the service belong here; what a storage promises is that bridge's.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from google.genai.types import Blob, Part
+
+from coatcheck import StrandsStorageBridge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.adk.artifacts.base_artifact_service import BaseArtifactService
+
+__all__ = ("ArtifactServiceBridge",)
+
+_OF_THE_USER = "user:"
+"""Begins the names of artifacts that belong to no session: an app's sessions and users are not those of our scopes."""
+
+
+class ArtifactServiceBridge(StrandsStorageBridge):
+    """Keeps content in an artifact service of ADK, as artifacts of an app and a user of its own.
+
+    No user of your app sees them among his artifacts; scopes keep conversations apart, as in every storage. A service
+    keeps every version of an artifact, so content that is saved again is kept twice, until it is deleted. Listing
+    reads every entry of a scope.
+    """
+
+    def __init__(
+        self,
+        service: BaseArtifactService,
+        *,
+        app_name: str = "coatcheck",
+        user_id: str = "coatcheck",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Take a service, the names under which it keeps our artifacts, and what tells the time of a save."""
+        super().__init__(_Artifacts(service, app_name, user_id), prefix=_OF_THE_USER, clock=clock)
+        self._service = service
+
+    def __repr__(self) -> str:
+        return f"ArtifactServiceBridge({type(self._service).__name__})"
+
+
+class _Artifacts:
+    """The artifacts of one user, as bytes under names."""
+
+    def __init__(self, service: BaseArtifactService, app_name: str, user_id: str) -> None:
+        self._service = service
+        self._owner: dict[str, Any] = {"app_name": app_name, "user_id": user_id}
+
+    async def write(self, key: str, data: bytes) -> None:
+        artifact = Part(inline_data=Blob(data=data, mime_type="application/octet-stream"))
+        await self._service.save_artifact(**self._owner, filename=key, artifact=artifact)
+
+    async def read(self, key: str) -> bytes | None:
+        artifact = await self._service.load_artifact(**self._owner, filename=key)
+        return None if artifact is None or artifact.inline_data is None else artifact.inline_data.data
+
+    async def delete(self, key: str) -> None:
+        await self._service.delete_artifact(**self._owner, filename=key)
+
+    async def list(self, query: str) -> list[str]:
+        return [name for name in await self._service.list_artifact_keys(**self._owner) if name.startswith(query)]

@@ -1,0 +1,243 @@
+"""The two conversions: what a tool returned into content blocks, and blocks into such a result.
+
+Only these belong here, and finding references in an event. A result is a ``str``, a ``Part``, or any JSON value, which
+may hold parts with media. ADK sends whatever is no dictionary as ``{"result": ...}``, and ``{"error": ...}`` is its
+convention for errors, so both are only wrappers here. A tool of an MCP server returns the protocol's ``CallToolResult``
+as a dictionary.
+"""
+
+from __future__ import annotations
+
+import json
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from google.genai.types import Blob, Part
+from pydantic_core import to_json, to_jsonable_python
+
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.adapting import decode_base64, find_copy, find_references_in, plain_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from google.adk.events.event import Event
+
+__all__ = (
+    "blocks_of",
+    "is_error",
+    "media_tokens",
+    "offloaded_references",
+    "plain_blocks_of",
+    "result_of",
+    "small_text_of",
+)
+
+_RESULT, _ERROR = "result", "error"
+
+_STRUCTURED = "structuredContent"
+
+_UNKNOWN = "application/octet-stream"
+
+_DEPTH = 2
+"""Containers around a part, at most: ADK looks for media no deeper."""
+
+_PLAIN = {dict, list, str, int, float, bool, NoneType}
+
+_MOST_VALUES, _MOST_CHARACTERS = 100, 10_000
+"""In a result that ``small_text_of`` looks at. One that certainly stays has at most a byte for each token allowed."""
+
+
+def blocks_of(result: object) -> tuple[Block, ...]:
+    """Convert what a tool returned, in order. A list without any part is one JSON value, like a dictionary."""
+    content = _unwrap(result)[1]
+    if _is_of_mcp(content):
+        return tuple(_blocks_of_mcp(content))
+    return tuple(block for entry in _entries_of(content) for block in _blocks_in(entry))
+
+
+def plain_blocks_of(result: object) -> tuple[Block, ...]:
+    """Convert nothing but parts and texts, and what is neither to the JSON text that the model would get."""
+    content = _unwrap(result)[1]
+    entries = content["content"] if _is_of_mcp(content) else _entries_of(content)
+    return tuple(
+        _block_of_part(entry) if isinstance(entry, Part) else plain_blocks([entry], _text_of)[0] for entry in entries
+    )
+
+
+def result_of(blocks: Sequence[Block], result: object = None) -> dict[str, Any]:
+    """Convert blocks into a result, in the wrapper that ``result`` had."""
+    wrapper = _unwrap(result)[0]
+    match blocks:
+        case [TextBlock(text)]:
+            return {wrapper: text}
+        case _:
+            return {wrapper: [_entry_of(block) for block in blocks]}
+
+
+def is_error(result: object) -> bool:
+    """Return whether a result is an error, by the conventions of ADK, of its documentation, and of MCP."""
+    if not isinstance(result, dict):
+        return False
+    return bool(result.get(_ERROR)) or result.get("status") == _ERROR or result.get("isError") is True
+
+
+def small_text_of(result: object) -> str | None:
+    """Return a ``str``, or the JSON text of a result of few plain values; None of any other. Takes no time."""
+    content = _unwrap(result)[1]
+    if type(content) is str:
+        return content
+    try:
+        return to_json(content).decode() if _is_small(content) else None
+    except ValueError:  # half a character, or a number of thousands of digits
+        return None
+
+
+def media_tokens(result: object) -> int | None:
+    """Return what a result of an MCP server with media costs: ADK sends their base64 as text. None of any other."""
+    content = _unwrap(result)[1]
+    items = [item.get("resource", item) for item in content["content"]] if _is_of_mcp(content) else []
+    encoded = sum(len(item.get("data") or item.get("blob") or "") for item in items)
+    # About: two characters of base64 are a token, and four of a text.
+    return encoded // 2 + sum(len(item.get("text") or "") for item in items) // 4 if encoded else None
+
+
+def offloaded_references(event: Event) -> tuple[str, ...]:
+    """Return the references in the tool results of an event, for user interfaces; empty where nothing was stored.
+
+    Pass one to ``OffloadPlugin.offloader.load`` for the whole content. Of more than eight contents the placeholder
+    names some, and a text that lists them all, one a line.
+    """
+    contents = [_unwrap(response.response)[1] for response in event.get_function_responses()]
+    results = [{"role": "tool", "content": content} for content in contents]
+    return tuple(dict.fromkeys(find_references_in(results)))
+
+
+# What is in a result.
+
+
+def _unwrap(result: object) -> tuple[str, Any]:
+    """Return the name under which the model gets the content of a result, and the content."""
+    if isinstance(result, dict) and len(result) == 1:
+        ((wrapper, content),) = result.items()
+        if wrapper in (_RESULT, _ERROR):
+            return wrapper, content
+    return _RESULT, result
+
+
+def _entries_of(content: object) -> Sequence[object]:
+    """Return the entries of a list with parts, or the whole content as the only one."""
+    return content if isinstance(content, list | tuple) and _holds_parts(content) else [content]
+
+
+def _holds_parts(value: object, depth: int = 0) -> bool:
+    if isinstance(value, Part) or depth == _DEPTH:
+        return isinstance(value, Part)
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return any(_holds_parts(each, depth + 1) for each in inside)
+
+
+def _blocks_in(entry: object) -> Iterator[Block]:
+    """Yield what is no part, then the parts, in the order in which ADK sends them."""
+    if isinstance(entry, str):
+        yield TextBlock(entry)
+        return
+    parts: list[Part] = []
+    rest = _without_parts(entry, parts)
+    if rest or not parts:
+        yield JsonBlock(_json_of(rest))
+    yield from map(_block_of_part, parts)
+
+
+def _without_parts(value: Any, taken: list[Part]) -> object:  # noqa: ANN401 - any value
+    """Return a value without its parts, which go to ``taken``; None of a part."""
+    if isinstance(value, Part):
+        taken.append(value)
+        return None
+    if not _holds_parts(value):
+        return value
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    left = {key: _without_parts(each, taken) for key, each in pairs}
+    left = {key: each for key, each in left.items() if not isinstance(value[key], Part)}
+    return left if isinstance(value, dict) else list(left.values())
+
+
+def _block_of_part(part: Part) -> Block:
+    blob = part.inline_data
+    if blob is not None and blob.data:
+        return MediaBlock(blob.data, blob.mime_type or _UNKNOWN, name=blob.display_name)
+    return OpaqueBlock(part) if part.text is None else TextBlock(part.text)
+
+
+def _json_of(value: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a value as the model would get it: objects of Python's become what pydantic makes of them."""
+    try:
+        json.dumps(value)
+    except TypeError:
+        return to_jsonable_python(value, bytes_mode="base64", fallback=str)
+    return value
+
+
+def _text_of(entry: object) -> object:
+    return entry.get("text") if _is_item(entry) else json.dumps(entry, default=str)
+
+
+def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what they are
+    match block:
+        case TextBlock(text):
+            return text
+        case JsonBlock(value):
+            return value
+        case MediaBlock(data, media_type):
+            return Part(inline_data=Blob(data=data, mime_type=media_type, display_name=block.name))
+        case OpaqueBlock(native):
+            return native
+
+
+# What a tool of an MCP server returns.
+
+
+def _is_of_mcp(content: Any) -> bool:  # noqa: ANN401 - any result
+    items = content.get("content") if isinstance(content, dict) else None
+    return isinstance(items, list) and all(map(_is_item, items))
+
+
+def _is_item(entry: Any) -> TypeGuard[dict[str, Any]]:  # noqa: ANN401 - any entry
+    return isinstance(entry, dict) and "type" in entry
+
+
+def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
+    """Yield the items, then what else there is. Structured content that repeats the texts is not stored twice."""
+    texts = [item["text"] for item in content["content"] if item["type"] == "text"]
+    yield from map(_block_of_item, content["content"])
+    rest = {key: value for key, value in content.items() if key not in ("content", "isError")}
+    if find_copy(rest.get(_STRUCTURED), texts):
+        del rest[_STRUCTURED]
+    if rest:
+        yield JsonBlock(rest)
+
+
+def _block_of_item(item: dict[str, Any]) -> Block:
+    resource = item.get("resource", item)
+    text, data = resource.get("text"), decode_base64(resource.get("data") or resource.get("blob") or "")
+    if isinstance(text, str):
+        return TextBlock(text)
+    return MediaBlock(data, resource.get("mimeType") or _UNKNOWN) if data else OpaqueBlock(item)
+
+
+def _is_small(content: object) -> bool:
+    """Return whether a value is plain JSON, of few and short values. It looks at no more of them than that."""
+    values: list[Any] = [content]
+    for value in values:  # which grows
+        if type(value) is dict:
+            values += value
+            values += value.values()
+        elif type(value) is list:
+            values += value
+        if len(values) > _MOST_VALUES:
+            return False
+    return _PLAIN.issuperset(map(type, values)) and sum(map(len, filter(_is_text, values))) <= _MOST_CHARACTERS
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return type(value) is str

@@ -1,0 +1,103 @@
+"""The hook: what a tool returned, for the guard in ``coatcheck.adapting``, and whose conversation it is.
+
+Only these belong here. ADK calls the plugin after the tool, so the tool's exceptions never pass through our guard.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from coatcheck import Never, asks_to_keep
+from coatcheck.adapting import Arrival, Batch, Delivery, ScopeOption, resolve_scope
+from coatcheck_adk.convert import blocks_of, is_error, media_tokens, plain_blocks_of, result_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.tool_context import ToolContext
+
+    from coatcheck import Offloaded, Offloader, Truncated
+
+__all__ = ("Result", "identity_of", "logger", "note_conversation")
+
+logger = logging.getLogger("coatcheck_adk")
+
+_UNKNOWN = ("debug_user_id", "debug_session_id")
+"""The user and the session of ``Runner.run_debug`` where nobody named them: all such runs share them."""
+
+_outer: ContextVar[tuple[str, str, str] | None] = ContextVar("coatcheck_adk_conversation", default=None)
+"""The conversation for which a tool runs. An agent that is a tool runs in a session of its own, made for one call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Delivery[Any]):
+    """What one call of a tool returned."""
+
+    raw: Any
+
+    tool: BaseTool
+
+    arguments: dict[str, Any]
+
+    context: ToolContext
+
+    offloader: Offloader
+
+    scope: ScopeOption
+
+    retrieval_tool: str | None
+
+    def look(self) -> Sequence[Batch]:
+        """Return the result, unless it is the final answer, which no model reads in this run."""
+        if self.context.actions.skip_summarization:
+            return ()
+        holders = (self.tool.custom_metadata, getattr(self.context.run_config, "custom_metadata", None))
+        tokens = media_tokens(self.raw)
+        arrival = Arrival(
+            content=self.raw,
+            convert=blocks_of,
+            convert_plainly=plain_blocks_of,
+            tool_name=self.tool.name,
+            tool_args=self.arguments,
+            is_error=is_error(self.raw),
+            is_heavy=not isinstance(self.raw, str),
+            policy=Never() if any(map(asks_to_keep, holders)) else None,
+            measured_tokens=None if tokens is None else lambda: tokens,
+        )
+        batch = Batch(
+            arrivals=[arrival],
+            offloader=self.offloader,
+            scope=partial(resolve_scope, self.scope, self.context),
+            identity=partial(identity_of, self.context),
+            retrieval_tool=self.retrieval_tool,
+        )
+        return (batch,)
+
+    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> dict[str, Any]:
+        """Return another result, with what the model gets to see."""
+        return result_of(changed[0][1].blocks, self.raw)
+
+
+def identity_of(context: ToolContext) -> tuple[str, str, str] | None:
+    """Return the app, the user and the session of a call: ADK's ids of sessions are unique for one user only.
+
+    An agent that runs inside a tool, for the same user, has the conversation of that tool.
+    """
+    found = _conversation_of(context)
+    return None if found[1:] == _UNKNOWN else found
+
+
+def note_conversation(context: ToolContext) -> None:
+    """Remember the conversation of a call for the agents that run inside its tool, which ADK calls in its own task."""
+    _outer.set(_conversation_of(context))
+
+
+def _conversation_of(context: ToolContext) -> tuple[str, str, str]:
+    session, outer = context.session, _outer.get()
+    own = (session.app_name, session.user_id, session.id)
+    return outer if outer is not None and outer[:2] == own[:2] else own

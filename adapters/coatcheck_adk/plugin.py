@@ -1,0 +1,149 @@
+"""What users give their app: a plugin of ADK, which sees the results of all its agents' tools.
+
+Only the public class belongs here; what happens to a result is in ``hook``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from google.adk.plugins.base_plugin import BasePlugin
+
+from coatcheck import InMemoryStorage
+from coatcheck.adapting import (
+    RetrievalName,
+    ScopeOption,
+    StorageOrOffloader,
+    WarnOnce,
+    asettle,
+    check_scope,
+    is_needed,
+    make_offloader,
+)
+from coatcheck_adk.convert import small_text_of
+from coatcheck_adk.hook import Result, logger, note_conversation
+from coatcheck_adk.retrieval import RetrievalTool
+
+if TYPE_CHECKING:
+    from google.adk.agents.callback_context import CallbackContext
+    from google.adk.models.llm_request import LlmRequest
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.tool_context import ToolContext
+    from typing_extensions import Unpack
+
+    from coatcheck import Offloader, OffloaderOptions
+
+__all__ = ("OffloadPlugin",)
+
+_NO_STEPS = "ADK shows one call at a time, so leave it out"
+
+
+class OffloadPlugin(BasePlugin):
+    """Takes oversized tool results out of a conversation; the model reads them back with one tool.
+
+    One serves all agents of an app, sub-agents and agents as tools among them:
+    ``App(name="app", root_agent=agent, plugins=[OffloadPlugin()])``. Agents with tools are offered the retrieval tool;
+    the agents themselves are never changed. Results with ``skip_summarization`` stay, because they are for the user.
+    Where our rewriting fails, a warning is logged and the raw result stays.
+
+    List it last: what a plugin returns in place of a result, ADK shows to no later plugin, nor to the
+    ``after_tool_callback`` of the agent.
+    """
+
+    def __init__(
+        self,
+        storage: StorageOrOffloader | None = None,
+        *,
+        name: str = "coatcheck",
+        scope: ScopeOption = None,
+        native_media: bool = False,
+        **options: Unpack[OffloaderOptions],
+    ) -> None:
+        """Configure.
+
+        Args:
+            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            name: the plugin's name in the app.
+            scope: who may read back: a scope, or a callable on the ``ToolContext``. Else the ambient scope, else the
+                app, the user and the session, else ``"default"``.
+            native_media: the retrieval tool returns images and files themselves instead of a description.
+            **options: those of ``Offloader``, where ``storage`` is not one, but for ``max_step_tokens``: ADK shows one
+                call at a time.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
+
+        """
+        super().__init__(name)
+        self.offloader: Offloader = make_offloader(
+            InMemoryStorage() if storage is None else storage, options, owner="OffloadPlugin", no_steps=_NO_STEPS
+        )
+        self._scope = check_scope(scope)
+        self.retrieval_tool = RetrievalTool(self.offloader, scope=scope, native_media=native_media)
+        self._retrieval = RetrievalName(
+            self.retrieval_tool.name,
+            warn=WarnOnce(logger),
+            is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is self.offloader,
+        )
+        self._without: set[str] = set()
+
+    async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
+        """Offer the retrieval tool to agents that may need it, in every request."""
+        tools = llm_request.tools_dict
+        if _may_need(llm_request) and self.retrieval_tool.name not in tools:
+            llm_request.append_tools([self.retrieval_tool])
+        if tools and self._retrieval.find(tools) is None:
+            self._without.add(callback_context.agent_name)
+        else:
+            self._without.discard(callback_context.agent_name)
+
+    async def before_tool_callback(
+        self,
+        *,
+        tool: BaseTool,  # noqa: ARG002 - ADK passes it by name
+        tool_args: dict[str, Any],  # noqa: ARG002 - as above
+        tool_context: ToolContext,
+    ) -> None:
+        """Note whose conversation a tool runs for, in case it runs agents."""
+        note_conversation(tool_context)
+
+    async def after_tool_callback(
+        self,
+        *,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+        result: Any,  # noqa: ANN401 - ADK passes whatever the tool returned
+    ) -> dict[str, Any] | None:
+        """Return what takes the place of a result that is too large; None where it stays."""
+        if isinstance(tool, RetrievalTool):
+            return None
+        text = small_text_of(result)
+        if text is not None and self.offloader.keeps((text,), tool_name=tool.name):
+            return None
+        delivery = Result(
+            raw=result,
+            tool=tool,
+            arguments=tool_args,
+            context=tool_context,
+            offloader=self.offloader,
+            scope=self._scope,
+            retrieval_tool=None if tool_context.agent_name in self._without else self.retrieval_tool.name,
+        )
+        settled = await asettle(delivery, logger=logger)
+        return None if settled is result else settled
+
+
+def _may_need(request: LlmRequest) -> bool:
+    """Return whether an agent has tools, or is shown a reference of another agent, and can be offered one more tool.
+
+    Gemini refuses functions next to some of its own tools and next to a schema of the answer, so a request that has
+    only such is left alone.
+    """
+    if request.tools_dict:
+        return True
+    config = request.config
+    if config.tools or config.response_mime_type:
+        return False
+    texts = (part.text for content in request.contents for part in content.parts or () if part.text)
+    return is_needed(texts, logger=logger)

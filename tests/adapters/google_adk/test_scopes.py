@@ -1,0 +1,107 @@
+"""Whose content is whose: users, sessions, agents as tools; another's reference is as good as none."""
+
+# ruff: noqa: ANN401 - what ADK passes is of any type
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import coatcheck
+from coatcheck import RETRIEVAL_TOOL
+from coatcheck.testing.scripting import shown_references
+from coatcheck_adk import OffloadPlugin
+from tests.adapters.google_adk.agents import CONVERSATION, SESSION, USER, returning, run
+from tests.adapters.scripts import BIG, MIDDLE, call, reading
+
+if TYPE_CHECKING:
+    from tests.contract.gemini import GeminiServer
+
+WANTED: dict[str, Any] = {"pattern": "line 1,000 "}
+OTHER = returning("", "other")
+NOBODY = {"user": "debug_user_id", "session": "debug_session_id"}
+
+
+async def stored_and_read(
+    server: GeminiServer, plugin: OffloadPlugin, *, then: dict[str, Any], **more: Any
+) -> tuple[str, str]:
+    """Return the reference of one run, and what a second run with other options gets to read by it."""
+    first = await run(server, plugin, [returning(BIG)], call(), **more)
+    reference = shown_references(first.shown[-1][0])[0]
+    second = await run(server, plugin, [OTHER], [(RETRIEVAL_TOOL, {"reference": reference, **WANTED})], **then)
+    return reference, second.shown[-1][0]
+
+
+async def test_the_app_the_user_and_the_session_are_the_scope(server: GeminiServer) -> None:
+    plugin = OffloadPlugin()
+
+    reference, found = await stored_and_read(server, plugin, then={})
+
+    assert MIDDLE in found
+    assert plugin.offloader.load(reference, scope=CONVERSATION).text == BIG
+
+
+@pytest.mark.parametrize("then", [{"session": "session-2"}, {"user": "bob"}, {"app": "other"}], ids=repr)
+async def test_another_session_user_or_app_reads_nothing(server: GeminiServer, then: dict[str, Any]) -> None:
+    _, found = await stored_and_read(server, OffloadPlugin(), then=then)
+
+    assert found.startswith("reference not found")
+
+
+async def test_a_session_of_the_same_name_lists_nothing_of_another_user(server: GeminiServer) -> None:
+    plugin = OffloadPlugin()
+    await run(server, plugin, [returning(BIG)], call(), user="ada")
+
+    script = await run(server, plugin, [OTHER], [(RETRIEVAL_TOOL, {"reference": "*"})], user="bob")
+
+    assert "Nothing is stored" in script.shown[-1][0]
+
+
+async def test_a_callable_gets_the_context_of_the_tool(server: GeminiServer) -> None:
+    plugin = OffloadPlugin(scope=lambda context: (context.session.app_name, context.session.user_id))
+
+    reference, found = await stored_and_read(server, plugin, then={"session": "session-2"})
+
+    assert MIDDLE in found
+    assert plugin.offloader.load(reference, scope=CONVERSATION[:2]).text == BIG
+
+
+async def test_the_ambient_scope_takes_precedence_over_the_session(server: GeminiServer) -> None:
+    plugin = OffloadPlugin()
+
+    with coatcheck.scope("tenant-7"):
+        script = await run(server, plugin, [returning(BIG)], call(), reading(**WANTED))
+
+    assert MIDDLE in script.shown[-1][1]
+    assert plugin.offloader.load(shown_references(script.shown[-1][0])[0], scope="tenant-7").text == BIG
+
+
+async def test_the_session_that_all_debugging_runs_share_is_no_scope(server: GeminiServer) -> None:
+    plugin = OffloadPlugin()
+
+    reference, found = await stored_and_read(server, plugin, then=NOBODY, **NOBODY)
+
+    assert MIDDLE in found
+    assert plugin.offloader.load(reference, scope="default").text == BIG
+
+
+async def test_runs_one_after_another_in_one_task_have_scopes_of_their_own(server: GeminiServer) -> None:
+    plugin = OffloadPlugin()
+
+    first = await run(server, plugin, [returning(BIG)], call(), session="session-1")
+    second = await run(server, plugin, [returning(BIG)], call(), session="session-2")
+
+    for number, script in enumerate((first, second), 1):
+        (reference,) = shown_references(script.shown[-1][0])
+        assert plugin.offloader.load(reference, scope=("app", USER, f"session-{number}")).text == BIG
+
+
+async def test_a_callable_that_fails_reads_nothing_and_the_agent_goes_on(server: GeminiServer) -> None:
+    plugin = OffloadPlugin(scope=lambda context: context.session.state["tenant"])
+    read = [(RETRIEVAL_TOOL, {"reference": "fetch-0123456789abcdef-0123"})]
+
+    script = await run(server, plugin, [returning(BIG)], call(), read, session=SESSION)
+
+    assert script.shown[-1][0] == BIG
+    assert "internal error" in script.shown[-1][1]

@@ -1,0 +1,102 @@
+"""The kit fits unusual frameworks: with ids that are unique for one user only, or the wire of another provider."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from coatcheck.testing import (
+    SCENARIOS,
+    AdapterContract,
+    Conversation,
+    ModelCall,
+    Received,
+    Response,
+    Run,
+    ScriptedServer,
+)
+from coatcheck.testing.toy import ToyHarness
+from tests.testing.test_leaking_adapters import with_
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from coatcheck import Scope
+    from coatcheck.testing import Scenario, Transcript
+
+OF_IDENTITIES = [scenario for scenario in SCENARIOS if scenario.scope_from in {"identity", "both"}]
+
+
+class KnowsTheUserToo(ToyHarness):
+    """An adapter that finds a user and a session where the framework names a session."""
+
+    def run(self, case: Run) -> Transcript:
+        return super().run(with_(case, identity=case.identity and ("ada", case.identity)))
+
+
+class SaysSo(KnowsTheUserToo):
+    """Its harness says what the adapter must find."""
+
+    def scope_of(self, identity: str) -> Scope:
+        return ("ada", identity)
+
+
+def check(harness: ToyHarness, scenario: Scenario, folder: Path) -> None:
+    AdapterContract().test_scenario(harness, scenario=scenario, delivery="sync, memory", tmp_path=folder)
+
+
+@pytest.mark.parametrize("scenario", OF_IDENTITIES, ids=lambda scenario: str(scenario.name))
+def test_a_harness_may_say_that_an_id_is_a_part_of_the_scope(scenario: Scenario, tmp_path: Path) -> None:
+    check(SaysSo(), scenario, tmp_path)
+
+
+def test_without_that_the_scope_must_be_the_id(tmp_path: Path) -> None:
+    (scenario,) = (scenario for scenario in SCENARIOS if scenario.name == "identity from the framework")
+
+    with pytest.raises(AssertionError):
+        check(KnowsTheUserToo(), scenario, tmp_path)
+
+
+class Shouting(Conversation):
+    """Another provider's wire: one word for each call, and a path of its own."""
+
+    def takes(self, path: str) -> bool:
+        return path == "shout"
+
+    def received_in(self, body: dict[str, Any]) -> tuple[Received, ...]:
+        return tuple(Received(text=word, raw=word) for word in body["heard"])
+
+    def offered_in(self, body: dict[str, Any]) -> frozenset[str]:
+        return frozenset(body["tools"])
+
+    def respond(self, body: dict[str, Any], calls: Sequence[ModelCall], *, says: str | None, path: str) -> Response:
+        return Response(json.dumps([says or call.tool.upper() for call in calls] or [says]))
+
+
+class ShoutingServer(ScriptedServer):
+    speaks: ClassVar[type[Conversation]] = Shouting
+
+
+def ask(url: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    with urlopen(Request(url, json.dumps(body).encode())) as answer:  # noqa: S310 - loopback
+        return json.load(answer)
+
+
+def test_a_server_may_speak_another_providers_wire() -> None:
+    def model(received: Sequence[Received]) -> Sequence[ModelCall]:
+        return () if received else [ModelCall(tool="fetch", arguments={}, call_id=None)]
+
+    with ShoutingServer().serving() as server, server.conversation(model) as conversation:
+        first = ask(f"{conversation.base_url}/shout", {"heard": [], "tools": ["fetch"]})
+        second = ask(f"{conversation.base_url}/shout", {"heard": ["a page"], "tools": ["fetch"]})
+        with pytest.raises(HTTPError, match="404"):
+            ask(f"{conversation.base_url}/chat/completions", {})
+
+    assert (first, second) == (["FETCH"], ["done"])
+    assert conversation.transcript().received[0].text == "a page"
+    assert conversation.transcript().offered == {"fetch"}
