@@ -13,7 +13,17 @@ if TYPE_CHECKING:
 
     from coatcheck.testing import Capability
 
-__all__ = ("HAYSTACK", "LANGCHAIN", "LANGCHAIN_BY_CALL", "MCP", "OPENAI_AGENTS", "OPENAI_AGENTS_BY_CHAT", "STRANDS")
+__all__ = (
+    "HAYSTACK",
+    "LANGCHAIN",
+    "LANGCHAIN_BY_CALL",
+    "MCP",
+    "OPENAI_AGENTS",
+    "OPENAI_AGENTS_BY_CHAT",
+    "PYDANTIC_AI",
+    "PYDANTIC_AI_CANNOT",
+    "STRANDS",
+)
 
 _BY_CALL = "it sees one call at a time, and a budget for the step needs the whole step"
 
@@ -39,6 +49,19 @@ OPENAI_AGENTS_BY_CHAT: Mapping[Capability, str] = {
     "results for code": "chat completions do not say that code made a call",
     "unknown blocks": "chat completions take nothing but text as a tool's result",
 }
+
+PYDANTIC_AI: Mapping[Capability, str] = {
+    "document names": "Pydantic AI has no names of files",
+    "missing identities": "Pydantic AI gives each conversation an id where the host gives none",
+    "results for code": "Pydantic AI does not pass on that code in a provider's container made a call",
+    "whole steps": _BY_CALL,
+}
+
+PYDANTIC_AI_CANNOT: Mapping[str, str] = {
+    "call id that is missing": "Pydantic AI's OpenAI models end a run where a call has no id",
+    "call id used twice at once": "Pydantic AI ends a run where two calls at once have one id",
+}
+"""Single scenarios, by name: a call with an empty id, and an id that comes back later, are calls like any other."""
 
 STRANDS: Mapping[Capability, str] = {
     "any tool names": "Strands answers a call by such a name itself, before any tool runs: names match"

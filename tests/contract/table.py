@@ -7,11 +7,20 @@ The page is made of the scenarios and of ``inexpressible``, and of nothing else;
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coatcheck.testing import SCENARIOS
 from coatcheck.testing.adapter import reason_to_skip
-from tests.contract.inexpressible import HAYSTACK, LANGCHAIN, LANGCHAIN_BY_CALL, MCP, OPENAI_AGENTS, STRANDS
+from tests.contract.inexpressible import (
+    HAYSTACK,
+    LANGCHAIN,
+    LANGCHAIN_BY_CALL,
+    MCP,
+    OPENAI_AGENTS,
+    PYDANTIC_AI,
+    PYDANTIC_AI_CANNOT,
+    STRANDS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,8 +36,12 @@ WAYS: Mapping[str, Mapping[Capability, str]] = {
     "Strands": STRANDS,
     "Haystack": HAYSTACK,
     "OpenAI Agents": OPENAI_AGENTS,
+    "Pydantic AI": PYDANTIC_AI,
     "MCP": MCP,
 }
+
+CANNOT: Mapping[str, Mapping[str, str]] = {"Pydantic AI": PYDANTIC_AI_CANNOT}
+"""Single scenarios that a framework cannot express, by name."""
 
 HEAD = """\
 # What every framework does alike
@@ -40,8 +53,8 @@ LangChain is tested in the three ways in which people build agents with it, the 
 APIs. `nox -s thorough` runs every scenario with both storages. MCP has no agents of its own: there the protocol's own
 client does what the scripted model says, and the proxy is between it and a server.
 
-`nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)" "adapter(openai-agents)" "adapter(mcp)"` runs the
-scenarios.
+`nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)" "adapter(openai-agents)"
+"adapter(pydantic-ai)" "adapter(mcp)"` runs the scenarios.
 `python -m tests.contract.table` generates this page from those in `coatcheck.testing`.
 """
 
@@ -56,7 +69,7 @@ def _table() -> Iterator[str]:
     yield f"|---|---|{'---|' * len(WAYS)}"
     numbers = {reason: number for number, reason in enumerate(_all_reasons(), 1)}
     for scenario in SCENARIOS:
-        reasons = [reason_to_skip(scenario, lacks=lacks, cannot={}) for lacks in WAYS.values()]
+        reasons = [reason_to_skip(scenario, lacks=lacks, cannot=CANNOT.get(way, {})) for way, lacks in WAYS.items()]
         marks = ["yes" if reason is None else f"no ({numbers[reason]})" for reason in reasons]
         yield f"| {scenario.name} | {scenario.promise} | {' | '.join(marks)} |"
 
@@ -70,7 +83,8 @@ def _reasons() -> Iterator[str]:
 
 
 def _all_reasons() -> list[str]:
-    return list(dict.fromkeys(reason for lacks in WAYS.values() for reason in lacks.values()))
+    tables: list[Mapping[Any, str]] = [*WAYS.values(), *CANNOT.values()]
+    return list(dict.fromkeys(reason for table in tables for reason in table.values()))
 
 
 if __name__ == "__main__":
