@@ -20,12 +20,14 @@ from pydantic_ai import (
     DeferredToolRequests,
     DeferredToolResults,
     ImageUrl,
+    RunContext,
+    SkipToolExecution,
     Tool,
-    ToolDenied,
     ToolOutput,
     ToolReturn,
     UsageLimits,
 )
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -37,8 +39,10 @@ from tests.contract.loops import on_a_loop
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pydantic_ai.messages import ToolCallPart
     from pydantic_ai.models import Model
     from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.tools import ToolDefinition
 
     from coatcheck.testing import Received, Returned, Run, Transcript
     from coatcheck.testing.server import Conversation, ScriptedServer
@@ -63,14 +67,14 @@ class PydanticAIHarness:
         with self._serving(case) as (agent, conversation):
             result = stopped = on_a_loop(partial(agent.run_sync, QUESTION, **options_of(case)))
             while isinstance(result.output, DeferredToolRequests):
-                result = on_a_loop(partial(agent.run_sync, **go_on(result, case), **options_of(case)))
+                result = on_a_loop(partial(agent.run_sync, **go_on(result), **options_of(case)))
             return transcript_of(conversation, result, case, was_interrupted=result is not stopped)
 
     async def arun(self, case: Run) -> Transcript:
         with self._serving(case) as (agent, conversation):
             result = stopped = await agent.run(QUESTION, **options_of(case))
             while isinstance(result.output, DeferredToolRequests):
-                result = await agent.run(**go_on(result, case), **options_of(case))
+                result = await agent.run(**go_on(result), **options_of(case))
             return transcript_of(conversation, result, case, was_interrupted=result is not stopped)
 
     @contextmanager
@@ -102,11 +106,12 @@ def agent_of(case: Run, model: Model) -> Agent[None, Any]:
         for name, results in case.tools.items()
         if name in case.final_tools
     ]
+    offload = [] if case.offloader is None else [ToolOffloader(case.offloader, scope=case.scope)]
     return Agent(
         model,
         output_type=[*finals, str, DeferredToolRequests],
         tools=[tool_of(name, results, case) for name, results in own.items()],
-        capabilities=[] if case.offloader is None else [ToolOffloader(case.offloader, scope=case.scope)],
+        capabilities=[*offload, Cancels(case)],
     )
 
 
@@ -115,14 +120,28 @@ def options_of(case: Run) -> dict[str, Any]:
     return {"conversation_id": case.identity, "usage_limits": UsageLimits(request_limit=MOST_TURNS)}
 
 
-def go_on(stopped: AgentRunResult[Any], case: Run) -> dict[str, Any]:
+def go_on(stopped: AgentRunResult[Any]) -> dict[str, Any]:
     """Return what lets a stopped agent go on."""
-    results = DeferredToolResults()
-    for call in stopped.output.approvals:
-        cancelled = call.tool_name in case.cancelled_tools
-        words = text_of(case.tools[call.tool_name][call.args_as_dict()["number"]]) if cancelled else ""
-        results.approvals[call.tool_call_id] = ToolDenied(words) if cancelled else True
-    return {"message_history": stopped.all_messages(), "deferred_tool_results": results}
+    approvals: Any = {call.tool_call_id: True for call in stopped.output.approvals}
+    return {
+        "message_history": stopped.all_messages(),
+        "deferred_tool_results": DeferredToolResults(approvals=approvals),
+    }
+
+
+class Cancels(AbstractCapability[Any]):
+    """A host that cancels calls."""
+
+    def __init__(self, case: Run) -> None:
+        self._case = case
+
+    async def before_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Say something in place of the tool."""
+        if call.tool_name in self._case.cancelled_tools:
+            raise SkipToolExecution(text_of(self._case.tools[call.tool_name][args["number"]]))
+        return args
 
 
 def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> Tool[None]:
@@ -135,7 +154,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> Tool[None]
         give,
         name=name,
         description="Gives a result.",
-        requires_approval=name in case.interrupting_tools | case.cancelled_tools,
+        requires_approval=name in case.interrupting_tools,
         metadata={"coatcheck": "keep"} if name in case.kept_tools else None,
     )
     return case.watch(made)  # type: ignore[no-any-return]
