@@ -36,8 +36,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
     Args:
-        messages: the messages that will go: those of LangChain, Haystack, Strands, or of an API as JSON values, as a
-            session of the OpenAI Agents SDK keeps them. Anything else is skipped.
+        messages: the messages that will go: those of LangChain, Haystack, Strands, Pydantic AI, or of an API as JSON
+            values, as a session of the OpenAI Agents SDK keeps them. Anything else is skipped.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
@@ -108,6 +108,10 @@ def _parts_of(message: object) -> list[_Part]:
         results = [getattr(each, "result", None) for each in getattr(message, "tool_call_results", ())]
         texts = getattr(message, "texts", None)
         return [_Part(texts), _Part(results, mark=meta.get("tool_result_offloaded"), is_result=True)]
+    parts = getattr(message, "parts", None)
+    if isinstance(parts, list | tuple):  # of Pydantic AI
+        kinds = [(part, getattr(part, "part_kind", None)) for part in parts]
+        return [_Part(getattr(part, "content", None), is_result=kind == "tool-return") for part, kind in kinds]
     return []
 
 
