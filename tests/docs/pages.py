@@ -44,6 +44,7 @@ PART_OF = {
     "coatcheck_langchain": "langgraph",
     "coatcheck_mcp": "mcp",
     "coatcheck_openai": "openai-agents",
+    "coatcheck_pydantic_ai": "pydantic-ai",
     "coatcheck_strands": "strands",
     "deepagents": "langgraph",
     "fastmcp": "mcp",
@@ -54,6 +55,7 @@ PART_OF = {
     "langchain_openai": "langgraph",
     "langgraph": "langgraph",
     "opentelemetry": CORE,  # its tests run with those of the core
+    "pydantic_ai": "pydantic-ai",
     "strands": "strands",
 }
 """Where what a block imports is installed: the extra with which its session tests."""

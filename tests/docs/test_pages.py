@@ -29,8 +29,9 @@ AT_RUN_TIME = {"python", "shown"}
 NEEDED_BY = {
     "claude": ("claude_agent_sdk",),
     "langgraph": ("langgraph", "langchain_openai"),
-    "mcp": ("fastmcp",),
+    "mcp": ("fastmcp", "uncalled_for"),  # a client alone, which other frameworks bring, lacks what servers need
     "openai-agents": ("agents",),
+    "pydantic-ai": ("pydantic_ai",),
 }
 """What a part's blocks import, where it is not the module of its name."""
 
@@ -66,7 +67,7 @@ def test_a_page_of_the_core_does_what_it_says(
 
 @pytest.fixture
 def own_loop() -> Iterator[None]:
-    """Close what a page leaves as this thread's loop, as the sync runner of the OpenAI Agents SDK does."""
+    """Close what a page leaves as this thread's loop, as the sync runners of some frameworks do."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HEAVY = """
-    agents boto3 fastmcp fsspec haystack jmespath langchain langchain_core langgraph mcp opentelemetry pydantic re2 rich
-    strands tiktoken typer
+    agents boto3 fastmcp fsspec haystack jmespath langchain langchain_core langgraph mcp opentelemetry pydantic
+    pydantic_ai re2 rich strands tiktoken typer
 """
 HEAVY = frozenset(_HEAVY.split())
 """What only those pay for who use it."""
