@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from coatcheck_pydantic_ai import ToolOffloader
     from tests.adapters.scripts import Turn
 
-__all__ = ("playing", "returning", "run")
+__all__ = ("parts_of", "playing", "returning", "run")
 
 
 @contextmanager
@@ -60,3 +60,8 @@ async def run(
         agent = Agent(model, tools=tools, toolsets=options.pop("toolsets", None), capabilities=[offload, *more])
         result = await agent.run("Go.", **{"conversation_id": "conversation-1", **options})
     return script, result
+
+
+def parts_of(result: AgentRunResult[Any]) -> list[Any]:
+    """Return the parts of all messages of a run, in order."""
+    return [part for message in result.all_messages() for part in message.parts]

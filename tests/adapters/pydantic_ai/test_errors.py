@@ -12,11 +12,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_ai import ModelRetry, Tool
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import ModelRequest, ToolReturnPart
+from pydantic_ai.messages import ToolCallPart, ToolReturnPart
 
 from coatcheck.testing.scripting import shown_references
 from coatcheck_pydantic_ai import ToolOffloader
-from tests.adapters.pydantic_ai.agents import returning, run
+from tests.adapters.pydantic_ai.agents import parts_of, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, call
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ def invalid() -> Exception:
 
 def results_in(result: AgentRunResult[str]) -> list[Any]:
     """Return what answers calls, in order: parts of a result, or of a retry in older versions."""
-    parts = [part for message in result.all_messages() if isinstance(message, ModelRequest) for part in message.parts]
-    return [part for part in parts if getattr(part, "tool_name", None)]
+    return [
+        part for part in parts_of(result) if getattr(part, "tool_name", None) and not isinstance(part, ToolCallPart)
+    ]
 
 
 async def test_a_failure_stays_below_the_inline_limit(server: ScriptedServer) -> None:
@@ -67,7 +68,7 @@ async def test_a_large_failure_is_offloaded_and_stays_a_failure(server: Scripted
 
 async def test_a_failure_of_another_capability_is_offloaded_too(server: ScriptedServer) -> None:
     class Failing(AbstractCapability[Any]):
-        async def after_tool_execute(self, ctx: Any, **_: Any) -> Any:
+        async def wrap_tool_execute(self, ctx: Any, **_: Any) -> Any:
             raise ToolFailed(BIG)
 
     offload = ToolOffloader(offload_errors=True)

@@ -40,11 +40,14 @@ def test_another_name_is_an_attribute_error() -> None:
 
 
 def test_importing_it_loads_no_other_framework_and_no_model() -> None:
-    script = "import coatcheck_pydantic_ai as c, sys; [getattr(c, n) for n in c.__all__]; print(*sys.modules)"
+    script = (
+        "import pydantic_ai, pydantic_ai.capabilities, sys\nbefore = set(sys.modules)\n"
+        "import coatcheck_pydantic_ai as c; [getattr(c, n) for n in c.__all__]; print(*(set(sys.modules) - before))"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
-    assert "pydantic_ai" in loaded
+    assert "coatcheck_pydantic_ai" in loaded
     assert not loaded & {
         "agents",
         "fastmcp",

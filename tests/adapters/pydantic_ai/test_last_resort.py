@@ -1,10 +1,8 @@
 """Where our rewriting fails, a hard limit still holds."""
 
-# ruff: noqa: ANN401 - what the framework passes is of any type
-
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import BaseModel
@@ -16,7 +14,7 @@ from coatcheck.testing.scripting import shown_references
 from coatcheck_pydantic_ai import ToolOffloader
 from coatcheck_pydantic_ai import convert as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
-from tests.adapters.pydantic_ai.agents import returning, run
+from tests.adapters.pydantic_ai.agents import parts_of, returning, run
 from tests.adapters.scripts import call, reading
 
 if TYPE_CHECKING:
@@ -80,15 +78,11 @@ async def test_images_stay_unless_they_are_too_large_alone(server: ScriptedServe
 
     _, result = await run(server, offload, call(), tools=[returning(["a caption", small, large])])
 
-    (files,) = (part.content for message in result.all_messages() for part in message.parts if is_files(part))
-    (text,) = (part.content for message in result.all_messages() for part in message.parts if hasattr(part, "outcome"))
+    (files,) = (part.content for part in parts_of(result) if isinstance(getattr(part, "content", None), list))
+    (text,) = (part.content for part in parts_of(result) if hasattr(part, "outcome"))
     assert files == [small]
     assert "a caption" in text
     assert "is not shown]" in text
-
-
-def is_files(part: Any) -> bool:
-    return isinstance(getattr(part, "content", None), list)
 
 
 async def test_a_conversion_that_fails_is_no_way_around_the_limit(

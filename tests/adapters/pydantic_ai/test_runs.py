@@ -18,7 +18,7 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from coatcheck import FileStorage, InMemoryStorage, keep_references
 from coatcheck.testing.scripting import shown_references
 from coatcheck_pydantic_ai import ToolOffloader, offloaded_references
-from tests.adapters.pydantic_ai.agents import playing, returning, run
+from tests.adapters.pydantic_ai.agents import parts_of, playing, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, Script, call, reading
 from tests.contract.pydantic_ai_harness import model_on
 
@@ -33,8 +33,7 @@ ID = "conversation-1"
 
 
 def returns_in(result: AgentRunResult[Any]) -> list[ToolReturnPart]:
-    parts = [part for message in result.all_messages() if isinstance(message, ModelRequest) for part in message.parts]
-    return [part for part in parts if isinstance(part, ToolReturnPart)]
+    return [part for part in parts_of(result) if isinstance(part, ToolReturnPart)]
 
 
 async def test_a_saved_history_keeps_the_placeholder_and_a_later_run_reads_it(server: ScriptedServer) -> None:
@@ -57,7 +56,7 @@ async def test_references_are_found_in_the_parts_of_a_history(server: ScriptedSe
     shown = tuple(shown_references(script.shown[-1][0]))
     (part,) = returns_in(result)
     assert offloaded_references(part) == shown
-    assert offloaded_references(result.all_messages()[0].parts[0]) == ()
+    assert offloaded_references(parts_of(result)[0]) == ()
     assert offload.offloader.load(shown[0], scope=ID).text == BIG
 
 
@@ -237,10 +236,5 @@ async def test_a_model_reads_a_file_itself_where_it_sees_them(server: ScriptedSe
     script, result = await run(server, offload, call(), reading(), tools=[returning(image)])
 
     assert script.shown[-1][0].startswith("Tool result offloaded.")
-    (files,) = (
-        part.content
-        for message in result.all_messages()
-        for part in message.parts
-        if isinstance(getattr(part, "content", None), list)
-    )
+    (files,) = (part.content for part in parts_of(result) if isinstance(getattr(part, "content", None), list))
     assert [file.data for file in files] == [image.data]
