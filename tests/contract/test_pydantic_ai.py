@@ -11,11 +11,11 @@ import pytest
 import coatcheck_pydantic_ai.hook
 import coatcheck_pydantic_ai.offloader
 import coatcheck_pydantic_ai.retrieval
-from coatcheck.testing import AdapterContract
 from coatcheck_pydantic_ai import ToolOffloader
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES
+from tests.contract.golden import Contract
 from tests.contract.inexpressible import PYDANTIC_AI, PYDANTIC_AI_CANNOT
 from tests.contract.pydantic_ai_harness import PydanticAIHarness
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from coatcheck.testing.server import ScriptedServer
 
 
-class TestContract(AdapterContract):
+class TestContract(Contract):
     lacks = PYDANTIC_AI
     cannot = PYDANTIC_AI_CANNOT
     deliveries = ASYNC_ON_FILES

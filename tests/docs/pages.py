@@ -38,6 +38,7 @@ CORE = "core"
 
 PART_OF = {
     "agents": "openai-agents",
+    "agno": "agno",
     "claude_agent_sdk": "claude",
     "coatcheck_claude": "claude",
     "coatcheck_haystack": "haystack",
@@ -46,6 +47,7 @@ PART_OF = {
     "coatcheck_openai": "openai-agents",
     "coatcheck_pydantic_ai": "pydantic-ai",
     "coatcheck_strands": "strands",
+    "crewai": "crewai",
     "deepagents": "langgraph",
     "fastmcp": "mcp",
     "fsspec": "fsspec",
@@ -54,8 +56,11 @@ PART_OF = {
     "langchain_core": "langgraph",
     "langchain_openai": "langgraph",
     "langgraph": "langgraph",
+    "llama_index": "llamaindex",
     "opentelemetry": CORE,  # its tests run with those of the core
     "pydantic_ai": "pydantic-ai",
+    "pydantic": "crewai",  # which brings it
+    "smolagents": "smolagents",
     "strands": "strands",
 }
 """Where what a block imports is installed: the extra with which its session tests."""
