@@ -5,6 +5,7 @@ from __future__ import annotations
 from coatcheck import FileStorage
 from coatcheck_langchain import OffloadMiddleware
 from coatcheck_openai import ToolOffloader
+from coatcheck_pydantic_ai import ToolOffloader as PydanticToolOffloader
 from coatcheck_strands import ContextOffloader
 
 storage = FileStorage("artifacts")
@@ -16,3 +17,6 @@ ContextOffloader(storage, offer_tool="sometimes")  # type: ignore[arg-type]  # p
 
 ToolOffloader(storage, max_result_tokens=4_000)
 ToolOffloader(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+PydanticToolOffloader(storage, max_result_tokens=4_000)
+PydanticToolOffloader(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

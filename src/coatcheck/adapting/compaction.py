@@ -108,11 +108,14 @@ def _parts_of(message: object) -> list[_Part]:
         results = [getattr(each, "result", None) for each in getattr(message, "tool_call_results", ())]
         texts = getattr(message, "texts", None)
         return [_Part(texts), _Part(results, mark=meta.get("tool_result_offloaded"), is_result=True)]
-    parts = getattr(message, "parts", None)
-    if isinstance(parts, list | tuple):  # of Pydantic AI
-        kinds = [(part, getattr(part, "part_kind", None)) for part in parts]
-        return [_Part(getattr(part, "content", None), is_result=kind == "tool-return") for part, kind in kinds]
-    return []
+    held = getattr(message, "parts", None)
+    return [_part_of(part) for part in held] if isinstance(held, list | tuple) else []
+
+
+def _part_of(part: object) -> _Part:
+    """Return a part of a message of Pydantic AI's."""
+    is_result = getattr(part, "part_kind", None) == "tool-return"
+    return _Part(getattr(part, "content", None), is_result=is_result)
 
 
 def _texts(content: Any) -> Iterator[str]:  # noqa: ANN401 - what frameworks put into messages
