@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Offloaded, Offloader, Truncated
 
-__all__ = ("FAILURES", "Hook", "Output", "identity_of", "logger", "said_by", "saying")
+__all__ = ("FAILURES", "Hook", "Output", "identity_of", "logger")
 
 logger = logging.getLogger("coatcheck_pydantic_ai")
 
@@ -53,7 +53,7 @@ class Output(Delivery[Any]):
     """What one call of a tool ended with."""
 
     raw: Any
-    """What the tool returned, or what it said when it failed."""
+    """What the tool returned, or the error that it raised: one of ``FAILURES``."""
 
     call: ToolCallPart
 
@@ -64,6 +64,7 @@ class Output(Delivery[Any]):
     hook: Hook
 
     is_error: bool = False
+    """Whether it was raised: a tool may return an error as a value."""
 
     def look(self) -> Sequence[Batch]:
         """Return the result, unless the model does not read it."""
@@ -71,8 +72,8 @@ class Output(Delivery[Any]):
             return ()
         arrival = Arrival(
             content=self.raw,
-            convert=blocks_of,
-            convert_plainly=plain_blocks_of,
+            convert=(lambda error: blocks_of(said_by(error))) if self.is_error else blocks_of,
+            convert_plainly=(lambda error: plain_blocks_of(said_by(error))) if self.is_error else plain_blocks_of,
             tool_name=self.call.tool_name,
             tool_args=self.call.args_as_dict(),
             is_error=self.is_error,
@@ -89,9 +90,9 @@ class Output(Delivery[Any]):
         return (batch,)
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - any result
-        """Return another result, with what the model gets to see."""
+        """Return another result, or another error, with what the model gets to see."""
         ((_, outcome),) = changed
-        return text_of(outcome.blocks) if self.is_error else result_of(outcome.blocks, self.raw)
+        return saying(self.raw, text_of(outcome.blocks)) if self.is_error else result_of(outcome.blocks, self.raw)
 
 
 def is_for_others(context: RunContext[Any], call: ToolCallPart, definition: ToolDefinition) -> bool:

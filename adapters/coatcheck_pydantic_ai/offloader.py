@@ -11,7 +11,7 @@ from pydantic_ai.capabilities import AbstractCapability
 
 from coatcheck import InMemoryStorage
 from coatcheck.adapting import ScopeOption, StorageOrOffloader, asettle, check_scope, make_offloader
-from coatcheck_pydantic_ai.hook import FAILURES, Hook, Output, logger, said_by, saying
+from coatcheck_pydantic_ai.hook import FAILURES, Hook, Output, logger
 from coatcheck_pydantic_ai.retrieval import find_tool, is_ours, retrieval_toolset
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class ToolOffloader(AbstractCapability[Any]):
         self._hook = Hook(offloader=self.offloader, scope=check_scope(scope), retrieval=find_tool())
         self._toolset = retrieval_toolset(self.offloader, scope=scope, native_media=native_media)
 
+    __eq__, __hash__ = object.__eq__, object.__hash__  # the base compares the fields of a dataclass, and this has none
+
     def get_toolset(self) -> FunctionToolset[Any]:
         """Return the toolset of the retrieval tool: the same one each time, as durable execution needs it."""
         return self._toolset
@@ -83,12 +85,11 @@ class ToolOffloader(AbstractCapability[Any]):
         try:
             result = await handler(args)
         except FAILURES as error:
-            said = said_by(error)
-            output = Output(raw=said, call=call, definition=tool_def, context=ctx, hook=self._hook, is_error=True)
+            output = Output(raw=error, call=call, definition=tool_def, context=ctx, hook=self._hook, is_error=True)
             shown = await asettle(output, logger=logger)
-            if shown is said:
+            if shown is error:
                 raise
-            raise saying(error, shown) from error
+            raise shown from error
         if isinstance(result, str) and self.offloader.keeps((result,), tool_name=call.tool_name):
             return result
         output = Output(raw=result, call=call, definition=tool_def, context=ctx, hook=self._hook)

@@ -15,7 +15,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart
 
 from coatcheck.testing.scripting import shown_references
-from coatcheck_pydantic_ai import ToolOffloader
+from coatcheck_pydantic_ai import ToolOffloader, hook
 from tests.adapters.pydantic_ai.agents import parts_of, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, call
 
@@ -77,6 +77,21 @@ async def test_a_failure_of_another_capability_is_offloaded_too(server: Scripted
     (part,) = results_in(result)
     assert part.outcome == "failed"
     assert part.content.startswith("Tool result offloaded.")
+
+
+async def test_a_failure_that_cannot_be_read_stays_as_it_is(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(error: object) -> object:
+        raise TypeError
+
+    monkeypatch.setattr(hook, "said_by", broken)
+
+    _, result = await run(server, ToolOffloader(offload_errors=True), call(), tools=[returning(ToolFailed(BIG))])
+
+    (part,) = results_in(result)
+    assert (part.content, part.outcome) == (BIG, "failed")
+    assert "could not offload" in caplog.text
 
 
 async def test_a_retry_counts_once(server: ScriptedServer) -> None:

@@ -39,6 +39,13 @@ def test_options_next_to_a_ready_offloader_are_refused() -> None:
         ToolOffloader(Offloader(InMemoryStorage()), preview_tokens=100)
 
 
+def test_two_capabilities_are_never_the_same() -> None:
+    one = ToolOffloader()
+
+    assert one != ToolOffloader()
+    assert {one: 1}[one] == 1
+
+
 async def test_what_a_tool_says_next_to_its_value_is_offloaded_with_it(server: ScriptedServer) -> None:
     output = ToolReturn(return_value="few", content=["first", BIG, IMAGE], metadata={"rows": 7})
     offload = ToolOffloader()
