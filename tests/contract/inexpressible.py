@@ -23,6 +23,8 @@ __all__ = (
     "MCP",
     "OPENAI_AGENTS",
     "OPENAI_AGENTS_BY_CHAT",
+    "PYDANTIC_AI",
+    "PYDANTIC_AI_CANNOT",
     "STRANDS",
 )
 
@@ -67,6 +69,19 @@ GOOGLE_ADK: Mapping[Capability, str] = {
     "results for code": "the Gemini API does not say that code made a call",
     "whole steps": _BY_CALL,
 }
+
+PYDANTIC_AI: Mapping[Capability, str] = {
+    "document names": "Pydantic AI has no names of files",
+    "missing identities": "Pydantic AI gives each conversation an id where the host gives none",
+    "results for code": "Pydantic AI does not pass on that code in a provider's container made a call",
+    "whole steps": _BY_CALL,
+}
+
+PYDANTIC_AI_CANNOT: Mapping[str, str] = {
+    "call id that is missing": "Pydantic AI's OpenAI models end a run where a call has no id",
+    "call id used twice at once": "Pydantic AI ends a run where two calls at once have one id",
+}
+"""Single scenarios, by name: a call with an empty id, and an id that comes back later, are calls like any other."""
 
 STRANDS: Mapping[Capability, str] = {
     "any tool names": "Strands answers a call by such a name itself, before any tool runs: names match"

@@ -7,14 +7,11 @@ A harness builds the agent and runs it, sync or async. What the fixture's blocks
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from agents import (
@@ -35,6 +32,7 @@ from openai import AsyncOpenAI
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_openai import ToolOffloader
+from tests.contract.loops import on_a_loop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,9 +61,9 @@ class OpenAIAgentsHarness:
 
     def run(self, case: Run) -> Transcript:
         with self._serving(case) as (agent, conversation):
-            stopped = result = run_sync(agent, QUESTION, case)
+            stopped = result = on_a_loop(partial(Runner.run_sync, agent, QUESTION, **options_of(case)))
             while result.interruptions:
-                result = run_sync(agent, go_on(result), case)
+                result = on_a_loop(partial(Runner.run_sync, agent, go_on(result), **options_of(case)))
             return transcript_of(conversation, result, case, was_interrupted=result is not stopped)
 
     async def arun(self, case: Run) -> Transcript:
@@ -82,24 +80,6 @@ class OpenAIAgentsHarness:
 
         with self._server.conversation(model) as conversation:
             yield agent_of(case, model_on(conversation, self._api)), conversation
-
-
-def run_sync(agent: Agent, given: str | RunState[Any], case: Run) -> RunResult:
-    """Run an agent on a thread of its own, since ``run_sync`` makes a loop the thread's own and never closes it.
-
-    This thread's own loop is of other tests: to set another one here would leave it unclosed.
-    """
-
-    def run() -> RunResult:
-        loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(loop)
-        try:
-            return Runner.run_sync(agent, given, **options_of(case))
-        finally:
-            loop.close()
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(copy_context().run, run).result()
 
 
 @cache

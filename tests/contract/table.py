@@ -7,7 +7,7 @@ The page is made of the scenarios and of ``inexpressible``, and of nothing else;
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coatcheck.testing import SCENARIOS
 from coatcheck.testing.adapter import reason_to_skip
@@ -19,6 +19,8 @@ from tests.contract.inexpressible import (
     LANGCHAIN_BY_CALL,
     MCP,
     OPENAI_AGENTS,
+    PYDANTIC_AI,
+    PYDANTIC_AI_CANNOT,
     STRANDS,
 )
 
@@ -38,8 +40,12 @@ WAYS: Mapping[str, Mapping[Capability, str]] = {
     "OpenAI Agents": OPENAI_AGENTS,
     "Google ADK": GOOGLE_ADK,
     "Agent Framework": AGENT_FRAMEWORK,
+    "Pydantic AI": PYDANTIC_AI,
     "MCP": MCP,
 }
+
+CANNOT: Mapping[str, Mapping[str, str]] = {"Pydantic AI": PYDANTIC_AI_CANNOT}
+"""Single scenarios that a framework cannot express, by name."""
 
 HEAD = """\
 # What every framework does alike
@@ -70,7 +76,7 @@ def _table() -> Iterator[str]:
     yield f"|---|---|{'---|' * len(WAYS)}"
     numbers = {reason: number for number, reason in enumerate(_all_reasons(), 1)}
     for scenario in SCENARIOS:
-        reasons = [reason_to_skip(scenario, lacks=lacks, cannot={}) for lacks in WAYS.values()]
+        reasons = [reason_to_skip(scenario, lacks=lacks, cannot=CANNOT.get(way, {})) for way, lacks in WAYS.items()]
         marks = ["yes" if reason is None else f"no ({numbers[reason]})" for reason in reasons]
         yield f"| {scenario.name} | {scenario.promise} | {' | '.join(marks)} |"
 
@@ -84,7 +90,8 @@ def _reasons() -> Iterator[str]:
 
 
 def _all_reasons() -> list[str]:
-    return list(dict.fromkeys(reason for lacks in WAYS.values() for reason in lacks.values()))
+    tables: list[Mapping[Any, str]] = [*WAYS.values(), *CANNOT.values()]
+    return list(dict.fromkeys(reason for table in tables for reason in table.values()))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ PART_OF = {
     "coatcheck_langchain": "langgraph",
     "coatcheck_mcp": "mcp",
     "coatcheck_openai": "openai-agents",
+    "coatcheck_pydantic_ai": "pydantic-ai",
     "coatcheck_strands": "strands",
     "crewai": "crewai",
     "deepagents": "langgraph",
@@ -61,6 +62,7 @@ PART_OF = {
     "langgraph": "langgraph",
     "llama_index": "llamaindex",
     "opentelemetry": CORE,  # its tests run with those of the core
+    "pydantic_ai": "pydantic-ai",
     "pydantic": "crewai",  # which brings it
     "smolagents": "smolagents",
     "strands": "strands",

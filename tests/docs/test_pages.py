@@ -32,8 +32,9 @@ NEEDED_BY = {
     "google-adk": ("google", "google.adk"),  # a namespace, which may be missing itself
     "langgraph": ("langgraph", "langchain_openai"),
     "llamaindex": ("llama_index",),
-    "mcp": ("fastmcp",),
+    "mcp": ("fastmcp", "uncalled_for"),  # a client alone, which other frameworks bring, lacks what servers need
     "openai-agents": ("agents",),
+    "pydantic-ai": ("pydantic_ai",),
 }
 """What a part's blocks import, where it is not the module of its name."""
 
@@ -71,7 +72,7 @@ def test_a_page_of_the_core_does_what_it_says(
 
 @pytest.fixture
 def own_loop() -> Iterator[None]:
-    """Close what a page leaves as this thread's loop, as the sync runner of the OpenAI Agents SDK does."""
+    """Close what a page leaves as this thread's loop, as the sync runners of some frameworks do."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield

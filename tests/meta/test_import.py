@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _HEAVY = """
     agent_framework agents boto3 fastmcp fsspec google haystack jmespath langchain langchain_core langgraph mcp
-    opentelemetry pydantic re2 rich strands tiktoken typer
+    opentelemetry pydantic pydantic_ai re2 rich strands tiktoken typer
 """
 HEAVY = frozenset(_HEAVY.split())
 """What only those pay for who use it."""

@@ -30,6 +30,7 @@ PACKAGES = (
     "coatcheck_langchain",
     "coatcheck_mcp",
     "coatcheck_openai",
+    "coatcheck_pydantic_ai",
     "coatcheck_strands",
 )
 

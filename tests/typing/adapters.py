@@ -7,6 +7,7 @@ from coatcheck_adk import OffloadPlugin
 from coatcheck_agent_framework import ToolOffloader as AgentFrameworkOffloader
 from coatcheck_langchain import OffloadMiddleware
 from coatcheck_openai import ToolOffloader
+from coatcheck_pydantic_ai import ToolOffloader as PydanticToolOffloader
 from coatcheck_strands import ContextOffloader
 
 storage = FileStorage("artifacts")
@@ -23,3 +24,5 @@ OffloadPlugin(storage, max_result_tokens=4_000)
 OffloadPlugin(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 AgentFrameworkOffloader(storage, max_result_tokens=4_000)
 AgentFrameworkOffloader(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+PydanticToolOffloader(storage, max_result_tokens=4_000)
+PydanticToolOffloader(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

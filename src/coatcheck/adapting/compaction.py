@@ -36,8 +36,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
     Args:
-        messages: the messages that will go: those of LangChain, Haystack, Strands, the Microsoft Agent Framework, or of
-            an API as JSON values, as a session of the OpenAI Agents SDK keeps them. Anything else is skipped.
+        messages: the messages that will go: those of LangChain, Haystack, Strands, the Microsoft Agent Framework,
+            Pydantic AI, or of an API as JSON values, as a session of the OpenAI Agents SDK keeps them. Anything else is skipped.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
@@ -111,7 +111,14 @@ def _parts_of(message: object) -> list[_Part]:
         results = [getattr(each, "result", None) for each in getattr(message, "tool_call_results", ())]
         texts = getattr(message, "texts", None)
         return [_Part(texts), _Part(results, mark=meta.get("tool_result_offloaded"), is_result=True)]
-    return []
+    held = getattr(message, "parts", None)
+    return [_part_of(part) for part in held] if isinstance(held, list | tuple) else []
+
+
+def _part_of(part: object) -> _Part:
+    """Return a part of a message of Pydantic AI's."""
+    is_result = getattr(part, "part_kind", None) == "tool-return"
+    return _Part(getattr(part, "content", None), is_result=is_result)
 
 
 def _part_of_contents(fields: Mapping[str, object]) -> _Part:

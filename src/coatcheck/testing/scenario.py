@@ -73,6 +73,7 @@ Capability: TypeAlias = Literal[
     "any tool names",
     "missing call ids",
     "repeated call ids",
+    "missing identities",
     "whole steps",
     "final answers",
     "cancelled calls",
@@ -247,6 +248,8 @@ class Scenario:
         ids = [call.call_id for call in self.calls if call.call_id is not None]
         if len(set(ids)) < len(ids):
             yield "repeated call ids"
+        if self.scope_from == "nowhere":
+            yield "missing identities"
         if self.knobs.get("max_step_tokens") is not None:
             yield "whole steps"
         needed: Mapping[Capability, str | None] = {

@@ -4,64 +4,23 @@
 
 from __future__ import annotations
 
-import itertools
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from agents import Agent, FunctionTool, RunConfig, Runner
 
-from coatcheck import RETRIEVAL_TOOL
-from coatcheck.testing import ModelCall
-from coatcheck.testing.samples import numbered_lines
-from coatcheck.testing.scripting import shown_references
+from tests.adapters.scripts import BIG, MIDDLE, Script, call, reading
 from tests.contract.openai_agents_harness import model_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from agents import Model
 
-    from coatcheck.testing import Received, ScriptedServer
+    from coatcheck.testing import ScriptedServer
+    from tests.adapters.scripts import Turn
 
 __all__ = ("BIG", "MIDDLE", "Script", "call", "config", "playing", "reading", "returning", "run", "text_outputs")
-
-BIG = numbered_lines(2_000)
-MIDDLE = "line 1,000 of 2,000"
-
-Turn: TypeAlias = "Sequence[tuple[str, dict[str, Any]]] | Callable[[Sequence[Received]], Sequence[tuple[str, Any]]]"
-"""What the model calls at once, each by its name and arguments, or what says so when it sees the results."""
-
-
-_ids = itertools.count()
-
-
-class Script:
-    """Plays one turn after another, then answers; keeps what it was shown."""
-
-    def __init__(self, *turns: Turn) -> None:
-        self.turns = list(turns)
-        self.shown: list[list[str]] = []
-
-    def __call__(self, received: Sequence[Received]) -> Sequence[ModelCall]:
-        self.shown.append([one.text for one in received])
-        turn = self.turns.pop(0) if self.turns else ()
-        calls = turn(received) if callable(turn) else turn
-        # Other ids in each run: the SDK drops all but the last of a session's calls with the same.
-        return [ModelCall(tool=name, arguments=arguments, call_id=f"call_{next(_ids)}") for name, arguments in calls]
-
-
-def call(name: str = "fetch", **arguments: object) -> list[tuple[str, dict[str, Any]]]:
-    """Return a turn with one call."""
-    return [(name, arguments)]
-
-
-def reading(result: int = 0, **selectors: object) -> Callable[[Sequence[Received]], list[tuple[str, Any]]]:
-    """Return a turn that reads back the first reference of a result."""
-
-    def turn(received: Sequence[Received]) -> list[tuple[str, Any]]:
-        return [(RETRIEVAL_TOOL, {"reference": shown_references(received[result].text)[0], **selectors})]
-
-    return turn
 
 
 @contextmanager

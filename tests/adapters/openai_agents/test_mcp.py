@@ -16,60 +16,13 @@ from agents.mcp import MCPServer, MCPServerStdio
 from coatcheck import InMemoryStorage
 from coatcheck.testing.scripting import shown_references
 from coatcheck_openai import ToolOffloader
+from tests.adapters.mcp_rows import SERVER
 from tests.adapters.openai_agents.agents import Script, call, config, playing, reading, run, text_outputs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from coatcheck.testing import ScriptedServer
-
-SERVER = """
-try:
-    from mcp.server.mcpserver import Context, MCPServer
-except ImportError:  # its name before 2.0
-    from mcp.server.fastmcp import Context, FastMCP as MCPServer
-
-from mcp.types import AudioContent, CallToolResult, ImageContent, TextContent
-
-server = MCPServer("rows")
-
-
-def row(number):
-    return {"id": number, "name": f"customer {number}", "note": "x" * 300}
-
-
-@server.tool()
-def fetch(count: int) -> list[dict]:
-    "Fetch rows."
-    return [row(number) for number in range(count)]
-
-
-@server.tool()
-def fetch_object(count: int) -> dict[str, dict]:
-    "Fetch rows by their names."
-    return {str(number): row(number) for number in range(count)}
-
-
-@server.tool()
-def look(count: int) -> list:
-    "Look at something."
-    data = "iVBORw0K" * count
-    return [
-        TextContent(type="text", text="seen " * count),
-        ImageContent(type="image", data=data, mimeType="image/png"),
-        AudioContent(type="audio", data=data, mimeType="audio/wav"),
-    ]
-
-
-@server.tool()
-def fail(count: int) -> CallToolResult:
-    "Fail."
-    content = {"type": "text", "text": "broken " * count}
-    return CallToolResult.model_validate({"content": [content], "isError": True})
-
-
-server.run("stdio")
-"""
 
 
 @asynccontextmanager

@@ -1,0 +1,115 @@
+"""The two conversions: what a tool returned into content blocks, and blocks into such a result.
+
+Only these belong here, and finding references in a message. A tool returns any value, which the model gets as JSON, a
+list with files among the values, or a ``ToolReturn``, whose ``content`` the model gets as a message of its own. A file
+that names a location instead of bytes passes through, the same object.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai import BinaryContent, ToolReturn
+from pydantic_ai.messages import ToolReturnPart, is_multi_modal_content
+
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.adapting import find_references_in, plain_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("blocks_of", "offloaded_references", "plain_blocks_of", "result_of", "text_of")
+
+_JSON = (dict, list, int, float, bool, type(None))
+
+
+def blocks_of(result: object) -> tuple[Block, ...]:
+    """Convert what a tool returned, in order. A list without any file in it is one JSON value."""
+    value, content = _halves_of(result)
+    return tuple(map(_block_of, [*_items_of(value), *content]))
+
+
+def plain_blocks_of(result: object) -> tuple[Block, ...]:
+    """Convert nothing but texts, and values to their ``str``, since making JSON of one may have failed."""
+    value, content = _halves_of(result)
+    parts = [part if is_multi_modal_content(part) else str(part) for part in _listed(value)]
+    return plain_blocks([*parts, *content], lambda part: getattr(part, "content", None))
+
+
+def result_of(blocks: Sequence[Block], result: object) -> Any:  # noqa: ANN401 - a tool may return anything
+    """Convert blocks into what takes the place of ``result``: the texts as one ``str``, and the files as its content.
+
+    Texts and files in one list would reach the model as JSON, with each line end of the texts escaped, where a provider
+    takes nothing but text as a tool's result.
+    """
+    files = [_file_of(block, result) for block in blocks if isinstance(block, MediaBlock | OpaqueBlock)]
+    if isinstance(result, ToolReturn):
+        return replace(result, return_value=text_of(blocks), content=files or None)
+    return ToolReturn(return_value=text_of(blocks), content=files) if files else text_of(blocks)
+
+
+def text_of(blocks: Sequence[Block]) -> str:
+    """Return the texts of blocks, JSON values included, joined by line ends."""
+    texts = (
+        block.text if isinstance(block, TextBlock) else json.dumps(block.value, ensure_ascii=False)
+        for block in blocks
+        if isinstance(block, TextBlock | JsonBlock)
+    )
+    return "\n".join(texts)
+
+
+def offloaded_references(part: object) -> tuple[str, ...]:
+    """Return the references in one offloaded result, for user interfaces; empty where nothing was stored.
+
+    Pass one to ``ToolOffloader.offloader.load`` for the whole content. Of more than eight contents the placeholder
+    names some, and a text that lists them all, one a line.
+
+    Args:
+        part: a ``ToolReturnPart`` of a message.
+
+    """
+    message = {"role": "tool", "content": getattr(part, "content", None)}
+    return tuple(dict.fromkeys(find_references_in([message])))
+
+
+def _halves_of(result: object) -> tuple[object, Sequence[object]]:
+    """Return the value that a tool returned, and the parts of what the model gets next to it."""
+    if not isinstance(result, ToolReturn):
+        return result, ()
+    content = result.content or ()
+    return result.return_value, (content,) if isinstance(content, str) else content
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def _items_of(value: Any) -> Sequence[object]:  # noqa: ANN401 - a tool may return anything
+    """Return the texts, files and JSON values that a value is for the model, as Pydantic AI has it."""
+    if isinstance(value, str):
+        return [value]
+    part = ToolReturnPart(tool_name="", content=value, tool_call_id="")
+    items = part.content_items(mode="jsonable")
+    return [items] if isinstance(value, list) and not part.files else items
+
+
+def _block_of(item: Any) -> Block:  # noqa: ANN401 - any part of a content
+    if isinstance(item, str):
+        return TextBlock(item)
+    if isinstance(item, BinaryContent):
+        return MediaBlock(item.data, item.media_type)
+    if isinstance(item, _JSON):
+        return JsonBlock(item)
+    text = getattr(item, "content", None)  # of a text with metadata for the host
+    return TextBlock(text) if isinstance(text, str) else OpaqueBlock(item)
+
+
+def _file_of(block: MediaBlock | OpaqueBlock, result: object) -> Any:  # noqa: ANN401 - as it came
+    """Return the file as it came, with its identifier and what its provider wants; of a new one only the bytes."""
+    if isinstance(block, OpaqueBlock):
+        return block.native
+    value, content = _halves_of(result)
+    came = (part for part in [*_listed(value), *content] if isinstance(part, BinaryContent) and part.data is block.data)
+    return next(came, None) or BinaryContent(block.data, media_type=block.media_type)

@@ -1,0 +1,132 @@
+"""The hook: what a call of a tool ended with, on its way into the conversation.
+
+``Output`` is what the capability hands to the guard in ``coatcheck.adapting``. A tool that fails raises in Pydantic AI,
+so the words of its error are taken out, offloaded, and raised again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+from pydantic_ai import ModelRetry
+from pydantic_ai.exceptions import ToolFailed, ToolFailedError, ToolRetryError
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+
+from coatcheck import Never, asks_to_keep
+from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, ScopeOption, resolve_scope
+from coatcheck_pydantic_ai.convert import blocks_of, plain_blocks_of, result_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic_ai import RunContext
+    from pydantic_ai.tools import ToolDefinition
+
+    from coatcheck import Offloaded, Offloader, Truncated
+
+__all__ = ("FAILURES", "Hook", "Output", "identity_of", "logger")
+
+logger = logging.getLogger("coatcheck_pydantic_ai")
+
+FAILURES = (ToolFailedError, ToolRetryError, ToolFailed, ModelRetry, ValidationError)
+"""What Pydantic AI tells the model about; anything else that a tool raises ends the run, or is control flow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """What users configured the capability with."""
+
+    offloader: Offloader
+
+    scope: ScopeOption
+
+    retrieval: RetrievalName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output(Delivery[Any]):
+    """What one call of a tool ended with."""
+
+    raw: Any
+    """What the tool returned, or the error that it raised: one of ``FAILURES``."""
+
+    call: ToolCallPart
+
+    definition: ToolDefinition
+
+    context: RunContext[Any]
+
+    hook: Hook
+
+    is_error: bool = False
+    """Whether it was raised: a tool may return an error as a value."""
+
+    def look(self) -> Sequence[Batch]:
+        """Return the result, unless the model does not read it."""
+        if is_for_others(self.context, self.call, self.definition):
+            return ()
+        arrival = Arrival(
+            content=self.raw,
+            convert=(lambda error: blocks_of(said_by(error))) if self.is_error else blocks_of,
+            convert_plainly=(lambda error: plain_blocks_of(said_by(error))) if self.is_error else plain_blocks_of,
+            tool_name=self.call.tool_name,
+            tool_args=self.call.args_as_dict(),
+            is_error=self.is_error,
+            is_heavy=not isinstance(self.raw, str),
+            policy=Never() if any(map(asks_to_keep, (self.definition.metadata, self.context.metadata))) else None,
+        )
+        batch = Batch(
+            arrivals=[arrival],
+            offloader=self.hook.offloader,
+            scope=partial(resolve_scope, self.hook.scope, self.context),
+            identity=partial(identity_of, self.context),
+            retrieval_tool=self.hook.retrieval.find(self.context.tools),
+        )
+        return (batch,)
+
+    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - any result
+        """Return another result, or another error, with what the model gets to see."""
+        ((_, outcome),) = changed
+        return saying(self.raw, text_of(outcome.blocks)) if self.is_error else result_of(outcome.blocks, self.raw)
+
+
+def is_for_others(context: RunContext[Any], call: ToolCallPart, definition: ToolDefinition) -> bool:
+    """Return whether no model reads the result of a call: Pydantic AI itself does, or code that made the call.
+
+    Code, such as that of a sandbox, calls tools with ids of its own, which are not in what the model answered. A
+    realtime session hears of a call before it is in an answer, and has no such code.
+    """
+    kind = definition.tool_kind
+    if kind is not None and "." not in kind:  # of Pydantic AI's own tools, which find others by their results
+        return True
+    answer = next((message for message in reversed(context.messages) if isinstance(message, ModelResponse)), None)
+    made = {part.tool_call_id for part in answer.parts if isinstance(part, ToolCallPart)} if answer else set()
+    return call.tool_call_id not in made and not getattr(context, "realtime", False)
+
+
+def identity_of(context: RunContext[Any]) -> str | None:
+    """Return the id of the conversation: the one that the host gave, or that of the history, or one of this run."""
+    return context.conversation_id
+
+
+def said_by(error: Any) -> Any:  # noqa: ANN401 - one of FAILURES says a text, or what is wrong with each argument
+    """Return what the model gets to know of a failure."""
+    if isinstance(error, ToolFailedError):
+        return error.tool_failed.content
+    if isinstance(error, ToolRetryError):
+        return error.tool_retry.content
+    return json.loads(error.json(include_url=False)) if isinstance(error, ValidationError) else error.message
+
+
+def saying(error: Any, said: str) -> Exception:  # noqa: ANN401 - as above
+    """Return the same failure with other words."""
+    if isinstance(error, ToolFailedError):
+        return ToolFailedError(replace(error.tool_failed, content=said))
+    if isinstance(error, ToolRetryError):
+        return ToolRetryError(replace(error.tool_retry, content=said))
+    return ToolFailed(said) if isinstance(error, ToolFailed) else ModelRetry(said)

@@ -1,0 +1,96 @@
+"""What users give their agents as a capability: it offloads what tools return, and adds the retrieval tool.
+
+Only the public class belongs here; what happens to a result is in ``hook``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai.capabilities import AbstractCapability
+
+from coatcheck import InMemoryStorage
+from coatcheck.adapting import ScopeOption, StorageOrOffloader, asettle, check_scope, make_offloader
+from coatcheck_pydantic_ai.hook import FAILURES, Hook, Output, logger
+from coatcheck_pydantic_ai.retrieval import find_tool, is_ours, retrieval_toolset
+
+if TYPE_CHECKING:
+    from pydantic_ai import FunctionToolset, RunContext
+    from pydantic_ai.capabilities import WrapToolExecuteHandler
+    from pydantic_ai.messages import ToolCallPart
+    from pydantic_ai.tools import ToolDefinition
+    from typing_extensions import Unpack
+
+    from coatcheck import Offloader, OffloaderOptions
+
+__all__ = ("ToolOffloader",)
+
+_NO_STEPS = "Pydantic AI shows one call at a time, so leave it out"
+
+
+class ToolOffloader(AbstractCapability[Any]):
+    """Takes oversized tool results out of a conversation; the model reads them back with one tool.
+
+    One serves any number of agents: ``Agent(capabilities=[ToolOffloader(storage)])``. It sees every tool, those of MCP
+    servers too, after all other capabilities did what they do to a result. Results of output tools stay, and those
+    that code asked for. Where our rewriting fails, a warning is logged and the raw result stays.
+    """
+
+    def __init__(
+        self,
+        storage: StorageOrOffloader | None = None,
+        *,
+        scope: ScopeOption = None,
+        native_media: bool = False,
+        **options: Unpack[OffloaderOptions],
+    ) -> None:
+        """Configure.
+
+        Args:
+            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            scope: who may read back: a scope, or a callable on the ``RunContext``. Else the ambient scope, else the
+                ``conversation_id`` of the run.
+            native_media: the retrieval tool returns images and files themselves instead of a description.
+            **options: those of ``Offloader``, where ``storage`` is not one, but for ``max_step_tokens``: Pydantic AI
+                shows one call at a time.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
+
+        """
+        self.offloader: Offloader = make_offloader(
+            InMemoryStorage() if storage is None else storage, options, owner="ToolOffloader", no_steps=_NO_STEPS
+        )
+        self._hook = Hook(offloader=self.offloader, scope=check_scope(scope), retrieval=find_tool())
+        self._toolset = retrieval_toolset(self.offloader, scope=scope, native_media=native_media)
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # the base compares the fields of a dataclass, and this has none
+
+    def get_toolset(self) -> FunctionToolset[Any]:
+        """Return the toolset of the retrieval tool: the same one each time, as durable execution needs it."""
+        return self._toolset
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: WrapToolExecuteHandler,
+    ) -> Any:  # noqa: ANN401 - as the tool
+        """Run the tool, then offload what is too large of its result, or of the words of its error."""
+        if is_ours(tool_def):
+            return await handler(args)
+        try:
+            result = await handler(args)
+        except FAILURES as error:
+            output = Output(raw=error, call=call, definition=tool_def, context=ctx, hook=self._hook, is_error=True)
+            shown = await asettle(output, logger=logger)
+            if shown is error:
+                raise
+            raise shown from error
+        if isinstance(result, str) and self.offloader.keeps((result,), tool_name=call.tool_name):
+            return result
+        output = Output(raw=result, call=call, definition=tool_def, context=ctx, hook=self._hook)
+        return await asettle(output, logger=logger)

@@ -1,0 +1,60 @@
+"""The tool that a model reads offloaded content back with.
+
+Only the tool belongs here: its schema, its scope, and how an answer becomes a result. The arguments go to the core as
+the model sent them, because the core validates them and words what was wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai import FunctionToolset, RunContext, Tool
+from pydantic_ai.exceptions import ToolFailed
+
+from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
+from coatcheck.adapting import Failure, RetrievalName, ScopeOption, WarnOnce, aanswer, resolve_scope
+from coatcheck_pydantic_ai.convert import result_of
+from coatcheck_pydantic_ai.hook import identity_of, logger
+
+if TYPE_CHECKING:
+    from pydantic_ai.tools import ToolDefinition
+
+    from coatcheck import Offloader
+
+__all__ = ("find_tool", "is_ours", "retrieval_toolset")
+
+_OURS = {"coatcheck": "reads back"}
+"""The metadata of the tool, which tells it from a user's tool with the same name. It is not sent to a model."""
+
+_TOOLSET = "coatcheck"
+"""The id of the toolset, by which durable execution finds it again after a restart."""
+
+
+def retrieval_toolset(offloader: Offloader, *, scope: ScopeOption, native_media: bool) -> FunctionToolset[Any]:
+    """Return the toolset of the one tool, which reads back what ``offloader`` stored."""
+
+    async def retrieve(context: RunContext[Any], **sent: Any) -> Any:  # noqa: ANN401 - as the model sent them
+        answered = await aanswer(
+            lambda: (offloader, {"scope": resolve_scope(scope, context), "identity": identity_of(context)}),
+            sent,
+            convert_media=lambda blocks: result_of(blocks, None),
+            native_media=native_media,
+        )
+        if isinstance(answered, Failure):
+            raise ToolFailed(answered.text) from answered.error
+        return answered
+
+    tool = Tool[Any].from_schema(retrieve, RETRIEVAL_TOOL, RETRIEVAL_DESCRIPTION, retrieval_schema(), takes_ctx=True)
+    return FunctionToolset([tool], id=_TOOLSET, metadata=_OURS)
+
+
+def is_ours(definition: ToolDefinition | None) -> bool:
+    """Return whether this is the retrieval tool."""
+    return definition is not None and (definition.metadata or {}).items() >= _OURS.items()
+
+
+def find_tool() -> RetrievalName:
+    """Return what finds the name of the retrieval tool in the tools of an agent."""
+    return RetrievalName(
+        RETRIEVAL_TOOL, warn=WarnOnce(logger), is_ours=is_ours, how_to_add="Let no toolset or capability hide it"
+    )

@@ -1,0 +1,124 @@
+"""A tool that fails: its words are offloaded where they are too large, and the failure stays a failure."""
+
+# ruff: noqa: ANN401 - what the framework passes is of any type
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+from pydantic_ai import ModelRetry, Tool
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import ToolCallPart, ToolReturnPart
+
+from coatcheck.testing.scripting import shown_references
+from coatcheck_pydantic_ai import ToolOffloader, hook
+from tests.adapters.pydantic_ai.agents import parts_of, returning, run
+from tests.adapters.scripts import BIG, MIDDLE, call
+
+if TYPE_CHECKING:
+    from pydantic_ai.run import AgentRunResult
+
+    from coatcheck.testing import ScriptedServer
+
+
+class Row(BaseModel):
+    number: int
+
+
+def invalid() -> Exception:
+    try:
+        Row.model_validate({"number": BIG})
+    except ValidationError as error:
+        return error
+    raise AssertionError
+
+
+def results_in(result: AgentRunResult[str]) -> list[Any]:
+    """Return what answers calls, in order: parts of a result, or of a retry in older versions."""
+    return [
+        part for part in parts_of(result) if getattr(part, "tool_name", None) and not isinstance(part, ToolCallPart)
+    ]
+
+
+async def test_a_failure_stays_below_the_inline_limit(server: ScriptedServer) -> None:
+    _, result = await run(server, ToolOffloader(), call(), tools=[returning(ToolFailed(BIG))])
+
+    (part,) = results_in(result)
+    assert part.content == BIG
+
+
+@pytest.mark.parametrize("error", [ToolFailed(BIG), ModelRetry(BIG), invalid()], ids=lambda error: type(error).__name__)
+async def test_a_large_failure_is_offloaded_and_stays_a_failure(server: ScriptedServer, error: Exception) -> None:
+    offload = ToolOffloader(offload_errors=True)
+    script, result = await run(server, offload, call(), tools=[returning(error)])
+    _, raw = await run(server, ToolOffloader(), call(), tools=[returning(error)])
+
+    (part,), (same,) = results_in(result), results_in(raw)
+    assert part.content.startswith("Tool result offloaded.")
+    assert (type(part), getattr(part, "outcome", "")) == (type(same), getattr(same, "outcome", ""))
+    assert MIDDLE not in result.all_messages_json().decode()
+    stored = offload.offloader.load(shown_references(part.content)[0], scope="conversation-1")
+    assert MIDDLE in stored.text
+    assert json.dumps(script.shown[-1]).count(shown_references(part.content)[0]) >= 1
+
+
+async def test_a_failure_of_another_capability_is_offloaded_too(server: ScriptedServer) -> None:
+    class Failing(AbstractCapability[Any]):
+        async def wrap_tool_execute(self, ctx: Any, **_: Any) -> Any:
+            raise ToolFailed(BIG)
+
+    offload = ToolOffloader(offload_errors=True)
+    _, result = await run(server, offload, call(), tools=[returning("few")], more=[Failing()])
+
+    (part,) = results_in(result)
+    assert part.outcome == "failed"
+    assert part.content.startswith("Tool result offloaded.")
+
+
+async def test_a_failure_that_cannot_be_read_stays_as_it_is(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(error: object) -> object:
+        raise TypeError
+
+    monkeypatch.setattr(hook, "said_by", broken)
+
+    _, result = await run(server, ToolOffloader(offload_errors=True), call(), tools=[returning(ToolFailed(BIG))])
+
+    (part,) = results_in(result)
+    assert (part.content, part.outcome) == (BIG, "failed")
+    assert "could not offload" in caplog.text
+
+
+async def test_a_retry_counts_once(server: ScriptedServer) -> None:
+    left = [BIG, BIG]
+
+    async def fetch() -> str:
+        if left:
+            raise ModelRetry(left.pop())
+        return "found"
+
+    tool = Tool(fetch, max_retries=2)
+    _, result = await run(server, ToolOffloader(offload_errors=True), call(), call(), call(), tools=[tool])
+
+    assert results_in(result)[-1].content == "found"
+
+
+async def test_any_other_exception_ends_the_run_as_it_did(server: ScriptedServer) -> None:
+    with pytest.raises(LookupError, match="gone"):
+        await run(server, ToolOffloader(), call(), tools=[returning(LookupError("gone"))])
+
+
+async def test_a_failed_read_back_is_a_failure(server: ScriptedServer) -> None:
+    wrong = call("retrieve_offloaded_content", reference="fetch-0123456789abcdef-0123")
+
+    _, result = await run(server, ToolOffloader(), wrong)
+
+    (part,) = results_in(result)
+    assert isinstance(part, ToolReturnPart)
+    assert part.outcome == "failed"
+    assert str(part.content).startswith("reference not found")
