@@ -37,7 +37,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
 
     Args:
         messages: the messages that will go: those of LangChain, Haystack, Strands, the Microsoft Agent Framework,
-            Pydantic AI, or of an API as JSON values, as a session of the OpenAI Agents SDK keeps them. Anything else is skipped.
+            Pydantic AI, or of an API as JSON values, as a session of the OpenAI Agents SDK keeps them. Anything else is
+            skipped.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
