@@ -202,7 +202,9 @@ class Offloading:
             data, chunks = yield from encode_bytes(part.text)
             digest = self._contents.start_hash(data, part.content_type, starts=part.starts)
             # Meanwhile; nothing fails here that would keep the content from being saved.
-            encoded, content, ready = yield from self._describe(part, departure, data=data, chunks=chunks)
+            encoded, content, ready = yield from self._describe(
+                part, departure, text=part.text, data=data, chunks=chunks
+            )
         else:
             return Slot(block=block)
         reference = yield from self._contents.save(
@@ -222,17 +224,17 @@ class Offloading:
         return Slot(block=block, content=content, preview=ready, reference=reference, path=path)
 
     def _describe(
-        self, part: Part, departure: _Departure, *, data: bytes, chunks: Sequence[int]
+        self, part: Part, departure: _Departure, *, text: str, data: bytes, chunks: Sequence[int]
     ) -> Effects[tuple[Encoded | None, Previewed | None, ReadyPreview | None]]:
-        """Index the lines of a text and preview it; omit what fails.
+        """Index the lines of the ``text`` of a part and preview it; omit what fails.
 
         Several texts share the budget of the previews, so theirs are made when all are saved.
         """
         encoded, content, ready = None, None, None
         try:
-            encoded = yield from index_text(part.text or "", data, chunks)
-            content = _previewed(part, lines=encoded.lines)
-            if content is not None and sum(1 for each in departure.parts if each.text) == 1:
+            encoded = yield from index_text(text, data, chunks)
+            content = Previewed(text=text, content_type=part.content_type, lines=encoded.lines)
+            if sum(1 for each in departure.parts if each.text) == 1:
                 content = replace(content, exceeds=departure.measure.exceeded - departure.measure.media)
                 if len(content.text) > LARGE_CHARACTERS:
                     content = yield from search_for_odd(content)
@@ -311,14 +313,12 @@ class Offloading:
         return answer
 
 
-def _previewed(part: Part, *, lines: int | None = None) -> Previewed | None:
+def _previewed(part: Part) -> Previewed | None:
     """Return a part as previews see it; None for media that are not text, and for unknown blocks."""
     text = part.text or _decoded(part.block)
     if not text:
         return None
-    if lines is None:
-        lines = text.count("\n") + (not text.endswith("\n"))
-    return Previewed(text=text, content_type=part.content_type, lines=lines)
+    return Previewed(text=text, content_type=part.content_type, lines=text.count("\n") + (not text.endswith("\n")))
 
 
 def _decoded(block: Block) -> str | None:
