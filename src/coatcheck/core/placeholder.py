@@ -19,14 +19,13 @@ from coatcheck.core.notice import (
     truncation_notice,
 )
 from coatcheck.core.preview import Previewed, preview
-from coatcheck.core.tokens import CountedOnce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.plan import Offload
-    from coatcheck.core.tokens import TokenCounter
+    from coatcheck.core.tokens import CountedOnce
 
 __all__ = (
     "FIRST_SHOWN",
@@ -89,7 +88,7 @@ def build_placeholder(
     slots: Sequence[Slot],
     decision: Offload,
     *,
-    counter: TokenCounter,
+    counter: CountedOnce,
     tokens: Estimate,
     retrieval_tool: str | None,
     full_list: Reference | None,
@@ -127,7 +126,7 @@ def build_placeholder(
 
 
 def cut_to(
-    slots: Sequence[Slot], limit: int, *, counter: TokenCounter, tool_name: str, tokens: Estimate, reason: str
+    slots: Sequence[Slot], limit: int, *, counter: CountedOnce, tool_name: str, tokens: Estimate, reason: str
 ) -> tuple[Block, ...]:
     """Return a result that could not be stored, cut to ``limit`` tokens, with a notice that says why."""
     head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=reason)
@@ -144,7 +143,7 @@ def cut_to(
 
 
 def _fit(
-    head: str, listed: Sequence[Slot], rest: tuple[Block, ...], decision: Offload, counter: TokenCounter
+    head: str, listed: Sequence[Slot], rest: tuple[Block, ...], decision: Offload, counter: CountedOnce
 ) -> Placeholder | None:
     """Return the placeholder with previews as large as the limit allows, or None if it is too much without any."""
     budget = decision.preview_tokens
@@ -154,15 +153,16 @@ def _fit(
         over = 0 if decision.limit is None else made.tokens - decision.limit
         if over <= 0:
             return made
-        budget = max(0, min(budget, CountedOnce.of(counter).count_lines(previews)) - over)
+        budget = max(0, min(budget, counter.count_lines(previews)) - over)
     made = _assemble(head, "", rest, counter)
     return made if decision.limit is None or made.tokens <= decision.limit else None
 
 
-def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
-    once = CountedOnce.of(counter)
+def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: CountedOnce) -> Placeholder:
     parts = (to_valid_unicode(f"{head}\n\n"), to_valid_unicode(previews)) if previews else (to_valid_unicode(head),)
-    tokens = once.count_parts(*parts) + sum(once.count(block.text) for block in rest if isinstance(block, TextBlock))
+    tokens = counter.count_parts(*parts) + sum(
+        counter.count(block.text) for block in rest if isinstance(block, TextBlock)
+    )
     return Placeholder(blocks=(TextBlock("".join(parts)), *rest), tokens=tokens)
 
 
@@ -183,7 +183,7 @@ def _rest(slots: Sequence[Slot], *, marks: bool) -> tuple[Block, ...]:
     return tuple(rest)
 
 
-def _previews(slots: Sequence[Slot], counter: TokenCounter, *, budget: int) -> str:
+def _previews(slots: Sequence[Slot], counter: CountedOnce, *, budget: int) -> str:
     """Return the previews of the texts among ``slots``; what a short one does not need goes to the longer ones."""
     texts = [(slot, slot.content) for slot in slots if slot.content is not None and slot.content.text]
     if len(texts) == 1:

@@ -235,8 +235,8 @@ class TiktokenCounter(TokenCounter):
             # The beginning of a long text settles most questions, in small pieces: a whole window takes three to seven
             # times as long.
             total = 0
-            for piece in windows(text[:WINDOW_CHARACTERS], size=_PIECE_CHARACTERS):
-                total += len(self._encode(piece)) - _TOKENS_OF_A_CUT
+            for start in range(0, WINDOW_CHARACTERS, _PIECE_CHARACTERS):
+                total += len(self._encode(text[start : start + _PIECE_CHARACTERS])) - _TOKENS_OF_A_CUT
                 if total > limit:
                     return True
         total = 0
@@ -359,11 +359,6 @@ class CountedOnce(TokenCounter):
         self._known: dict[str, int] = {}
         self._adds_up = isinstance(counter, TiktokenCounter) and counter.adds_up
 
-    @classmethod
-    def of(cls, counter: TokenCounter) -> CountedOnce:
-        """Return ``counter``, which remembers already, or one that does."""
-        return counter if isinstance(counter, cls) else cls(counter)
-
     @property
     def longest_token(self) -> int | None:
         """As the other counter says."""
@@ -396,10 +391,11 @@ class CountedOnce(TokenCounter):
         return total
 
     def count_parts(self, *parts: str) -> int:
-        """Return the tokens of all parts together: added up where text can be parted there."""
+        """Return the tokens of all parts together: added up where text can be parted between them."""
         text = "".join(parts)
-        starts = [*accumulate(map(len, parts))][:-1]
-        if not self._adds_up or len(text) > WINDOW_CHARACTERS or not all(_can_be_parted(text, one) for one in starts):
+        cuts = [at for at in accumulate(map(len, parts)) if 0 < at < len(text)]
+        can_be_parted = all(_GAP.match(text, at) or _LINE_END.match(text, at - 1) for at in cuts)
+        if not self._adds_up or len(text) > WINDOW_CHARACTERS or not can_be_parted:
             return self.count_lines(text)
         total = self._known[text] = sum(map(self.count_lines, parts))
         return total
@@ -459,10 +455,10 @@ def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Es
     return Estimate(round(estimated, 2 - len(str(estimated))), exact=False)
 
 
-def windows(text: str, *, size: int = WINDOW_CHARACTERS) -> Iterator[str]:
-    """Yield ``text`` in pieces of ``size`` characters at fixed offsets."""
-    for start in range(0, len(text), size):
-        yield text[start : start + size]
+def windows(text: str) -> Iterator[str]:
+    """Yield ``text`` in pieces of ``WINDOW_CHARACTERS`` at fixed offsets."""
+    for start in range(0, len(text), WINDOW_CHARACTERS):
+        yield text[start : start + WINDOW_CHARACTERS]
 
 
 def _window_for(limit: int) -> int:
@@ -525,15 +521,13 @@ def _end_of_piece(text: str, start: int) -> int:
     found = _LINE_END.search(text, start, most)
     if found is not None:
         return found.end()
+    if most >= len(text):
+        return len(text)
     gap = gap_before(text, most)
     if gap is not None:
         return gap
     found = _GAP.search(text, most)
     return found.start() if found else len(text)
-
-
-def _can_be_parted(text: str, at: int) -> bool:
-    return at in {0, len(text)} or bool(_GAP.match(text, at) or _LINE_END.match(text, at - 1))
 
 
 _JOINER = "\u200d"

@@ -272,7 +272,8 @@ class Offloading:
             return self._keep(request, Keep(reason="storage failed"))
         slots = [Slot(block=part.block, content=_previewed(part)) for part in departure.parts]
         reason = cause_for_model(error)
-        blocks = cut_to(slots, limit, counter=self._counter, tool_name=tool_name, tokens=tokens, reason=reason)
+        counter = departure.measure.counter
+        blocks = cut_to(slots, limit, counter=counter, tool_name=tool_name, tokens=tokens, reason=reason)
         _log_failed_previews(request, slots)
         self._recorder.record(
             "truncated",

@@ -81,12 +81,12 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     """
     if budget <= 0:
         return ""
-    counter = CountedOnce.of(counter)
-    kinds, metered, unmetered = _kinds(), Metered(counter), Metered(counter, units=inf)
+    once = counter if isinstance(counter, CountedOnce) else CountedOnce(counter)
+    kinds, metered, unmetered = _kinds(), Metered(once), Metered(once, units=inf)
     shows: list[Show] = []
     # A preview is a convenience: no fault in one may cost the result that it is made of.
     try:
-        if content.exceeds < budget and not counter.exceeds(content.text, budget):
+        if content.exceeds < budget and not once.exceeds(content.text, budget):
             return to_valid_unicode(content.text)
         shows = kinds.kinds_of(content)
     except Exception as error:  # noqa: BLE001 - MemoryError and RecursionError are among them

@@ -30,8 +30,8 @@ class Metered(TokenCounter):
     Each line is counted once, so to count a preview again after a change costs what has changed.
     """
 
-    def __init__(self, counter: TokenCounter, *, units: float = MOST_UNITS) -> None:
-        self._counter = CountedOnce.of(counter)
+    def __init__(self, counter: CountedOnce, *, units: float = MOST_UNITS) -> None:
+        self._counter = counter
         self._left = units
         self.bytewise = counter.bytewise
 
