@@ -143,6 +143,6 @@ def test_every_question_to_a_tokenizer_is_work() -> None:
         lambda counter: counter.tail("word " * 20, 9),
     ]
     for ask in asked:
-        ask(Metered(CountedOnce(ByteCounter()), units=1_000))
+        ask(Metered(CountedOnce(ByteCounter()), left=1_000))
         with pytest.raises(TooMuchWork):
-            ask(Metered(CountedOnce(ByteCounter()), units=100))
+            ask(Metered(CountedOnce(ByteCounter()), left=100))

@@ -153,7 +153,7 @@ def _fit(
         over = 0 if decision.limit is None else made.tokens - decision.limit
         if over <= 0:
             return made
-        budget = max(0, min(budget, counter.count_lines(previews)) - over)
+        budget = max(0, min(budget, counter.count(previews)) - over)
     made = _assemble(head, "", rest, counter)
     return made if decision.limit is None or made.tokens <= decision.limit else None
 

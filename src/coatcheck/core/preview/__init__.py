@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from math import inf
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
@@ -82,7 +81,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     if budget <= 0:
         return ""
     once = counter if isinstance(counter, CountedOnce) else CountedOnce(counter)
-    kinds, metered, unmetered = _kinds(), Metered(once), Metered(once, units=inf)
+    kinds, metered = _kinds(), Metered(once)
     shows: list[Show] = []
     # A preview is a convenience: no fault in one may cost the result that it is made of.
     try:
@@ -94,9 +93,8 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     for show in shows:
         if show.__name__ in content.failures:
             continue
-        asked = unmetered if show in kinds.LITTLE_WORK else metered
         try:
-            shown = show(content, budget, asked)
+            shown = show(content, budget, once if show in kinds.LITTLE_WORK else metered)
         except TooMuchWork:
             continue
         except Exception as error:  # noqa: BLE001 - as above
