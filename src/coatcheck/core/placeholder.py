@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from coatcheck.core import preview
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.notice import (
     block_heading,
@@ -18,13 +19,13 @@ from coatcheck.core.notice import (
     reference_line,
     truncation_notice,
 )
-from coatcheck.core.preview import Previewed, preview
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.plan import Offload
+    from coatcheck.core.preview import Previewed
     from coatcheck.core.tokens import CountedOnce
 
 __all__ = (
@@ -189,14 +190,14 @@ def _previews(slots: Sequence[Slot], counter: CountedOnce, *, budget: int) -> st
     if len(texts) == 1:
         [(slot, content)] = texts
         ready = slot.preview
-        return ready.text if ready and ready.budget == budget else preview(content, counter, budget=budget)
+        return ready.text if ready and ready.budget == budget else preview.preview(content, counter, budget=budget)
     made: dict[int, str] = {}
     left = budget
     by_length = sorted(enumerate(texts), key=lambda numbered: len(numbered[1][1].text))
     for position, (number, (slot, content)) in enumerate(by_length):
         heading = f"{block_heading(slot.reference)}\n" if slot.reference is not None else ""
         share = left // (len(texts) - position) - counter.count(heading)
-        shown = preview(content, counter, budget=share) if share > 0 else ""
+        shown = preview.preview(content, counter, budget=share) if share > 0 else ""
         if shown:
             made[number] = f"{heading}{shown}"
             left -= counter.count(made[number]) + 1

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from coatcheck.core import preview
 from coatcheck.core.blocks import MediaBlock
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.items import MOST_APART, join_texts
@@ -24,7 +25,7 @@ from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
 from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cut_to
 from coatcheck.core.plan import MOST_LISTED, Decision, Keep, Measure, Offload, decide, fit_step
 from coatcheck.core.policy import Rule, is_count
-from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, preview, search_for_odd
+from coatcheck.core.preview import Previewed
 from coatcheck.core.reading import Encoded, encode_bytes, index_text, is_text
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter
 from coatcheck.engine.events import Recorder, cause_for_model, class_of, log_failure, logger
@@ -236,10 +237,10 @@ class Offloading:
             content = Previewed(text=text, content_type=part.content_type, lines=encoded.lines)
             if sum(1 for each in departure.parts if each.text) == 1:
                 content = replace(content, exceeds=departure.measure.exceeded - departure.measure.media)
-                if len(content.text) > LARGE_CHARACTERS:
-                    content = yield from search_for_odd(content)
+                if len(content.text) > preview.LARGE_CHARACTERS:
+                    content = yield from preview.search_for_odd(content)
                 budget = departure.decision.preview_tokens
-                ready = ReadyPreview(budget, preview(content, departure.measure.counter, budget=budget))
+                ready = ReadyPreview(budget, preview.preview(content, departure.measure.counter, budget=budget))
         except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
             log_failure(logger, "a text is stored without its line index or its preview", error=error)
         return encoded, content or _previewed(part), ready
