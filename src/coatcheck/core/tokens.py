@@ -69,7 +69,9 @@ _ADD_UP = frozenset({"cl100k_base", "o200k_base", "o200k_harmony"})
 parted, and takes as many tokens as its parts. Before a slash, a line end can be within a word."""
 
 _LINE_END = re.compile(r"\n(?=[^\s/]| +\S)")
+_LINE = re.compile(r"[^\n]*(?:\n(?![^\s/]| +\S)[^\n]*)*\n?")
 _GAP = re.compile(r"(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~])")
+_LAST_GAP = re.compile(r".*(?:(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~].))", re.DOTALL)
 _LINE_CHARACTERS = 400
 """A longer line is counted in parts of about this length, so that one with another end is known for the most part."""
 
@@ -347,6 +349,18 @@ class _ForAnyText(TokenCounter):
         return text[len(text) - len(self._counter.tail(to_valid_unicode(text), limit)) :]
 
 
+class _Known(dict[str, int]):
+    """The tokens of each text, counted when they are first asked for."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        super().__init__()
+        self._counter = counter
+
+    def __missing__(self, text: str) -> int:
+        self[text] = tokens = self._counter.count(text)
+        return tokens
+
+
 class CountedOnce(TokenCounter):
     """Counts as another counter does, but each text and each line once: a result is measured, shown and announced.
 
@@ -356,7 +370,7 @@ class CountedOnce(TokenCounter):
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
         self.bytewise = counter.bytewise
-        self._known: dict[str, int] = {}
+        self._known = _Known(counter)
         self._adds_up = isinstance(counter, TiktokenCounter) and counter.adds_up
 
     @property
@@ -371,24 +385,18 @@ class CountedOnce(TokenCounter):
         """
         if not self._adds_up or len(text) > WINDOW_CHARACTERS or text in self._known:
             return self.count_whole(text)
-        total = start = 0
-        while start < len(text):
-            end = _end_of_piece(text, start)
-            total += self.count_whole(text[start:end])
+        total = 0
+        for piece in _pieces(text):
+            total += self._known[piece]
             if total > most:
                 return total
-            start = end
         self._known[text] = total
         return total
 
     def count_whole(self, text: str) -> int:
         """Return the same as ``count``, counted in one piece: half the work, where no line of it is known."""
-        if len(text) > WINDOW_CHARACTERS:  # to look it up costs as much as to read it
-            return self._counter.count(text)
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = self._counter.count(text)
-        return known
+        # To look a longer one up costs as much as to read it.
+        return self._known[text] if len(text) <= WINDOW_CHARACTERS else self._counter.count(text)
 
     def count_parts(self, *parts: str) -> int:
         """Return the tokens of all parts together: added up where text can be parted between them."""
@@ -415,17 +423,17 @@ class CountedOnce(TokenCounter):
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
-        start = end = 0
-        left = limit if self._adds_up else 0
-        while left > 0 and start < len(text):
-            end = _end_of_piece(text, start)
-            tokens = self.count_whole(text[start:end]) if end - start <= _PIECE_CHARACTERS else left + 1
+        start, left, piece = 0, limit, ""
+        for piece in _pieces(text) if self._adds_up else ():
+            tokens = self._known[piece] if len(piece) <= _PIECE_CHARACTERS else left + 1
             if tokens > left:
                 break
-            start, left = end, left - tokens
+            start, left = start + len(piece), left - tokens
+        else:
+            piece = ""
         if not 0 < start <= WINDOW_CHARACTERS:
             return self._counter.head(text, limit)
-        return text[: start + len(self._counter.head(text[start:end], left))]
+        return text[: start + len(self._counter.head(piece, left))]
 
     def tail(self, text: str, limit: int) -> str:
         """Return a suffix of at most ``limit`` tokens; see ``head``."""
@@ -501,8 +509,8 @@ def gap_before(text: str, cut: int) -> int | None:
     """Return the last position up to ``cut`` where text of an encoding in ``_ADD_UP`` can be parted, if one is near."""
     if cut >= len(text):
         return len(text)
-    gaps = [found.start() for found in _GAP.finditer(text, max(0, cut - _LONGEST_WORD), cut + 2)]
-    return max((gap for gap in gaps if 0 < gap <= cut), default=None)
+    found = _LAST_GAP.match(text, max(0, cut - _LONGEST_WORD), cut + 2)
+    return found.end() if found and found.end() > 0 else None
 
 
 def gap_after(text: str, cut: int) -> int | None:
@@ -522,19 +530,19 @@ def _start_of_line(text: str, start: int, end: int) -> int | None:
     return None
 
 
-def _end_of_piece(text: str, start: int) -> int:
-    """Return where a line or a part of one ends that begins at ``start``; such text can be parted there."""
-    most = start + _LINE_CHARACTERS
-    found = _LINE_END.search(text, start, most)
-    if found is not None:
-        return found.end()
-    if most >= len(text):
-        return len(text)
-    gap = gap_before(text, most)
-    if gap is not None:
-        return gap
-    found = _GAP.search(text, most)
-    return found.start() if found else len(text)
+def _pieces(text: str) -> Iterator[str]:
+    """Yield ``text`` in lines and in parts of long ones; such text can be parted there."""
+    for found in _LINE.finditer(text):
+        line = found[0]
+        while len(line) > _LINE_CHARACTERS:
+            end = gap_before(line, _LINE_CHARACTERS)
+            if end is None:
+                gap = _GAP.search(line, _LINE_CHARACTERS)
+                end = gap.start() if gap else len(line)
+            yield line[:end]
+            line = line[end:]
+        if line:
+            yield line
 
 
 _JOINER = "\u200d"
