@@ -40,6 +40,7 @@ __all__ = (
     "ends_of",
     "estimate_tokens",
     "for_any_text",
+    "sample_of",
 )
 
 WINDOW_CHARACTERS = 16_384
@@ -49,6 +50,9 @@ panic, which passes ``except Exception``; this size costs at most 20 ms on the w
 SAMPLES, SAMPLE_CHARACTERS = 8, 512
 """The windows that an estimate looks at, evenly spread from the first character to the last. No further off than three
 of 2,048, which cost half as much again: 2 to 3% in the mean; ``python -m benchmarks.quality.estimates`` measures it."""
+
+_SAMPLED = slice(256, 1_280)
+"""Characters of a text that tell how many of them take a token."""
 
 _PIECE_CHARACTERS = 2_048
 _TOKENS_OF_A_CUT = 8
@@ -395,15 +399,19 @@ class CountedOnce(TokenCounter):
 
     def count_whole(self, text: str) -> int:
         """Return the same as ``count``, counted in one piece: half the work, where no line of it is known."""
-        # To look a longer one up costs as much as to read it.
-        return self._known[text] if len(text) <= WINDOW_CHARACTERS else self._counter.count(text)
+        if len(text) > WINDOW_CHARACTERS:  # to look it up costs as much as to read it
+            return self._counter.count(text)
+        if len(text) > _PIECE_CHARACTERS and self._adds_up and text not in self._known:
+            sample = sample_of(text)
+            if _can_be_parted(text, sample.start, sample.stop):
+                parts = (text[: sample.start], text[sample], text[sample.stop :])
+                self._known[text] = sum(map(self._known.__getitem__, parts))
+        return self._known[text]
 
     def count_parts(self, *parts: str) -> int:
         """Return the tokens of all parts together: added up where text can be parted between them."""
         text = "".join(parts)
-        cuts = [at for at in accumulate(map(len, parts)) if 0 < at < len(text)]
-        can_be_parted = all(_GAP.match(text, at) or _LINE_END.match(text, at - 1) for at in cuts)
-        if not self._adds_up or len(text) > WINDOW_CHARACTERS or not can_be_parted:
+        if not self._adds_up or len(text) > WINDOW_CHARACTERS or not _can_be_parted(text, *accumulate(map(len, parts))):
             return self.count(text)
         total = self._known[text] = sum(map(self.count, parts))
         return total
@@ -476,6 +484,14 @@ def windows(text: str) -> Iterator[str]:
         yield text[start : start + WINDOW_CHARACTERS]
 
 
+def sample_of(text: str) -> slice:
+    """Return which part of ``text`` tells how many characters take a token; ``CountedOnce`` remembers its count.
+
+    Not the first characters: they are often those of a heading.
+    """
+    return slice(gap_after(text, _SAMPLED.start) or _SAMPLED.start, gap_before(text, _SAMPLED.stop) or _SAMPLED.stop)
+
+
 def _window_for(limit: int) -> int:
     """Return how many characters to encode at once to find ``limit`` tokens.
 
@@ -543,6 +559,12 @@ def _pieces(text: str) -> Iterator[str]:
             line = line[end:]
         if line:
             yield line
+
+
+def _can_be_parted(text: str, *cuts: int) -> bool:
+    """Return whether such text can be parted at all of these places; at its ends it always can."""
+    inside = (at for at in cuts if 0 < at < len(text))
+    return all(_GAP.match(text, at) or _LINE_END.match(text, at - 1) for at in inside)
 
 
 _JOINER = "\u200d"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coatcheck.core.tokens import CountedOnce, TokenCounter
+from coatcheck.core.tokens import CountedOnce, TokenCounter, sample_of
 
 __all__ = ("Metered", "TooMuchWork", "characters_of_a_token", "count_parts", "spend")
 
@@ -16,10 +16,6 @@ _UNITS_OF_A_COUNT = 60
 
 _CHARACTERS_OF_A_TOKEN = 16
 """At most, of the text that is looked at to cut or to compare: a tokenizer stops where the limit is reached."""
-
-
-_SAMPLED = slice(256, 1_280)
-"""Characters of a text that tell how many take a token."""
 
 
 class TooMuchWork(Exception):
@@ -102,5 +98,5 @@ def characters_of_a_token(counter: TokenCounter, text: str) -> float:
     Not from what is known of the whole, although that costs nothing: then a preview would depend on what was counted
     before.
     """
-    part = text[_SAMPLED]
+    part = text[sample_of(text)]
     return len(part) / max(1, counter.count(part))
