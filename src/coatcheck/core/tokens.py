@@ -114,12 +114,7 @@ class TokenCounter(ABC):
         longest = self.longest_token
         if longest is not None and len(text) > limit * longest:
             return True
-        total = 0
-        for window in windows(text):
-            total += self.count(window)
-            if total > limit:
-                return True
-        return False
+        return count_windows(text, self.count, most=limit) > limit
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of ``text`` with at most ``limit`` tokens: a long one, though not always the longest.
@@ -228,7 +223,7 @@ class TiktokenCounter(TokenCounter):
         """Return the number of tokens in ``text``. Special tokens are counted as the ordinary text that they are."""
         if len(text) <= WINDOW_CHARACTERS:
             return len(self._encode(text))
-        return sum(len(self._encode(window)) for window in windows(text))
+        return count_windows(text, self.count)
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
@@ -245,12 +240,7 @@ class TiktokenCounter(TokenCounter):
                 total += len(self._encode(text[start : start + _PIECE_CHARACTERS])) - _TOKENS_OF_A_CUT
                 if total > limit:
                     return True
-        total = 0
-        for window in windows(text):
-            total += len(self._encode(window))
-            if total > limit:
-                return True
-        return False
+        return count_windows(text, self.count, most=limit) > limit
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
@@ -420,14 +410,7 @@ class CountedOnce(TokenCounter):
         """Return what the other counter answers; where it would count windows, they are remembered."""
         if not isinstance(self._counter, TiktokenCounter) or len(text) > limit * _CHARACTERS_THAT_EXCEED:
             return self._counter.exceeds(text, limit)
-        if fits_bytes(text, limit):
-            return False
-        total = 0
-        for window in windows(text):
-            total += self.count_whole(window)
-            if total > limit:
-                return True
-        return False
+        return not fits_bytes(text, limit) and count_windows(text, self.count_whole, most=limit) > limit
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
@@ -466,22 +449,22 @@ def estimate_tokens(text: str, count: Callable[[str], int], *, exact_up_to: int)
     """
     estimated = _extrapolate(text, count) if len(text) > 2 * WINDOW_CHARACTERS else 0
     if estimated <= 2 * exact_up_to:
-        total = 0
-        for window in windows(text):
-            total += count(window)
-            if total > exact_up_to:
-                break
-        else:
+        total = count_windows(text, count, most=exact_up_to)
+        if total <= exact_up_to:
             return Estimate(total, exact=True)
         # The windows may miss dense parts; the estimate must not be less than what was counted.
         estimated = max(estimated or _extrapolate(text, count), total)
     return Estimate(round(estimated, 2 - len(str(estimated))), exact=False)
 
 
-def windows(text: str) -> Iterator[str]:
-    """Yield ``text`` in pieces of ``WINDOW_CHARACTERS`` at fixed offsets."""
+def count_windows(text: str, count: Callable[[str], int], *, most: float = inf) -> int:
+    """Return the tokens of ``text``, counted in windows at fixed offsets; stop where there are more than ``most``."""
+    total = 0
     for start in range(0, len(text), WINDOW_CHARACTERS):
-        yield text[start : start + WINDOW_CHARACTERS]
+        total += count(text[start : start + WINDOW_CHARACTERS])
+        if total > most:
+            break
+    return total
 
 
 def sample_of(text: str) -> slice:
