@@ -27,9 +27,6 @@ _OPENING = re.compile(r"(?<![^\s:=(\[{,])[\"']")
 _INSIDE = {sign: re.compile(rf"[^{sign}\\\n]*(?:\\.[^{sign}\\\n]*){{0,50000}}", re.DOTALL) for sign in "\"'"}
 """A text of more escapes is no envelope: ``re`` takes some 130 bytes for each."""
 
-_ENDS = [re.compile(rf"(?<!\\)[{sign}\n]") for sign in "\"'"]
-"""What ends a text in quotes, but for a quote behind an escaped backslash."""
-
 _KNOWN = re.compile(
     r"[\s\[\](){}:,='\"]|\b(?:type|text|content|TextContent|_?meta|None|null|annotations|isError|is_?error|False|false"
     r"|structuredContent|structured_content)\b"
@@ -111,7 +108,10 @@ def _inside(text: str) -> tuple[int, int] | None:
         return None
     # What is in the middle of the whole is in the middle of the text inside.
     middle = int(len(text) * (1 - _LEAST_SHARE)) + 1, int(len(text) * _LEAST_SHARE)
-    if all(end.search(text, *middle) for end in _ENDS):
+    breaks, doubles, singles = (
+        text.count(sign, *middle) > text.count(f"\\{sign}", middle[0] - 1, middle[1]) for sign in "\n\"'"
+    )
+    if breaks or (doubles and singles):
         return None
     at, searched = 0, min(_SEARCHED, int(len(text) * (1 - _LEAST_SHARE)) + 1)
     while (opening := _OPENING.search(text, at, searched)) is not None:
