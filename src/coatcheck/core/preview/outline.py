@@ -384,8 +384,8 @@ class _Table:
         self._rows = rows
         self._total = total
         self._column, self._names = rows.names() if total <= _MOST_NAMES else ("", {})
-        names, are_short = self._names, rows.widest() <= _CUTS[0] + LEAST_CUT
-        self.parts = {one: _Row(rows, one, name=len(names.get(one, "")), is_short=are_short) for one in rows.positions}
+        names = self._names
+        self.parts = {one: _Row(rows, one, len(names.get(one, ""))) for one in rows.positions}
 
     def follow(self, rank: float) -> Iterator[Step]:
         """Yield the rows, and before most of them their names."""
@@ -405,11 +405,11 @@ class _Table:
 
 
 class _Row(_Part):
-    def __init__(self, rows: Rows, position: int, *, name: int, is_short: bool) -> None:
+    def __init__(self, rows: Rows, position: int, name: int) -> None:
         self._rows = rows
         self._position = position
         self._name = name
-        self._is_short = is_short
+        self._widest = 0
         self._written: dict[int, str] = {}
         self.cells = len(rows.columns)
 
@@ -420,10 +420,12 @@ class _Row(_Part):
         return row if level == _SHOWN else row - len(self.line(level - 1))
 
     def follow(self, rank: float, level: int) -> Iterable[Step]:
-        cut = level - _SHOWN
-        if self._is_short or level == _NAMED or cut + 1 == len(_CUTS):
+        if level == _NAMED:
             return ()
-        is_cut = self._rows.widest(self._position) > _CUTS[cut] + LEAST_CUT
+        if level == _SHOWN:
+            self._widest = self._rows.widest(self._position)
+        cut = level - _SHOWN
+        is_cut = self._widest > _CUTS[cut] + LEAST_CUT and cut + 1 < len(_CUTS)
         return ((rank + _RANK_OF_A_CUT, self, level + 1),) if is_cut else ()
 
     def line(self, level: int) -> str:

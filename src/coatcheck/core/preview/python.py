@@ -161,7 +161,7 @@ def _as_written(value: JsonValue, depth: int, words: _Words) -> JsonValue:
         raise ValueError
     if isinstance(value, list):
         with suppress(TypeError):  # it holds more than texts
-            return [*map(words.__getitem__, value)]  # type: ignore[arg-type]
+            return [*map(words.__getitem__, value)]
         return [words[one] if isinstance(one, str) else _as_written(one, depth + 1, words) for one in value]
     if not isinstance(value, dict):
         raise ValueError  # noqa: TRY004 - no literal: a word of JSON between brackets

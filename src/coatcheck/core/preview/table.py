@@ -197,13 +197,16 @@ class Rows:
         """Whether the records are lists of scalars, with cells that have no names."""
         return _CELLS[0] in self.columns or _CELLS[0] in self.same
 
-    def widest(self, *positions: int) -> int:
-        """Return how many characters the longest text of some records has, or of all; a container is a long one."""
-        flats = chain.from_iterable(map(self.cells.__getitem__, positions or self.cells))
-        values = [*chain.from_iterable(map(dict.values, flats))]
-        if any(value for value in values if isinstance(value, (dict, list))):
-            values.append("_" * _CONTAINER)
-        return max((len(value) for value in values if isinstance(value, str)), default=0)
+    def widest(self, position: int) -> int:
+        """Return how many characters the longest text of a record has; a container counts as a long one."""
+        widest = 0
+        for flat in self.cells[position]:
+            for value in flat.values():
+                if isinstance(value, str):
+                    widest = max(widest, len(value))
+                elif value and isinstance(value, (dict, list)):
+                    widest = max(widest, _CONTAINER)
+        return widest
 
     @property
     def size(self) -> int:
