@@ -43,14 +43,14 @@ class Words(TokenCounter):
 
 @given(text=LINES)
 def test_lines_add_up_to_what_the_tokenizer_counts(text: str) -> None:
-    assert CountedOnce(TIKTOKEN).count_lines(text) == TIKTOKEN.count(text)
+    assert CountedOnce(TIKTOKEN).count(text) == TIKTOKEN.count(text)
 
 
 @given(text=LINES)
 def test_parts_of_long_lines_add_up_to_what_the_tokenizer_counts(text: str) -> None:
     long = text * 40
 
-    assert CountedOnce(TIKTOKEN).count_lines(long) == TIKTOKEN.count(long)
+    assert CountedOnce(TIKTOKEN).count(long) == TIKTOKEN.count(long)
 
 
 @given(parts=st.lists(LINES, max_size=4))
@@ -70,7 +70,7 @@ def test_a_cut_at_a_line_or_a_word_never_exceeds_its_limit(text: str, limit: int
 
 
 def test_a_counter_of_the_host_is_asked_for_the_whole_text() -> None:
-    assert CountedOnce(Words()).count_lines("one\ntwo\nthree") == 4
+    assert CountedOnce(Words()).count("one\ntwo\nthree") == 4
     assert CountedOnce(Words()).count_parts("one\n", "two") == 3
 
 
@@ -119,7 +119,7 @@ PARCELS = json.dumps(
 def test_a_preview_does_not_depend_on_what_was_counted_before(text: str, budget: int) -> None:
     content = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + 1)
     counted = CountedOnce(TIKTOKEN)
-    counted.count(text)
+    counted.count_whole(text)
     preview(content, counted, budget=500)
 
     assert preview(content, counted, budget=budget) == preview(content, TIKTOKEN, budget=budget)

@@ -6,6 +6,7 @@ The generators are driven by hand. No storage is there: the driver notes each ef
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 import pytest
@@ -23,6 +24,7 @@ from coatcheck import (
     ToolResult,
     Truncated,
 )
+from coatcheck.core import preview
 from coatcheck.engine import offloading
 from coatcheck.engine.events import About
 from coatcheck.engine.execution import PIECE_BYTES, Effect
@@ -181,8 +183,8 @@ def test_the_placeholder_is_made_after_all_saves_and_recorded_last(
 ) -> None:
     driver = Driver()
     note = driver.happened.append
-    for name in ("preview", "build_placeholder"):
-        made = getattr(offloading, name)
+    for module, name in ((preview, "preview"), (offloading, "build_placeholder")):
+        made = getattr(module, name)
 
         def noted(
             *arguments: object, _name: str = name, _made: Callable[..., object] = made, **named: object
@@ -190,7 +192,7 @@ def test_the_placeholder_is_made_after_all_saves_and_recorded_last(
             note(_name)
             return _made(*arguments, **named)
 
-        monkeypatch.setattr(offloading, name, noted)
+        monkeypatch.setattr(module, name, noted)
     operation = _engine(on_event=lambda event: note(event.kind))._engine.offload(_request(blocks))
 
     assert isinstance(driver.drive(operation), Offloaded)
@@ -268,7 +270,11 @@ def test_an_index_or_a_preview_that_fails_costs_neither_the_save_nor_the_placeho
     def failing(*_: object, **__: object) -> NoReturn:
         raise MemoryError
 
-    monkeypatch.setattr(offloading, broken, failing)
+    if broken == "preview":  # the placeholder then makes its own
+        others = {name: getattr(preview, name) for name in preview.__all__}
+        monkeypatch.setattr(offloading, "preview", SimpleNamespace(**{**others, "preview": failing}))
+    else:
+        monkeypatch.setattr(offloading, broken, failing)
     driver = Driver()
     outcome = _offload(driver, [block])
 

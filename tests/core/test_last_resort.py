@@ -274,8 +274,7 @@ def test_it_needs_no_preview_no_tokenizer_and_no_policy(monkeypatch: pytest.Monk
     def broken(*_: object, **__: object) -> object:
         raise AssertionError
 
-    monkeypatch.setattr("coatcheck.engine.offloading.preview", broken)
-    monkeypatch.setattr("coatcheck.core.placeholder.preview", broken)
+    monkeypatch.setattr("coatcheck.core.preview.preview", broken)
     monkeypatch.setattr("coatcheck.core.tokens.load_vocabulary", broken)
 
     outcome = settle(offloader_on(policies={"*": broken}), [TextBlock(HUGE)], "sync")

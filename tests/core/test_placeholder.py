@@ -23,6 +23,7 @@ from coatcheck.core.placeholder import (
 )
 from coatcheck.core.plan import MOST_LISTED, Offload
 from coatcheck.core.preview import Previewed
+from coatcheck.core.tokens import CountedOnce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +61,7 @@ def _build(
 ) -> Placeholder | None:
     decision = Offload(limit=limit, preview_tokens=preview_tokens, exact_up_to=10_000)
     return build_placeholder(
-        slots, decision, counter=COUNTER, tokens=TOKENS, retrieval_tool="retrieve", full_list=full_list
+        slots, decision, counter=CountedOnce(COUNTER), tokens=TOKENS, retrieval_tool="retrieve", full_list=full_list
     )
 
 
@@ -223,7 +224,7 @@ def test_a_preview_made_before_is_used_for_its_own_budget_only(budget: int, *, s
 
 
 def _cut(slots: Sequence[Slot], limit: int) -> tuple[Block, ...]:
-    return cut_to(slots, limit, counter=COUNTER, tool_name="read_log", tokens=TOKENS, reason="disk full")
+    return cut_to(slots, limit, counter=CountedOnce(COUNTER), tool_name="read_log", tokens=TOKENS, reason="disk full")
 
 
 @pytest.mark.parametrize("limit", [200, 1_000, 5_000])

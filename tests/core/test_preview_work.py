@@ -11,6 +11,7 @@ import pytest
 from coatcheck import ByteCounter, TokenCounter
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.preview.work import Metered, TooMuchWork
+from coatcheck.core.tokens import CountedOnce
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,6 +143,6 @@ def test_every_question_to_a_tokenizer_is_work() -> None:
         lambda counter: counter.tail("word " * 20, 9),
     ]
     for ask in asked:
-        ask(Metered(ByteCounter(), units=1_000))
+        ask(Metered(CountedOnce(ByteCounter()), left=1_000))
         with pytest.raises(TooMuchWork):
-            ask(Metered(ByteCounter(), units=100))
+            ask(Metered(CountedOnce(ByteCounter()), left=100))

@@ -44,12 +44,12 @@ _BROKEN = ("core/test_wrong_answers.py", "core/test_offloader.py", "storage/test
 
 MUTATIONS: tuple[Mutation, ...] = (
     # What stays in view.
-    Mutation("core/preview/__init__.py", "and not counter.exceeds(content.text, budget)", "", _PREVIEW),
+    Mutation("core/preview/kinds.py", "and not once.exceeds(content.text, budget)", "", _PREVIEW),
     Mutation(
-        "core/preview/__init__.py", "content.failures[show.__name__] = error", "pass", ("core/test_preview_guard.py",)
+        "core/preview/kinds.py", "content.failures[show.__name__] = error", "pass", ("core/test_preview_guard.py",)
     ),
     Mutation(
-        "core/preview/__init__.py",
+        "core/preview/kinds.py",
         "except TooMuchWork:\n            continue",
         "except TooMuchWork:\n            raise",
         ("core/test_preview_work.py",),
@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/preview/json_ends.py", 'or head[at - 1] == "]"', "", _LARGE_JSON),
     Mutation("core/preview/json_ends.py", "if another.search(text, start, stop):", "if False:", _LARGE_JSON),
     Mutation("core/preview/log.py", "if len(sort.lines) == _ALIKE:", "if False:", _PREVIEW),
-    Mutation("core/preview/work.py", "self._left -= units", "self._left -= 0", ("core/test_preview_work.py",)),
+    Mutation("core/preview/work.py", "self.left -= units", "self._left -= 0", ("core/test_preview_work.py",)),
     # Reading back.
     Mutation("core/reading/source.py", "return first, min(last, index.lines)", "return first, last", _SEARCH),
     Mutation("core/reading/slices.py", 'piece.removesuffix("\\r")', "piece", _SEARCH),
@@ -109,7 +109,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "core/tokens.py",
-        "estimated = max(estimated or _extrapolate(text, counter), total)",
+        "estimated = max(estimated or _extrapolate(text, count), total)",
         "estimated = estimated or _extrapolate(text, counter)",
         _TOKENS,
     ),

@@ -323,7 +323,10 @@ def test_a_storage_without_limits_counts_for_one_that_has_some(tmp_path: Path) -
     assert listed_bytes(tmp_path) <= 10 * SIZE
 
 
-def test_without_a_limit_there_is_no_ledger(tmp_path: Path) -> None:
+def test_without_a_limit_there_is_no_ledger_and_no_save_looks_for_more_than_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coatcheck.storage.file.count_in", None)
     save_in_order(FileStorage(tmp_path), entries(3))
 
     assert not list(tmp_path.rglob("*.ledger"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from coatcheck.core import preview
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.notice import (
     block_heading,
@@ -18,15 +19,14 @@ from coatcheck.core.notice import (
     reference_line,
     truncation_notice,
 )
-from coatcheck.core.preview import Previewed, preview
-from coatcheck.core.tokens import CountedOnce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.plan import Offload
-    from coatcheck.core.tokens import TokenCounter
+    from coatcheck.core.preview import Previewed
+    from coatcheck.core.tokens import CountedOnce
 
 __all__ = (
     "FIRST_SHOWN",
@@ -89,7 +89,7 @@ def build_placeholder(
     slots: Sequence[Slot],
     decision: Offload,
     *,
-    counter: TokenCounter,
+    counter: CountedOnce,
     tokens: Estimate,
     retrieval_tool: str | None,
     full_list: Reference | None,
@@ -127,7 +127,7 @@ def build_placeholder(
 
 
 def cut_to(
-    slots: Sequence[Slot], limit: int, *, counter: TokenCounter, tool_name: str, tokens: Estimate, reason: str
+    slots: Sequence[Slot], limit: int, *, counter: CountedOnce, tool_name: str, tokens: Estimate, reason: str
 ) -> tuple[Block, ...]:
     """Return a result that could not be stored, cut to ``limit`` tokens, with a notice that says why."""
     head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=reason)
@@ -144,7 +144,7 @@ def cut_to(
 
 
 def _fit(
-    head: str, listed: Sequence[Slot], rest: tuple[Block, ...], decision: Offload, counter: TokenCounter
+    head: str, listed: Sequence[Slot], rest: tuple[Block, ...], decision: Offload, counter: CountedOnce
 ) -> Placeholder | None:
     """Return the placeholder with previews as large as the limit allows, or None if it is too much without any."""
     budget = decision.preview_tokens
@@ -154,15 +154,16 @@ def _fit(
         over = 0 if decision.limit is None else made.tokens - decision.limit
         if over <= 0:
             return made
-        budget = max(0, min(budget, CountedOnce.of(counter).count_lines(previews)) - over)
+        budget = max(0, min(budget, counter.count(previews)) - over)
     made = _assemble(head, "", rest, counter)
     return made if decision.limit is None or made.tokens <= decision.limit else None
 
 
-def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: TokenCounter) -> Placeholder:
-    once = CountedOnce.of(counter)
+def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: CountedOnce) -> Placeholder:
     parts = (to_valid_unicode(f"{head}\n\n"), to_valid_unicode(previews)) if previews else (to_valid_unicode(head),)
-    tokens = once.count_parts(*parts) + sum(once.count(block.text) for block in rest if isinstance(block, TextBlock))
+    tokens = counter.count_parts(*parts) + sum(
+        counter.count(block.text) for block in rest if isinstance(block, TextBlock)
+    )
     return Placeholder(blocks=(TextBlock("".join(parts)), *rest), tokens=tokens)
 
 
@@ -183,20 +184,20 @@ def _rest(slots: Sequence[Slot], *, marks: bool) -> tuple[Block, ...]:
     return tuple(rest)
 
 
-def _previews(slots: Sequence[Slot], counter: TokenCounter, *, budget: int) -> str:
+def _previews(slots: Sequence[Slot], counter: CountedOnce, *, budget: int) -> str:
     """Return the previews of the texts among ``slots``; what a short one does not need goes to the longer ones."""
     texts = [(slot, slot.content) for slot in slots if slot.content is not None and slot.content.text]
     if len(texts) == 1:
         [(slot, content)] = texts
         ready = slot.preview
-        return ready.text if ready and ready.budget == budget else preview(content, counter, budget=budget)
+        return ready.text if ready and ready.budget == budget else preview.preview(content, counter, budget=budget)
     made: dict[int, str] = {}
     left = budget
     by_length = sorted(enumerate(texts), key=lambda numbered: len(numbered[1][1].text))
     for position, (number, (slot, content)) in enumerate(by_length):
         heading = f"{block_heading(slot.reference)}\n" if slot.reference is not None else ""
         share = left // (len(texts) - position) - counter.count(heading)
-        shown = preview(content, counter, budget=share) if share > 0 else ""
+        shown = preview.preview(content, counter, budget=share) if share > 0 else ""
         if shown:
             made[number] = f"{heading}{shown}"
             left -= counter.count(made[number]) + 1

@@ -166,7 +166,7 @@ class Measure:
         texts = self.texts
         if len(texts) > MOST_APART and self.exceeds(exact_up_to, as_measured=False):
             texts = ["\n".join(texts)]  # each of them alone is small, and would be counted to its end
-        estimates = [estimate_tokens(text, self.counter, exact_up_to=exact_up_to) for text in texts]
+        estimates = [estimate_tokens(text, self.counter.count_whole, exact_up_to=exact_up_to) for text in texts]
         exact = all(estimate.exact for estimate in estimates)
         tokens = self.media + sum(estimate.tokens for estimate in estimates)
         self._estimates[exact_up_to] = Estimate(tokens, exact=exact)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from coatcheck.core.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import tiktoken
 
@@ -40,6 +40,7 @@ __all__ = (
     "ends_of",
     "estimate_tokens",
     "for_any_text",
+    "sample_of",
 )
 
 WINDOW_CHARACTERS = 16_384
@@ -49,6 +50,12 @@ panic, which passes ``except Exception``; this size costs at most 20 ms on the w
 SAMPLES, SAMPLE_CHARACTERS = 8, 512
 """The windows that an estimate looks at, evenly spread from the first character to the last. No further off than three
 of 2,048, which cost half as much again: 2 to 3% in the mean; ``python -m benchmarks.quality.estimates`` measures it."""
+
+_COUNTED_UP_TO = 1.5
+"""Times what is to be exact: a text is counted where the windows estimate no more. They are seldom so far off."""
+
+_SAMPLED = slice(256, 1_280)
+"""Characters of a text that tell how many of them take a token."""
 
 _PIECE_CHARACTERS = 2_048
 _TOKENS_OF_A_CUT = 8
@@ -69,7 +76,9 @@ _ADD_UP = frozenset({"cl100k_base", "o200k_base", "o200k_harmony"})
 parted, and takes as many tokens as its parts. Before a slash, a line end can be within a word."""
 
 _LINE_END = re.compile(r"\n(?=[^\s/]| +\S)")
+_LINE = re.compile(r"[^\n]*(?:\n(?![^\s/]| +\S)[^\n]*)*\n?")
 _GAP = re.compile(r"(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~])")
+_LAST_GAP = re.compile(r".*(?:(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~].))", re.DOTALL)
 _LINE_CHARACTERS = 400
 """A longer line is counted in parts of about this length, so that one with another end is known for the most part."""
 
@@ -108,12 +117,7 @@ class TokenCounter(ABC):
         longest = self.longest_token
         if longest is not None and len(text) > limit * longest:
             return True
-        total = 0
-        for window in windows(text):
-            total += self.count(window)
-            if total > limit:
-                return True
-        return False
+        return count_windows(text, self.count, most=limit) > limit
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of ``text`` with at most ``limit`` tokens: a long one, though not always the longest.
@@ -222,7 +226,7 @@ class TiktokenCounter(TokenCounter):
         """Return the number of tokens in ``text``. Special tokens are counted as the ordinary text that they are."""
         if len(text) <= WINDOW_CHARACTERS:
             return len(self._encode(text))
-        return sum(len(self._encode(window)) for window in windows(text))
+        return count_windows(text, self.count)
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
@@ -235,16 +239,11 @@ class TiktokenCounter(TokenCounter):
             # The beginning of a long text settles most questions, in small pieces: a whole window takes three to seven
             # times as long.
             total = 0
-            for piece in windows(text[:WINDOW_CHARACTERS], size=_PIECE_CHARACTERS):
-                total += len(self._encode(piece)) - _TOKENS_OF_A_CUT
+            for start in range(0, WINDOW_CHARACTERS, _PIECE_CHARACTERS):
+                total += len(self._encode(text[start : start + _PIECE_CHARACTERS])) - _TOKENS_OF_A_CUT
                 if total > limit:
                     return True
-        total = 0
-        for window in windows(text):
-            total += len(self._encode(window))
-            if total > limit:
-                return True
-        return False
+        return count_windows(text, self.count, most=limit) > limit
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
@@ -347,6 +346,18 @@ class _ForAnyText(TokenCounter):
         return text[len(text) - len(self._counter.tail(to_valid_unicode(text), limit)) :]
 
 
+class _Known(dict[str, int]):
+    """The tokens of each text, counted when they are first asked for."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        super().__init__()
+        self._counter = counter
+
+    def __missing__(self, text: str) -> int:
+        self[text] = tokens = self._counter.count(text)
+        return tokens
+
+
 class CountedOnce(TokenCounter):
     """Counts as another counter does, but each text and each line once: a result is measured, shown and announced.
 
@@ -356,73 +367,73 @@ class CountedOnce(TokenCounter):
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
         self.bytewise = counter.bytewise
-        self._known: dict[str, int] = {}
+        self._known = _Known(counter)
         self._adds_up = isinstance(counter, TiktokenCounter) and counter.adds_up
-
-    @classmethod
-    def of(cls, counter: TokenCounter) -> CountedOnce:
-        """Return ``counter``, which remembers already, or one that does."""
-        return counter if isinstance(counter, cls) else cls(counter)
 
     @property
     def longest_token(self) -> int | None:
         """As the other counter says."""
         return self._counter.longest_token
 
-    def count(self, text: str) -> int:
-        """Return what the other counter counts."""
-        if len(text) > WINDOW_CHARACTERS:  # to look it up costs as much as to read it
-            return self._counter.count(text)
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = self._counter.count(text)
-        return known
-
-    def count_lines(self, text: str, *, most: float = inf) -> int:
-        """Return the same as ``count``, added up from lines and parts of long ones, where many are known.
+    def count(self, text: str, *, most: float = inf) -> int:
+        """Return what the other counter counts, added up from lines and parts of long ones, where many are known.
 
         Stop where there are more than ``most``.
         """
-        if text in self._known or not self._adds_up or len(text) > WINDOW_CHARACTERS:
-            return self.count(text)
-        total = start = 0
-        while start < len(text):
-            end = _end_of_piece(text, start)
-            total += self.count(text[start:end])
+        if not self._adds_up or len(text) > WINDOW_CHARACTERS or text in self._known:
+            return self.count_whole(text)
+        total = 0
+        for piece in _pieces(text):
+            total += self._known[piece]
             if total > most:
                 return total
-            start = end
         self._known[text] = total
         return total
 
+    def count_whole(self, text: str) -> int:
+        """Return the same as ``count``, counted in one piece: half the work, where no line of it is known."""
+        if len(text) > WINDOW_CHARACTERS:  # to look it up costs as much as to read it
+            return self._counter.count(text)
+        if len(text) > _PIECE_CHARACTERS and self._adds_up and text not in self._known:
+            self._known[text] = sum(map(self._known.__getitem__, _blocks(text)))
+        return self._known[text]
+
     def count_parts(self, *parts: str) -> int:
-        """Return the tokens of all parts together: added up where text can be parted there."""
+        """Return the tokens of all parts together: added up where text can be parted between them."""
         text = "".join(parts)
-        starts = [*accumulate(map(len, parts))][:-1]
-        if not self._adds_up or len(text) > WINDOW_CHARACTERS or not all(_can_be_parted(text, one) for one in starts):
-            return self.count_lines(text)
-        total = self._known[text] = sum(map(self.count_lines, parts))
+        if not self._adds_up or len(text) > WINDOW_CHARACTERS or not _can_be_parted(text, *accumulate(map(len, parts))):
+            return self.count(text)
+        total = self._known[text] = sum(map(self.count, parts))
         return total
 
     def exceeds(self, text: str, limit: int) -> bool:
-        """Return what the other counter answers; where it would count windows, they are remembered."""
-        if isinstance(self._counter, TiktokenCounter) and len(text) <= limit * _CHARACTERS_THAT_EXCEED:
-            return super().exceeds(text, limit)
-        return self._counter.exceeds(text, limit)
+        """Return what the other counter answers; what is counted is remembered."""
+        if not self._adds_up:
+            return self._counter.exceeds(text, limit)
+        if fits_bytes(text, limit):
+            return False
+        if len(text) > limit * (self._counter.longest_token or inf):
+            return True
+        total = 0
+        for block in chain.from_iterable(map(_blocks, windows(text))):
+            total += self._known[block]
+            if total > limit:
+                return True
+        return False
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
-        start = end = 0
-        left = limit if self._adds_up else 0
-        while left > 0 and start < len(text):
-            end = _end_of_piece(text, start)
-            tokens = self.count(text[start:end]) if end - start <= _PIECE_CHARACTERS else left + 1
+        start, left, piece = 0, limit, ""
+        for piece in _pieces(text) if self._adds_up else ():
+            tokens = self._known[piece] if len(piece) <= _PIECE_CHARACTERS else left + 1
             if tokens > left:
                 break
-            start, left = end, left - tokens
+            start, left = start + len(piece), left - tokens
+        else:
+            piece = ""
         if not 0 < start <= WINDOW_CHARACTERS:
             return self._counter.head(text, limit)
-        return text[: start + len(self._counter.head(text[start:end], left))]
+        return text[: start + len(self._counter.head(piece, left))]
 
     def tail(self, text: str, limit: int) -> str:
         """Return a suffix of at most ``limit`` tokens; see ``head``."""
@@ -431,7 +442,7 @@ class CountedOnce(TokenCounter):
             least = max(0, cut - left * _CHARACTERS_THAT_EXCEED)
             found = _start_of_line(text, least, cut)
             begin = least if found is None else found
-            if (found is None and begin > 0) or (tokens := self.count(text[begin:cut])) > left:
+            if (found is None and begin > 0) or (tokens := self.count_whole(text[begin:cut])) > left:
                 break
             cut, left = begin, left - tokens
         if not 0 < len(text) - cut <= WINDOW_CHARACTERS:
@@ -439,30 +450,44 @@ class CountedOnce(TokenCounter):
         return text[cut - len(self._counter.tail(text[begin:cut], left)) :]
 
 
-def estimate_tokens(text: str, counter: TokenCounter, *, exact_up_to: int) -> Estimate:
+def estimate_tokens(text: str, count: Callable[[str], int], *, exact_up_to: int) -> Estimate:
     """Return the tokens in ``text``: exact up to ``exact_up_to``, above that extrapolated from eight fixed windows.
 
     Counting 10 MB takes 0.4 to 0.7 s; the windows take less than a millisecond at any size. A text is counted only if
-    they estimate at most twice ``exact_up_to``.
+    they estimate at most one and a half times ``exact_up_to``.
     """
-    estimated = _extrapolate(text, counter) if len(text) > 2 * WINDOW_CHARACTERS else 0
-    if estimated <= 2 * exact_up_to:
-        total = 0
-        for window in windows(text):
-            total += counter.count(window)
-            if total > exact_up_to:
-                break
-        else:
+    estimated = _extrapolate(text, count) if len(text) > 2 * WINDOW_CHARACTERS else 0
+    if estimated <= _COUNTED_UP_TO * exact_up_to:
+        total = count_windows(text, count, most=exact_up_to)
+        if total <= exact_up_to:
             return Estimate(total, exact=True)
         # The windows may miss dense parts; the estimate must not be less than what was counted.
-        estimated = max(estimated or _extrapolate(text, counter), total)
+        estimated = max(estimated or _extrapolate(text, count), total)
     return Estimate(round(estimated, 2 - len(str(estimated))), exact=False)
 
 
-def windows(text: str, *, size: int = WINDOW_CHARACTERS) -> Iterator[str]:
-    """Yield ``text`` in pieces of ``size`` characters at fixed offsets."""
-    for start in range(0, len(text), size):
-        yield text[start : start + size]
+def count_windows(text: str, count: Callable[[str], int], *, most: float = inf) -> int:
+    """Return the tokens of ``text``, counted in windows at fixed offsets; stop where there are more than ``most``."""
+    total = 0
+    for window in windows(text):
+        total += count(window)
+        if total > most:
+            break
+    return total
+
+
+def windows(text: str) -> Iterator[str]:
+    """Yield ``text`` in pieces of ``WINDOW_CHARACTERS`` at fixed offsets."""
+    for start in range(0, len(text), WINDOW_CHARACTERS):
+        yield text[start : start + WINDOW_CHARACTERS]
+
+
+def sample_of(text: str) -> slice:
+    """Return which part of ``text`` tells how many characters take a token; ``CountedOnce`` remembers its count.
+
+    Not the first characters: they are often those of a heading.
+    """
+    return slice(gap_after(text, _SAMPLED.start) or _SAMPLED.start, gap_before(text, _SAMPLED.stop) or _SAMPLED.stop)
 
 
 def _window_for(limit: int) -> int:
@@ -498,8 +523,8 @@ def gap_before(text: str, cut: int) -> int | None:
     """Return the last position up to ``cut`` where text of an encoding in ``_ADD_UP`` can be parted, if one is near."""
     if cut >= len(text):
         return len(text)
-    gaps = [found.start() for found in _GAP.finditer(text, max(0, cut - _LONGEST_WORD), cut + 2)]
-    return max((gap for gap in gaps if 0 < gap <= cut), default=None)
+    found = _LAST_GAP.match(text, max(0, cut - _LONGEST_WORD), cut + 2)
+    return found.end() if found and found.end() > 0 else None
 
 
 def gap_after(text: str, cut: int) -> int | None:
@@ -519,21 +544,36 @@ def _start_of_line(text: str, start: int, end: int) -> int | None:
     return None
 
 
-def _end_of_piece(text: str, start: int) -> int:
-    """Return where a line or a part of one ends that begins at ``start``; such text can be parted there."""
-    most = start + _LINE_CHARACTERS
-    found = _LINE_END.search(text, start, most)
-    if found is not None:
-        return found.end()
-    gap = gap_before(text, most)
-    if gap is not None:
-        return gap
-    found = _GAP.search(text, most)
-    return found.start() if found else len(text)
+def _pieces(text: str) -> Iterator[str]:
+    """Yield ``text`` in lines and in parts of long ones; such text can be parted there."""
+    for found in _LINE.finditer(text):
+        line = found[0]
+        while len(line) > _LINE_CHARACTERS:
+            end = gap_before(line, _LINE_CHARACTERS)
+            if end is None:
+                gap = _GAP.search(line, _LINE_CHARACTERS)
+                end = gap.start() if gap else len(line)
+            yield line[:end]
+            line = line[end:]
+        if line:
+            yield line
 
 
-def _can_be_parted(text: str, at: int) -> bool:
-    return at in {0, len(text)} or bool(_GAP.match(text, at) or _LINE_END.match(text, at - 1))
+def _blocks(window: str) -> Iterator[str]:
+    """Yield such text in larger parts; the second is the sample of ``sample_of``."""
+    sample = sample_of(window)
+    start = 0
+    for end in (sample.start, sample.stop, *range(_PIECE_CHARACTERS, len(window), _PIECE_CHARACTERS), len(window)):
+        cut = end if end < _PIECE_CHARACTERS else gap_before(window, end)
+        if cut is not None and cut > start and _can_be_parted(window, cut):
+            yield window[start:cut]
+            start = cut
+
+
+def _can_be_parted(text: str, *cuts: int) -> bool:
+    """Return whether such text can be parted at all of these places; at its ends it always can."""
+    inside = (at for at in cuts if 0 < at < len(text))
+    return all(_GAP.match(text, at) or _LINE_END.match(text, at - 1) for at in inside)
 
 
 _JOINER = "\u200d"
@@ -550,11 +590,11 @@ def _joined(text: str, at: int) -> bool:
     return before == _JOINER or after in _HIDDEN_MODIFIERS or unicodedata.category(after) in {"Mn", "Mc", "Me"}
 
 
-def _extrapolate(text: str, counter: TokenCounter) -> int:
+def _extrapolate(text: str, count: Callable[[str], int]) -> int:
     last = max(0, len(text) - SAMPLE_CHARACTERS)
     starts = (last * number // (SAMPLES - 1) for number in range(SAMPLES))
     samples = [text[start : start + SAMPLE_CHARACTERS] for start in starts]
-    return sum(map(counter.count, samples)) * len(text) // max(1, sum(map(len, samples)))
+    return sum(map(count, samples)) * len(text) // max(1, sum(map(len, samples)))
 
 
 def ends_of(texts: Sequence[str], size: int) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from coatcheck.core import preview
 from coatcheck.core.blocks import MediaBlock
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.items import MOST_APART, join_texts
@@ -24,7 +25,7 @@ from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
 from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cut_to
 from coatcheck.core.plan import MOST_LISTED, Decision, Keep, Measure, Offload, decide, fit_step
 from coatcheck.core.policy import Rule, is_count
-from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, preview, search_for_odd
+from coatcheck.core.preview import Previewed
 from coatcheck.core.reading import Encoded, encode_bytes, index_text, is_text
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter
 from coatcheck.engine.events import Recorder, cause_for_model, class_of, log_failure, logger
@@ -202,7 +203,9 @@ class Offloading:
             data, chunks = yield from encode_bytes(part.text)
             digest = self._contents.start_hash(data, part.content_type, starts=part.starts)
             # Meanwhile; nothing fails here that would keep the content from being saved.
-            encoded, content, ready = yield from self._describe(part, departure, data=data, chunks=chunks)
+            encoded, content, ready = yield from self._describe(
+                part, departure, text=part.text, data=data, chunks=chunks
+            )
         else:
             return Slot(block=block)
         reference = yield from self._contents.save(
@@ -222,22 +225,22 @@ class Offloading:
         return Slot(block=block, content=content, preview=ready, reference=reference, path=path)
 
     def _describe(
-        self, part: Part, departure: _Departure, *, data: bytes, chunks: Sequence[int]
+        self, part: Part, departure: _Departure, *, text: str, data: bytes, chunks: Sequence[int]
     ) -> Effects[tuple[Encoded | None, Previewed | None, ReadyPreview | None]]:
-        """Index the lines of a text and preview it; omit what fails.
+        """Index the lines of the ``text`` of a part and preview it; omit what fails.
 
         Several texts share the budget of the previews, so theirs are made when all are saved.
         """
         encoded, content, ready = None, None, None
         try:
-            encoded = yield from index_text(part.text or "", data, chunks)
-            content = _previewed(part, lines=encoded.lines)
-            if content is not None and sum(1 for each in departure.parts if each.text) == 1:
+            encoded = yield from index_text(text, data, chunks)
+            content = Previewed(text=text, content_type=part.content_type, lines=encoded.lines)
+            if sum(1 for each in departure.parts if each.text) == 1:
                 content = replace(content, exceeds=departure.measure.exceeded - departure.measure.media)
-                if len(content.text) > LARGE_CHARACTERS:
-                    content = yield from search_for_odd(content)
+                if len(content.text) > preview.LARGE_CHARACTERS:
+                    content = yield from preview.search_for_odd(content)
                 budget = departure.decision.preview_tokens
-                ready = ReadyPreview(budget, preview(content, departure.measure.counter, budget=budget))
+                ready = ReadyPreview(budget, preview.preview(content, departure.measure.counter, budget=budget))
         except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
             log_failure(logger, "a text is stored without its line index or its preview", error=error)
         return encoded, content or _previewed(part), ready
@@ -270,7 +273,8 @@ class Offloading:
             return self._keep(request, Keep(reason="storage failed"))
         slots = [Slot(block=part.block, content=_previewed(part)) for part in departure.parts]
         reason = cause_for_model(error)
-        blocks = cut_to(slots, limit, counter=self._counter, tool_name=tool_name, tokens=tokens, reason=reason)
+        counter = departure.measure.counter
+        blocks = cut_to(slots, limit, counter=counter, tool_name=tool_name, tokens=tokens, reason=reason)
         _log_failed_previews(request, slots)
         self._recorder.record(
             "truncated",
@@ -311,14 +315,12 @@ class Offloading:
         return answer
 
 
-def _previewed(part: Part, *, lines: int | None = None) -> Previewed | None:
+def _previewed(part: Part) -> Previewed | None:
     """Return a part as previews see it; None for media that are not text, and for unknown blocks."""
     text = part.text or _decoded(part.block)
     if not text:
         return None
-    if lines is None:
-        lines = text.count("\n") + (not text.endswith("\n"))
-    return Previewed(text=text, content_type=part.content_type, lines=lines)
+    return Previewed(text=text, content_type=part.content_type, lines=text.count("\n") + (not text.endswith("\n")))
 
 
 def _decoded(block: Block) -> str | None:

@@ -2,7 +2,7 @@
 
 A save asks ``count_in``, which reads and writes two small files. Only if they say that there is no room, or that nobody
 has looked for an hour, does ``make_room`` look through the folder. It removes a tenth more than it must, so that a look
-is rare: with 100,000 entries one save in 10,000 pays for it.
+is rare: with 100,000 entries one save in 10,000 pays for it. A folder on which no storage has limits has no count.
 
 A save counts and names its files in one go, under the lock of its scope, and a look goes through a scope under the same
 lock. So a look sees what was counted before it. What is counted while it runs is added to what it found; some of that
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from coatcheck.storage.folder import Folder
 
-__all__ = ("MOST_LOOKS", "Bounds", "count_in", "count_out", "make_room", "recount")
+__all__ = ("MOST_LOOKS", "TOTAL", "Bounds", "count_in", "count_out", "make_room", "recount")
 
 MOST_LOOKS = 5
 """Of one save. The second is needed only if others used the room that the first one made."""
@@ -43,7 +43,7 @@ LOOK_SECONDS = 3_600.0
 _SLACK = 0.1
 """Part of a limit that is made free when it is reached."""
 
-_TOTAL = "total.ledger"
+TOTAL = "total.ledger"
 _OF_SCOPE = "{}.ledger"
 """Both next to the folders of the scopes, so that an empty folder can be removed."""
 
@@ -61,6 +61,12 @@ class Bounds:
     max_scope_bytes: int | None = None
     """In each scope."""
 
+    is_set: bool = field(init=False)
+    """Whether there is any limit."""
+
+    largest: float = field(init=False)
+    """The bytes of the largest entry that can be kept."""
+
     def __post_init__(self) -> None:
         """Check the limits.
 
@@ -76,11 +82,9 @@ class Bounds:
         if age is not None and not ((is_number or isinstance(age, timedelta)) and 0 < self.age_seconds < math.inf):
             msg = f"max_age must be a number of seconds above 0, a timedelta, or None for no limit, not {age!r}"
             raise InvalidRequest(msg)
-
-    @property
-    def is_set(self) -> bool:
-        """Whether there is any limit."""
-        return not (self.max_age is None and self.max_bytes is None and self.max_scope_bytes is None)
+        is_set = not (self.max_age is None and self.max_bytes is None and self.max_scope_bytes is None)
+        object.__setattr__(self, "is_set", is_set)
+        object.__setattr__(self, "largest", min(_limit(self.max_bytes), _limit(self.max_scope_bytes)))
 
     @property
     def age_seconds(self) -> float:
@@ -88,11 +92,6 @@ class Bounds:
         if self.max_age is None:
             return math.inf
         return self.max_age.total_seconds() if isinstance(self.max_age, timedelta) else float(self.max_age)
-
-    @property
-    def largest(self) -> float:
-        """The bytes of the largest entry that can be kept."""
-        return min(_limit(self.max_bytes), _limit(self.max_scope_bytes))
 
     def looked_since(self, now: float) -> float:
         """Return when the last look must have been at the earliest."""
@@ -105,7 +104,7 @@ def count_in(folder: Folder, size: int, bounds: Bounds, *, now: float) -> bool:
     A storage without limits keeps the count too, if there is one: another storage on this folder may have limits.
     """
     since, most, of_scope = bounds.looked_since(now), _limit(bounds.max_bytes), _limit(bounds.max_scope_bytes)
-    total, scope = f"../{_TOTAL}", f"../{_OF_SCOPE.format(folder.path.name)}"
+    total, scope = f"../{TOTAL}", f"../{_OF_SCOPE.format(folder.path.name)}"
     if not add(folder, total, size, most=most, looked_since=since):
         return not bounds.is_set
     has_ledger = bounds.max_scope_bytes is not None
@@ -117,7 +116,7 @@ def count_in(folder: Folder, size: int, bounds: Bounds, *, now: float) -> bool:
 
 def count_out(folder: Folder, size: int) -> None:
     """Count ``size`` bytes less in the folder of a scope, which is locked."""
-    if size and add(folder, f"../{_TOTAL}", -size):
+    if size and add(folder, f"../{TOTAL}", -size):
         add(folder, f"../{_OF_SCOPE.format(folder.path.name)}", -size)
 
 
@@ -126,19 +125,19 @@ def make_room(root: Path, version: str, scope: str, *, size: int, bounds: Bounds
     with open_folder(root, version) as versioned, versioned.locked():  # one process looks, and the others wait for it
         if bounds.max_scope_bytes is not None:
             _Look(versioned, bounds, now, ledger=_OF_SCOPE.format(scope), only=scope).run(size, bounds.max_scope_bytes)
-        _Look(versioned, bounds, now, ledger=_TOTAL).run(size, _limit(bounds.max_bytes))
+        _Look(versioned, bounds, now, ledger=TOTAL).run(size, _limit(bounds.max_bytes))
 
 
 def recount(root: Path, version: str, *, now: float) -> None:
     """Correct the count of a folder that has one, and forget those of its scopes: the next save counts them anew."""
     with suppress(FileNotFoundError), open_folder(root, version) as versioned, versioned.locked():
-        if versioned.status(_TOTAL) is None:
+        if versioned.status(TOTAL) is None:
             return
         for name in [found.name for found in versioned.scan() if found.name.endswith(_OF_SCOPE.format(""))]:
-            if name != _TOTAL:
+            if name != TOTAL:
                 versioned.remove(name)
-        change(versioned, _TOTAL, lambda count: count._replace(looked=-math.inf))
-        _Look(versioned, Bounds(), now, ledger=_TOTAL).run(0, math.inf)
+        change(versioned, TOTAL, lambda count: count._replace(looked=-math.inf))
+        _Look(versioned, Bounds(), now, ledger=TOTAL).run(0, math.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +217,7 @@ class _Look:
                 with folder.locked():
                     removed = sum(_remove_unused(folder, family) for family in found)
                 # The ledger of this look is written at its end.
-                add(self.versioned, _TOTAL if self.only else _OF_SCOPE.format(scope), -removed)
+                add(self.versioned, TOTAL if self.only else _OF_SCOPE.format(scope), -removed)
                 freed += removed
         return freed
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, StorageError
 from coatcheck.core.policy import require_flag
 from coatcheck.core.references import is_scope_part, split_key
-from coatcheck.storage.bounds import MOST_LOOKS, Bounds, count_in, count_out, make_room, recount
+from coatcheck.storage.bounds import MOST_LOOKS, TOTAL, Bounds, count_in, count_out, make_room, recount
 from coatcheck.storage.entry_files import (
     ENTRY_SUFFIX,
     Description,
@@ -323,7 +323,9 @@ class FileStorage:
                 existing = content_name(folder, stem, description["metadata"])
                 replaced = None if existing is None else folder.status(existing)
                 grown = size - (0 if replaced is None else replaced.st_size)
-                if count_in(folder, grown, self._bounds, now=time.time()):
+                # Without limits there is a count only if another storage on this folder has some.
+                is_counted = self._bounds.is_set or folder.status(f"../{TOTAL}") is not None
+                if not is_counted or count_in(folder, grown, self._bounds, now=time.time()):
                     folder.rename(temporary[0], stem + ENTRY_SUFFIX)
                     folder.rename(temporary[1], name)  # now the entry exists
                     return

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ except ImportError:  # Windows: two processes must not delete and save the same 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 __all__ = ("Folder", "make_folders", "open_folder")
@@ -156,8 +157,7 @@ class Folder:
         if self.descriptor is not None:
             os.fsync(self.descriptor)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Exclude all other threads and processes that lock this folder, if the file system has locks.
 
         The lock is of what is open and ends with the process, however that ends, so nothing is left to clean up.
@@ -166,14 +166,7 @@ class Folder:
             TimeoutError: another process held it for 10 seconds, as one does that was stopped in the middle of a save.
 
         """
-        if self.descriptor is None:
-            yield
-            return
-        _lock(self.descriptor, self.path)
-        try:
-            yield
-        finally:
-            _unlock(self.descriptor)
+        return nullcontext() if self.descriptor is None else _lock(self.descriptor, self.path)
 
     @contextmanager
     def locked_file(self, name: str, *, make: bool = False) -> Iterator[int | None]:
@@ -194,22 +187,20 @@ class Folder:
             yield None
             return
         try:
-            _lock(descriptor, self.path)
-            yield descriptor
+            with _lock(descriptor, self.path):
+                yield descriptor
         finally:
-            _unlock(descriptor)
             os.close(descriptor)
 
     def _no_file(self, name: str) -> CorruptContent:
         return CorruptContent(f"{str(self.path / name)!r} is not a file but a link, a folder or a device")
 
 
-def _lock(descriptor: int, path: Path) -> None:
-    """Take the lock of what is open; ``Folder.locked`` says more."""
-    if fcntl is None:
-        return
+@contextmanager
+def _lock(descriptor: int, path: Path) -> Iterator[None]:
+    """Hold the lock of what is open; ``Folder.locked`` says more."""
     given_up = 0.0
-    while True:
+    while fcntl is not None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -221,13 +212,13 @@ def _lock(descriptor: int, path: Path) -> None:
             continue
         except OSError:
             pass  # some network file systems have no locks: a sweep may miss a concurrent save there
-        return
-
-
-def _unlock(descriptor: int) -> None:
-    if fcntl is not None:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
+        break
+    try:
+        yield
+    finally:
+        if fcntl is not None:
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
 
 
 @contextmanager

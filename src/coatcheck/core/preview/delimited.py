@@ -87,8 +87,7 @@ def _read(text: str, delimiter: str, search: OddSearch) -> Iterator[tuple[int, i
         cells = _cells_of(lines, delimiter, len(header))
         if not cells:
             return
-        columns = ((name, cells[column :: len(header)]) for column, name in enumerate(header))
-        search.add_columns(columns, len(lines))
+        search.add_cells(header, cells)
         if not search.may_find:
             yield piece[0], len(text)
             return

@@ -36,6 +36,9 @@ _KNOWN = re.compile(
 _LONGEST_REST = 200
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
+_BACKSLASH = "\x00"
+"""In place of an escaped backslash, while the other escapes are resolved: no text of a tool holds one."""
+
 _COMMON = {"\\n": "\n", '\\"': '"', "\\'": "'", "\\t": "\t", "\\r": "\r"}
 
 _ELEMENTS = r"(?:\s*<(?:[a-z_]+)>[^<]{0,300}</[a-z_]+>){0,4}"
@@ -86,17 +89,29 @@ def unwrapped(text: str) -> tuple[str, str] | None:
 
 def unescaped_text(written: str) -> str:
     """Return a text without its escapes, those of Python and JSON; a surrogate pair becomes one character."""
-    # Most escapes are these few, and ``str.replace`` takes a tenth of the time of a match for each.
-    parts = written.split("\\\\")
-    for escaped, character in _COMMON.items():
-        parts = [part.replace(escaped, character) for part in parts] if escaped in written else parts
-    text = "\\".join(_ESCAPE.sub(_character, part) if "\\" in part else part for part in parts)
+    if _BACKSLASH in written:
+        text = _ESCAPE.sub(_character, written)
+    else:  # most escapes are these few, and ``str.replace`` takes a tenth of the time of a match for each
+        text = written.replace("\\\\", _BACKSLASH)
+        for escaped, character in _COMMON.items():
+            text = text.replace(escaped, character)
+        parts = text.split(_BACKSLASH)
+        if "\\" in text:
+            parts = [_ESCAPE.sub(_character, part) if "\\" in part else part for part in parts]
+        text = "\\".join(parts)
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _inside(text: str) -> tuple[int, int] | None:
     """Return where the text in quotes begins and ends that most of ``text`` is."""
     if not _LEAST_CHARACTERS <= len(text) <= _MOST_CHARACTERS:
+        return None
+    # What is in the middle of the whole is in the middle of the text inside.
+    middle = int(len(text) * (1 - _LEAST_SHARE)) + 1, int(len(text) * _LEAST_SHARE)
+    breaks, doubles, singles = (
+        text.count(sign, *middle) > text.count(f"\\{sign}", middle[0] - 1, middle[1]) for sign in "\n\"'"
+    )
+    if breaks or (doubles and singles):
         return None
     at, searched = 0, min(_SEARCHED, int(len(text) * (1 - _LEAST_SHARE)) + 1)
     while (opening := _OPENING.search(text, at, searched)) is not None:

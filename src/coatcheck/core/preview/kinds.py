@@ -1,14 +1,16 @@
-"""What kind of content a text is, by a cheap test of each: its first and last characters, or its first lines.
+"""Previews a text as what it is. A cheap test of its ends or its first lines says which kinds of content it may be.
 
 A test may be wrong: the function that shows a kind returns None for what is not of that kind after all, and then the
-next kind shows it.
+next kind is tried, and plain text last. The same happens if a kind raises, or takes more work than ``work`` allows.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited, search_delimited
 from coatcheck.core.preview.envelope import output_in, unwrapped
 from coatcheck.core.preview.html import preview_html
@@ -20,12 +22,14 @@ from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
 from coatcheck.core.preview.sorts import preview_sorts, search_sorts
-from coatcheck.core.preview.source import Found, Previewed, plain, sample_of
+from coatcheck.core.preview.source import Found, Previewed, Trouble, ends_within, plain, sample_of
 from coatcheck.core.preview.text import preview_text
+from coatcheck.core.preview.work import Metered, TooMuchWork
 from coatcheck.core.preview.xml import preview_xml
+from coatcheck.core.tokens import CountedOnce
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Generator
     from typing import TypeAlias
 
     from coatcheck.core.preview.source import Search
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
 
     Show: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
 
-__all__ = ("LITTLE_WORK", "SEARCHES", "Found", "find_trouble", "kinds_of", "preview_log")
+__all__ = ("LARGE_CHARACTERS", "kinds_of", "preview", "search_for_odd")
 
 _HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
 _LOG_TYPES = frozenset({"text/log", "text/x-log"})
@@ -80,6 +84,10 @@ SEARCHES: dict[Show, Search] = {
 }
 """What finds the odd records or lines of a kind in a long text, in pieces."""
 
+LARGE_CHARACTERS = 262_144
+"""``search_for_odd`` searches a longer text in pieces, before the preview is made. ``preview`` searches a shorter
+one itself."""
+
 _CHARACTERS_OF_A_TOKEN = 8
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
 _PAGE = re.compile(
@@ -111,6 +119,68 @@ _LEAST_LINES_OF_A_LOG = 8
 _STAMPED_SHARE = 0.5
 _HEAD, _TAIL = 4_096, 4_096
 """Characters."""
+
+
+def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
+    """Return what to show of ``content``, at most ``budget`` tokens by ``counter``; ``""`` where nothing useful fits.
+
+    Never raises. A text that fits is shown whole. Of any other, the kind that the content type declares is tried first.
+    What does not look like it, or is declared as nothing but text, decides on its kind itself; when in doubt, it is
+    text. A kind that needs too much work is left out, and so is one that raises; ``content.failures`` has those.
+    Where even text raises, as with a counter that does, head and tail are shown in as many bytes as ``budget`` has
+    tokens.
+    """
+    if budget <= 0:
+        return ""
+    once = counter if isinstance(counter, CountedOnce) else CountedOnce(counter)
+    metered = Metered(once)
+    shows: list[Show] = []
+    # A preview is a convenience: no fault in one may cost the result that it is made of.
+    try:
+        if content.exceeds < budget and not once.exceeds(content.text, budget):
+            return to_valid_unicode(content.text)
+        shows = kinds_of(content)
+    except Exception as error:  # noqa: BLE001 - MemoryError and RecursionError are among them
+        content.failures["kinds_of"] = error
+    for show in shows:
+        if show.__name__ in content.failures:
+            continue
+        try:
+            shown = show(content, budget, once if show in LITTLE_WORK else metered)
+        except TooMuchWork:
+            continue
+        except Exception as error:  # noqa: BLE001 - as above
+            content.failures[show.__name__] = error
+            continue
+        if shown is not None:
+            return to_valid_unicode(shown)
+    return to_valid_unicode(ends_within(content.text, budget))
+
+
+def search_for_odd(content: Previewed) -> Generator[None, None, Previewed]:
+    """Return ``content`` with what is odd in it: the lines of trouble of a log, the odd ones of records or of text.
+
+    Yields after each piece of the search. Never raises: a search that fails is one of ``content.failures``.
+    """
+    try:
+        return (yield from _searched(content))
+    except Exception as error:  # noqa: BLE001 - as in ``preview``
+        content.failures["search_for_odd"] = error
+        return content
+
+
+def _searched(content: Previewed) -> Generator[None, None, Previewed]:
+    shows = kinds_of(content)
+    if shows[0] is preview_log:
+        trouble = Trouble()
+        yield from find_trouble(trouble, content.text)
+        return replace(content, trouble=trouble)
+    for search in filter(None, map(SEARCHES.get, shows)):
+        found = Found(by=search)
+        yield from search(found, content)
+        if found.end:
+            return replace(content, found=found)
+    return content
 
 
 def kinds_of(content: Previewed) -> list[Show]:

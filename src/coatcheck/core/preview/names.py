@@ -33,6 +33,9 @@ _SIGNS = "_./~@:+-"
 
 _OF_TERMS = f"{string.ascii_letters}{string.digits}{_SIGNS}"
 _BESIDES_TERMS = bytes(code if chr(code) in f"{_OF_TERMS},\n" else ord(" ") for code in range(256))
+_CONTINUED = bytes(range(0x80, 0xC0))
+"""All bytes of a character of UTF-8 but its first one."""
+
 _TERM = re.compile(r"\d+(?:,\d+)+(?:\.\d+)?|[^,]+", re.ASCII)
 """Of letters, digits, signs and commas: what is a term by itself, as only figures hold commas."""
 
@@ -106,8 +109,9 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
         part = part.lstrip(_OF_TERMS)  # the end of a longer one
     if end < len(text) and text[end] in _OF_TERMS:
         part = part.rstrip(_OF_TERMS)
-    plain = part.encode("utf-8", "replace").translate(_BESIDES_TERMS).decode("ascii")
-    known = set(shown.encode("utf-8", "replace").translate(_BESIDES_TERMS).decode("ascii").split())
+    plain, said = _terms_of(part), _terms_of(shown)
+    known = set(said.split())
+    said = " ".join(known)
     lines = zip(part.split("\n"), plain.split("\n"), strict=True) if numbered else [("", plain)]
     for line, terms in lines:
         number = _NUMBER.match(line) if numbered else None
@@ -116,14 +120,19 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
             known.add(term)
             if found is None or not _SHORTEST <= len(found[0]) <= _LONGEST or found[0] in _BEGINS_A_SENTENCE:
                 continue
-            if (found[0] == term or found[0] not in known) and found[0] not in shown:
+            if (found[0] == term or found[0] not in known) and found[0] not in said:
                 known.add(found[0])
                 yield number and number[1], found[0]
 
 
+def _terms_of(text: str) -> str:
+    """Return the terms of ``text``, with blanks between them, in its lines."""
+    return text.encode("utf-8", "replace").translate(_BESIDES_TERMS, _CONTINUED).decode("ascii")
+
+
 def _each(terms: str) -> Iterator[str]:
     """Yield each sort of terms once."""
-    for term in dict.fromkeys(terms.split()):
+    for term in dict.fromkeys(terms.replace(", ", " ").split()):
         if "," in term:
             yield from _TERM.findall(term)
         else:

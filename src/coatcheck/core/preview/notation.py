@@ -53,6 +53,8 @@ def count_of(number: int, noun: str) -> str:
 
 def scalar(value: JsonValue, longest: int) -> str:
     """Return a text, number, truth value or null; of a text beyond ``longest`` characters its head, and its length."""
+    if type(value) is Verbatim and len(value) <= longest:
+        return value
     if isinstance(value, str):
         if len(value) > longest + LEAST_CUT:
             return f"{encode_basestring(value[:longest])}… ({len(value):,} characters)"

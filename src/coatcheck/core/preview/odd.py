@@ -10,7 +10,7 @@ from coatcheck.core.preview.notation import key_of, scalar
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.tokens import TokenCounter
@@ -83,12 +83,13 @@ class OddSearch:
                 field.add_present(self.total, len(records))
         self.total += len(records)
 
-    def add_columns(self, columns: Iterable[tuple[str, Sequence[str]]], count: int) -> None:
-        """Count the values of ``count`` further records that have every field."""
-        for name, values in islice(columns, _MOST_FIELDS):
+    def add_cells(self, names: Sequence[str], cells: Sequence[str]) -> None:
+        """Count the cells of further records that have every field, one record after the other."""
+        count = len(cells) // len(names)
+        for column, name in enumerate(islice(names, _MOST_FIELDS)):
             field = self._field(name)
             if field.has_few:
-                self._count(field, values)
+                self._count(field, cells[column :: len(names)])
             else:
                 field.add_present(self.total, count)
         self.total += count
@@ -141,10 +142,15 @@ class _Field:
             counts = Counter(map(_presence, values))
         if not self.has_few:
             values = list(map(_presence, values))
-        backwards = values[::-1]
-        for value, count in counts.items():
-            last = base + len(values) - 1 - backwards.index(value)
-            self._note(value, count, base + values.index(value), last)
+        if len(counts) > _FEW_VALUES:  # to look for each of them takes longer than to note where each record's is
+            last = dict(zip(values, range(len(values)), strict=True))
+            first = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
+            for value, count in counts.items():
+                self._note(value, count, base + first[value], base + last[value])
+        else:
+            backwards = values[::-1]
+            for value, count in counts.items():
+                self._note(value, count, base + values.index(value), base + len(values) - 1 - backwards.index(value))
         if len(self._counts) > _MOST_VALUES:
             self._give_up()
 

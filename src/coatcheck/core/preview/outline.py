@@ -22,7 +22,7 @@ from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_o
 from coatcheck.core.preview.work import characters_of_a_token, spend
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from coatcheck.core.blocks import JsonValue
@@ -110,13 +110,14 @@ def _steps(root: _Container, most: float, counter: TokenCounter) -> list[tuple[_
     serial = cost = 0
     while heap and cost < most:
         rank, _, part, level = heapq.heappop(heap)
-        steps.append((part, level, part.cost(level) + 1))
-        cost += steps[-1][2]
+        more = part.cost(level) + 1
+        steps.append((part, level, more))
+        cost += more
         before = serial
         for rank_of_it, it, its_level in part.follow(rank, level):
             serial += 1
             heapq.heappush(heap, (rank_of_it, serial, it, its_level))
-        spend(counter, _UNITS_OF_A_STEP * (1 + serial - before))
+        spend(counter, _UNITS_OF_A_STEP * (1 + serial - before + part.cells) + more // 4)
     return steps
 
 
@@ -158,14 +159,13 @@ def _fitted(
 
 def _take(steps: Sequence[tuple[_Part, int, int]], size: int) -> None:
     """Take the first of the ``steps`` that have ``size`` characters together, and none that follows on another."""
-    out: set[int] = set()
     for part, _, _ in steps:
-        part.level = 0
+        part.level, part.is_out = 0, False
     for part, level, cost in steps:
-        if part.level >= level or id(part) in out or id(part.of) in out:
+        if part.level >= level or part.is_out or part.of.is_out:
             continue
         if cost > size:
-            out.add(id(part))
+            part.is_out = True
             continue
         part.level = level
         size -= cost
@@ -251,15 +251,21 @@ class _Part:
     name = ""
     """What is written before it: the name of a member."""
 
-    of: _Part | None = None
-    """The table that a row is part of, or the container of any other part."""
+    of: _Part
+    """The container that it is part of; the root is part of itself."""
+
+    is_out = False
+    """Whether it did not fit: then nothing follows on it."""
+
+    cells = 0
+    """How many cells each further level of it takes to write."""
 
     def cost(self, level: int) -> int:
         """Return about how many characters more are shown at ``level`` than before it."""
         raise NotImplementedError
 
-    def follow(self, rank: float, level: int) -> Iterator[Step]:
-        """Yield what may be shown once this is, at ``level``."""
+    def follow(self, rank: float, level: int) -> Iterable[Step]:
+        """Return what may be shown once this is, at ``level``."""
         raise NotImplementedError
 
     def lines(self, depth: int) -> list[str]:
@@ -277,9 +283,9 @@ class _Scalar(_Part):
         before = len(self.name) + 2 if level == 1 else -_CUTS[level - 2]
         return before + min(len(self._value), _CUTS[level - 1])
 
-    def follow(self, rank: float, level: int) -> Iterator[Step]:
-        if isinstance(self._value, str) and len(self._value) > _CUTS[level - 1] + LEAST_CUT and level < len(_CUTS):
-            yield rank + _RANK_OF_A_CUT, self, level + 1
+    def follow(self, rank: float, level: int) -> Iterable[Step]:
+        is_cut = isinstance(self._value, str) and len(self._value) > _CUTS[level - 1] + LEAST_CUT
+        return ((rank + _RANK_OF_A_CUT, self, level + 1),) if is_cut and level < len(_CUTS) else ()
 
     def lines(self, depth: int) -> list[str]:  # noqa: ARG002 - of one line at any depth
         return [f"{self.name}{scalar(self._value, _CUTS[self.level - 1])}"]
@@ -295,6 +301,7 @@ class _Container(_Part):
         self._parts: dict[int, _Part] = {}
         """By position in the value; made when the container is opened."""
         self._rows: _Table | None = None
+        self.of = self
 
     @property
     def is_table(self) -> bool:
@@ -319,7 +326,7 @@ class _Container(_Part):
             if rows is None:
                 self._parts = {one: _part(self._value[one], *self._made) for one in islice(order, most)}
         if rows is not None:
-            self._rows = _Table(rows, len(self._value), counter)
+            self._rows = _Table(rows, len(self._value))
         for part in self._rows.parts.values() if self._rows else self._parts.values():
             part.of = self
 
@@ -373,12 +380,12 @@ class _Container(_Part):
 class _Table:
     """The rows of a container that is a list of records."""
 
-    def __init__(self, rows: Rows, total: int, counter: TokenCounter) -> None:
+    def __init__(self, rows: Rows, total: int) -> None:
         self._rows = rows
         self._total = total
         self._column, self._names = rows.names() if total <= _MOST_NAMES else ("", {})
         names = self._names
-        self.parts = {one: _Row(rows, one, len(names.get(one, "")), counter) for one in rows.positions}
+        self.parts = {one: _Row(rows, one, len(names.get(one, ""))) for one in rows.positions}
 
     def follow(self, rank: float) -> Iterator[Step]:
         """Yield the rows, and before most of them their names."""
@@ -389,7 +396,7 @@ class _Table:
 
     def lines(self) -> list[str]:
         """Return the header, the rows that are shown, and the gaps between them; nothing without rows."""
-        rows = {position: row.lines(0)[0] for position, row in self.parts.items() if row.level >= _SHOWN}
+        rows = {position: row.line(row.level) for position, row in self.parts.items() if row.level >= _SHOWN}
         if not rows:
             return []
         names = {position: self._names[position] for position, row in self.parts.items() if row.level == _NAMED}
@@ -398,29 +405,31 @@ class _Table:
 
 
 class _Row(_Part):
-    def __init__(self, rows: Rows, position: int, name: int, counter: TokenCounter) -> None:
+    def __init__(self, rows: Rows, position: int, name: int) -> None:
         self._rows = rows
         self._position = position
         self._name = name
-        self._counter = counter
+        self._widest = 0
         self._written: dict[int, str] = {}
+        self.cells = len(rows.columns)
 
     def cost(self, level: int) -> int:
         if level == _NAMED:
             return self._name
-        row = len(self._row(level))
-        return row if level == _SHOWN else row - len(self._row(level - 1))
+        row = len(self.line(level))
+        return row if level == _SHOWN else row - len(self.line(level - 1))
 
-    def follow(self, rank: float, level: int) -> Iterator[Step]:
+    def follow(self, rank: float, level: int) -> Iterable[Step]:
+        if level == _NAMED:
+            return ()
+        if level == _SHOWN:
+            self._widest = self._rows.widest(self._position)
         cut = level - _SHOWN
-        if level != _NAMED and cut + 1 < len(_CUTS) and self._rows.widest(self._position) > _CUTS[cut] + LEAST_CUT:
-            yield rank + _RANK_OF_A_CUT, self, level + 1
+        is_cut = self._widest > _CUTS[cut] + LEAST_CUT and cut + 1 < len(_CUTS)
+        return ((rank + _RANK_OF_A_CUT, self, level + 1),) if is_cut else ()
 
-    def lines(self, depth: int) -> list[str]:  # noqa: ARG002 - of one line at any depth
-        return [self._row(self.level)]
-
-    def _row(self, level: int) -> str:
+    def line(self, level: int) -> str:
+        """Return the row at a level."""
         if level not in self._written:
-            row = self._written[level] = self._rows.row(self._position, _CUTS[level - _SHOWN])
-            spend(self._counter, _UNITS_OF_A_STEP * len(self._rows.columns) + len(row) // 4)
+            self._written[level] = self._rows.row(self._position, _CUTS[level - _SHOWN])
         return self._written[level]

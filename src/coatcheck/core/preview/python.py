@@ -8,6 +8,7 @@ no text, list or dict stays as it is written.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ _WRITTEN = "\x01"
 _WORD = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.][\d.eE+_-]*j?")
 _OTHER = rf"\s\[\]){{}},:{_HELD}"
 _TUPLE = r"(?<![\w.])\([^()]*\)"
-_VALUE = re.compile(rf"[A-Za-z_][\w.]*\([^()]*(?:{_TUPLE}[^()]*)*\)|[bBuU]?{_HELD}|[^({_OTHER}]+(?=[{_OTHER}]|\Z)")
+_VALUE = re.compile(rf"([A-Za-z_][\w.]*\([^()]*(?:{_TUPLE}[^()]*)*\)|[bBuU]?{_HELD}|[^({_OTHER}]+(?=[{_OTHER}]|\Z))")
 """A call without another one inside, but with tuples, as ``OrderedDict([('a', 1)])`` has them; a text with what may be
 before it; or a word."""
 
@@ -87,7 +88,7 @@ def _parsed(text: str, counter: TokenCounter) -> JsonValue:
     skeleton = _SET.sub(r"[\1]", skeleton.translate(_AS_LISTS)).replace(",]", "]")
     written = [""] * (2 * len(held) + 1)
     written[::2] = (_LAST_COMMA.sub(r"\1", skeleton) if _LAST_COMMA.search(skeleton) else skeleton).split(_HELD)
-    written[1::2] = [encode_basestring(one if one[0] == _WRITTEN else one[1:-1]) for one in _unescaped(held, text)]
+    written[1::2] = map(_AsJson().__getitem__, _unescaped(held, text))
     value: JsonValue = orjson.loads("".join(written))
     return _as_written(value, 0, _Words()) if has_words else value
 
@@ -114,22 +115,29 @@ def _taken_out(skeleton: str, held: Sequence[str], counter: TokenCounter) -> tup
         ValueError: a word is none of a literal.
 
     """
-    values = _VALUE.findall(skeleton)
+    pieces = _VALUE.split(skeleton)
+    values = pieces[1::2]
     spend(counter, _UNITS_OF_A_VALUE * len(values) + len(skeleton) // 4)
-    words = {one for one in {*values} if one[-1] not in f"){_HELD}"}
+    words = {one: f"{_WRITTEN}{one}" for one in {*values} if one[-1] not in f"){_HELD}"}
     if not all(map(_WORD.fullmatch, words)):
         raise ValueError
     left = iter(held)
-    kept = [
-        next(left) if one == _HELD else f"{_WRITTEN}{one}" if one in words else _filled(one, left) for one in values
-    ]
-    return _VALUE.sub(_HELD, skeleton), kept
+    kept = [next(left) if one == _HELD else words.get(one) or _filled(one, left) for one in values]
+    return _HELD.join(pieces[::2]), kept
 
 
 def _filled(call: str, left: Iterator[str]) -> str:
     """Return a call with what it held before."""
     before, *parts = call.split(_HELD)
     return "".join((_WRITTEN, before, *(f"{next(left).removeprefix(_WRITTEN)}{part}" for part in parts)))
+
+
+class _AsJson(dict[str, str]):
+    """How each text of Python, and each word or call, is written in JSON. Most come again and again."""
+
+    def __missing__(self, held: str) -> str:
+        self[held] = written = encode_basestring(held if held[0] == _WRITTEN else held[1:-1])
+        return written
 
 
 class _Words(dict[str, str]):
@@ -152,6 +160,8 @@ def _as_written(value: JsonValue, depth: int, words: _Words) -> JsonValue:
     if depth > _DEEPEST:
         raise ValueError
     if isinstance(value, list):
+        with suppress(TypeError):  # it holds more than texts
+            return [*map(words.__getitem__, value)]
         return [words[one] if isinstance(one, str) else _as_written(one, depth + 1, words) for one in value]
     if not isinstance(value, dict):
         raise ValueError  # noqa: TRY004 - no literal: a word of JSON between brackets

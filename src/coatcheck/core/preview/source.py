@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.odd import NOTHING_ODD, Odd
@@ -73,8 +75,8 @@ class Sort:
 class Trouble:
     """The lines of a text that tell of trouble, as far as it has been searched."""
 
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LEVELS, 0))
-    sorts: dict[str, dict[bytes, Sort]] = field(default_factory=lambda: {level: {} for level in LEVELS})
+    counts: dict[str, int] = field(default_factory=dict.fromkeys(LEVELS, 0).copy)
+    sorts: dict[str, dict[bytes, Sort]] = field(default_factory=partial(defaultdict, dict))
     """By level, the first and the last sorts of its lines, by the line without its numbers."""
 
     searched: int = 0

@@ -178,9 +178,9 @@ class Rows:
             for position, rows_of in objects.items():
                 cells[position] = flat = [_flat(one, deepest, names_of) for one in rows_of]
                 seen.update(*flat)
-                spend(counter, _UNITS_OF_A_CELL * sum(map(len, flat)))
                 if len(seen) > _MOST_COLUMNS:
                     break
+            spend(counter, _UNITS_OF_A_CELL * sum(map(len, chain.from_iterable(cells.values()))))
             columns = Counter(chain.from_iterable(chain.from_iterable(cells.values())))
             rows = sum(map(len, cells.values()))
             if len(columns) <= _MOST_COLUMNS and sum(columns.values()) >= _LEAST_FILLED * len(columns) * rows:
@@ -245,7 +245,7 @@ class Rows:
 
     def row(self, position: int, longest: int) -> str:
         """Return the line of a record; a value of more than ``longest`` characters is shortened."""
-        parts = ["|".join([brief(row[name], longest) if name in row else "" for name in self.columns])
+        parts = ["|".join([brief(row.get(name, _NO_CELL), longest) for name in self.columns])
                  for row in self.cells[position]]  # fmt: skip
         key = "" if self.records.keys is None else f"{key_of(self.records.keys[position])}|"
         return key + _PART.join(parts)
@@ -294,17 +294,19 @@ def _objects(item: JsonValue) -> list[Record]:
         return [item]
     if not isinstance(item, list):
         return []
-    head = item[: _MOST_COLUMNS + 1]
-    if len(head) > _MOST_COLUMNS and _ARE_CONTAINERS.isdisjoint(map(type, head)):
-        return []  # more columns than a table has: not worth making a cell of each of a million
-    if _ARE_CONTAINERS.isdisjoint(map(type, item)):
-        return [dict(zip(_CELLS, item, strict=False))]
+    # Of more scalars than a table has columns, none are worth a cell: there may be a million.
+    if _ARE_CONTAINERS.isdisjoint(map(type, item[: _MOST_COLUMNS + 1])):
+        is_row = len(item) <= _MOST_COLUMNS
+        return [dict(zip(_CELLS, item, strict=False))] if is_row else []
     objects = [one for one in item if isinstance(one, dict)]
     return objects if len(objects) == len(item) else []
 
 
 _CELLS = [Verbatim(f"[{index}]") for index in range(_MOST_COLUMNS + 1)]
 """The names of cells that have none."""
+
+_NO_CELL = Verbatim("")
+"""Where a record lacks a field."""
 
 _ARE_CONTAINERS = frozenset({dict, list})
 

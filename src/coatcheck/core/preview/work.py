@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from coatcheck.core.tokens import CountedOnce, TokenCounter
+from dataclasses import dataclass
+
+from coatcheck.core.tokens import CountedOnce, TokenCounter, sample_of
 
 __all__ = ("Metered", "TooMuchWork", "characters_of_a_token", "count_parts", "spend")
 
@@ -16,29 +18,26 @@ _CHARACTERS_OF_A_TOKEN = 16
 """At most, of the text that is looked at to cut or to compare: a tokenizer stops where the limit is reached."""
 
 
-_SAMPLED = slice(256, 1_280)
-"""Characters of a text that tell how many take a token."""
-
-
 class TooMuchWork(Exception):
     """A kind of preview has used up its work: a simpler kind shows the content."""
 
 
+@dataclass(slots=True)
 class Metered(TokenCounter):
     """Counts as another counter does, and raises ``TooMuchWork`` once that and ``spend`` took too much together.
 
     Each line is counted once, so to count a preview again after a change costs what has changed.
     """
 
-    def __init__(self, counter: TokenCounter, *, units: float = MOST_UNITS) -> None:
-        self._counter = CountedOnce.of(counter)
-        self._left = units
-        self.bytewise = counter.bytewise
+    counter: CountedOnce
+
+    left: int = MOST_UNITS
+    """Units of work."""
 
     @property
     def longest_token(self) -> int | None:
         """As the other counter says."""
-        return self._counter.longest_token
+        return self.counter.longest_token
 
     def spend(self, units: int) -> None:
         """Take note of work.
@@ -47,36 +46,36 @@ class Metered(TokenCounter):
             TooMuchWork: there was more of it than one preview may take.
 
         """
-        self._left -= units
-        if self._left < 0:
+        self.left -= units
+        if self.left < 0:
             raise TooMuchWork
 
     def count(self, text: str) -> int:
         """Count, and take note of the work."""
         self.spend(_UNITS_OF_A_COUNT + len(text))
-        return self._counter.count_lines(text)
+        return self.counter.count(text)
 
     def count_parts(self, *parts: str) -> int:
         """Count all parts together, and take note of the work."""
         self.spend(_UNITS_OF_A_COUNT + sum(map(len, parts)))
-        return self._counter.count_parts(*parts)
+        return self.counter.count_parts(*parts)
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Compare, and take note of the work."""
         self._spend_up_to(text, limit)
         if len(text) <= max(0, limit) * _CHARACTERS_OF_A_TOKEN:
-            return self._counter.count_lines(text, most=limit) > limit
-        return self._counter.exceeds(text, limit)
+            return self.counter.count(text, most=limit) > limit
+        return self.counter.exceeds(text, limit)
 
     def head(self, text: str, limit: int) -> str:
         """Cut, and take note of the work."""
         self._spend_up_to(text, limit)
-        return self._counter.head(text, limit)
+        return self.counter.head(text, limit)
 
     def tail(self, text: str, limit: int) -> str:
         """Cut, and take note of the work."""
         self._spend_up_to(text, limit)
-        return self._counter.tail(text, limit)
+        return self.counter.tail(text, limit)
 
     def _spend_up_to(self, text: str, limit: int) -> None:
         self.spend(_UNITS_OF_A_COUNT + min(len(text), max(0, limit) * _CHARACTERS_OF_A_TOKEN))
@@ -90,7 +89,7 @@ def spend(counter: TokenCounter, units: int) -> None:
 
 def count_parts(counter: TokenCounter, *parts: str) -> int:
     """Return the tokens of all parts together; each is counted once, where the counter remembers."""
-    return counter.count_parts(*parts) if isinstance(counter, Metered) else counter.count("".join(parts))
+    return counter.count_parts(*parts) if isinstance(counter, CountedOnce | Metered) else counter.count("".join(parts))
 
 
 def characters_of_a_token(counter: TokenCounter, text: str) -> float:
@@ -99,5 +98,5 @@ def characters_of_a_token(counter: TokenCounter, text: str) -> float:
     Not from what is known of the whole, although that costs nothing: then a preview would depend on what was counted
     before.
     """
-    part = text[_SAMPLED]
+    part = text[sample_of(text)]
     return len(part) / max(1, counter.count(part))
