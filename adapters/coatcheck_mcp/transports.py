@@ -48,7 +48,7 @@ def command_upstream(
     command: Sequence[str],
     *,
     env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
+    cwd: str | os.PathLike[str] | None = None,
     max_bytes: int = MAX_MESSAGE_BYTES,
 ) -> Upstream:
     """Return the server that a command starts, with the whole environment of this process and ``env``.
@@ -60,7 +60,7 @@ def command_upstream(
         command=program,
         args=arguments,
         env={**os.environ, **(env or {})},
-        cwd=cwd,
+        cwd=None if cwd is None else os.fspath(cwd),
         encoding=lines_codec(max_bytes),
     )
     return Upstream(name=PurePath(program).name, connect=lambda: stdio_client(parameters))

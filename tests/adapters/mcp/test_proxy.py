@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, MCPError
 
 from coatcheck import RETRIEVAL_TOOL, Always, InMemoryStorage, Never, Offloader, OverTokens
-from coatcheck_mcp import Proxy, offloaded_references
+from coatcheck_mcp import Proxy, Upstream, offloaded_references
 from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, wire
 
 BIG = {"log", "rows", "both", "summary", "embedded", "blob", "exempt", "declared", "endless"}
@@ -236,3 +236,20 @@ class TestTheToolThatIsAdded:
             async with client_of(server, proxy=proxy) as client:
                 answer = await call(client, RETRIEVAL_TOOL, {"reference": reference})
                 assert answer.get("isError", False) is is_error
+
+
+class TestTheEnd:
+    async def test_no_server_is_started_for_a_call_that_comes_after_it(self) -> None:
+        server, connections = Everything(), 0
+
+        def connect() -> Any:
+            nonlocal connections
+            connections += 1
+            return server.upstream().connect()
+
+        proxy = Proxy(Upstream(name="test-server", connect=connect), InMemoryStorage())
+        async with client_of(server, proxy=proxy) as client:
+            await proxy.aclose()
+            with pytest.raises(MCPError):
+                await call(client, "small")
+        assert connections == 1

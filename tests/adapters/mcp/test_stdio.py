@@ -31,8 +31,8 @@ class Process:
     """A client on pipes, which writes and reads lines."""
 
     def __init__(self, folder: Path, *command: str, options: Sequence[str] = (), **env: str) -> None:
-        where = f"--storage={folder / 'store'}"
-        arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", where, *options, "--", *command]
+        where, server = f"--storage={folder / 'store'}", ["--", *command] if command else []
+        arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", where, *options, *server]
         pipe, environment = subprocess.PIPE, {**os.environ, **env}
         with (folder / "stderr").open("wb") as stderr:
             self.popen = subprocess.Popen(
@@ -209,6 +209,16 @@ def test_no_process_is_left_even_of_a_server_that_does_not_notice(
         client.popen.wait(PATIENCE)
     else:
         client.leave()
+    wait_until_gone(server)
+
+
+def test_no_process_is_left_of_a_server_that_was_about_to_start(start: Callable[..., Process], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pid")  # whoever reads it waits until it is written
+    client = start(*TINY, "--never-up", PID_FILE=str(tmp_path / "pid"))
+    client.send("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"})
+    server = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    client.popen.send_signal(signal.SIGTERM)
+    client.popen.wait(PATIENCE)
     wait_until_gone(server)
 
 
