@@ -334,9 +334,9 @@ class Link:
         for uri in uris:
             await self.request("resources/subscribe", {"uri": uri})
 
-    async def tools(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the server's tools by name; asked for once, and again after they changed."""
-        if self._tools is None:
+    async def tools(self, *, anew: bool = False) -> Mapping[str, Mapping[str, Any]]:
+        """Return the server's tools by name; asked for once, and again after they changed or if ``anew``."""
+        if self._tools is None or anew:
             listed = await self.list_all("tools/list", "tools") if self.has("tools") else []
             self._tools = {tool["name"]: tool for tool in listed}
         return self._tools

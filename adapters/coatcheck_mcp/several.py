@@ -212,7 +212,7 @@ class Several:
         try:
             if not link.has(capability):
                 return ()
-            return (await link.tools()).values() if key == "tools" else await link.list_all(method, key)
+            return (await link.tools(anew=True)).values() if key == "tools" else await link.list_all(method, key)
         except MCPError:
             if not (link.closed and again):
                 raise

@@ -23,7 +23,7 @@ from coatcheck import InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from mcp.server import ServerRequestContext
 
@@ -201,7 +201,11 @@ def _complete(handler: Any) -> Any:
 
 @asynccontextmanager
 async def client_of(
-    upstream: Upstream | Everything, *, proxy: Proxy | None = None, mode: str = "legacy", **options: Any
+    upstream: Upstream | Everything | Mapping[str, Upstream],
+    *,
+    proxy: Proxy | None = None,
+    mode: str = "legacy",
+    **options: Any,
 ) -> AsyncIterator[Any]:
     """Connect a client through a proxy; ``options`` are those of ``Proxy`` and of ``Client``."""
     of_proxy = {name: options.pop(name) for name in ("policies", "scope", "max_result_tokens") if name in options}
