@@ -9,6 +9,7 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import mcp_types as types
 from mcp import Client
 from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
@@ -150,6 +151,12 @@ class Everything:
     async def _do_roots(self, ctx: ServerRequestContext[Any, Any], _: Any) -> Any:
         found = await ctx.session.send_request(types.ListRootsRequest(), types.ListRootsResult)
         return [str(root.uri) for root in found.roots]
+
+    async def _do_wait(self, ctx: ServerRequestContext[Any, Any], _: Any) -> str:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.cancelled += 1
 
     async def _do_change(self, ctx: ServerRequestContext[Any, Any], _: Any) -> str:
         self.tools.append(types.Tool(name="new", input_schema=SCHEMA))

@@ -227,6 +227,22 @@ class TestTheToolThatIsAdded:
         assert answer["isError"]
         assert answer["content"][0]["text"].startswith("reference not found")
 
+    async def test_a_content_that_is_gone_is_said_to_have_expired(self) -> None:
+        storage = InMemoryStorage()
+        async with client_of(Everything(), proxy=Proxy(Everything().upstream(), storage)) as client:
+            (reference,) = offloaded_references(await call(client, "log"))
+            for entry in list(storage.entries("")):
+                storage.delete(entry.key)
+            answer = await call(client, RETRIEVAL_TOOL, {"reference": reference})
+        assert answer["isError"]
+        assert answer["content"][0]["text"].startswith("reference expired")
+
+    async def test_what_it_returns_is_bounded(self) -> None:
+        async with client_of(Everything(), max_result_tokens=500) as client:
+            (reference,) = offloaded_references(await call(client, "log"))
+            answer = await call(client, RETRIEVAL_TOOL, {"reference": reference})
+        assert len(answer["content"][0]["text"]) < 500 * 6
+
     async def test_references_live_across_restarts_and_other_scopes_do_not_see_them(self) -> None:
         storage, server = InMemoryStorage(), Everything()
         async with client_of(server, proxy=Proxy(server.upstream(), storage)) as client:
