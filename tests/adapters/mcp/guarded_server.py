@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 from fastmcp import FastMCP
-from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
+from fastmcp.server.auth.providers import in_memory
 from fastmcp.server.dependencies import get_access_token
 from mcp.server.auth.settings import ClientRegistrationOptions
 
+if TYPE_CHECKING:
+    from mcp.shared.auth import OAuthToken
+
 PORT = int(sys.argv[1])
-PROVIDER = InMemoryOAuthProvider(
+
+
+class Counting(in_memory.InMemoryOAuthProvider):
+    """Counts how often a token was renewed without a login."""
+
+    renewals = 0
+
+    async def exchange_refresh_token(self, *args: Any) -> OAuthToken:  # noqa: ANN401 - the library's
+        """Give a new token for an old one."""
+        self.renewals += 1
+        return await super().exchange_refresh_token(*args)
+
+
+in_memory.DEFAULT_ACCESS_TOKEN_EXPIRY_SECONDS = 3
+PROVIDER = Counting(
     base_url=f"http://127.0.0.1:{PORT}", client_registration_options=ClientRegistrationOptions(enabled=True)
 )
 
@@ -23,6 +41,12 @@ def who() -> str:
     token = get_access_token()
     assert token is not None
     return str(PROVIDER.clients[token.client_id].client_name)
+
+
+@server.tool
+def renewals() -> str:
+    """Return how often a token was renewed."""
+    return str(PROVIDER.renewals)
 
 
 @server.tool

@@ -43,13 +43,15 @@ def url(tmp_path: Path) -> Iterator[str]:
             server.wait(PATIENCE)
 
 
-def test_a_person_logs_in_once_for_each_start_and_results_leave(url: str, tmp_path: Path) -> None:
+def test_a_person_logs_in_once_for_each_start_and_the_token_is_renewed(url: str, tmp_path: Path) -> None:
     browser = tmp_path / "browser.py"
     browser.write_text(BROWSER, encoding="utf-8")
     client = Process(tmp_path, options=["--url", url, "--oauth"], BROWSER=f"{sys.executable} {browser} %s")
     try:
         assert client.shake_hands()["result"]["serverInfo"]["name"] == "guarded"
         assert client.said(client.call("who")) == "coatcheck"
+        while client.said(client.call("renewals")) == "0":  # a token is good for three seconds
+            assert client.popen.poll() is None
         (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
         assert "line of a log" in client.said(client.call(RETRIEVAL_TOOL, reference=reference, pattern="log"))
     finally:
