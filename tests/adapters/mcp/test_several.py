@@ -139,15 +139,28 @@ class TestWhoAnswers:
     async def test_a_link_in_a_result_is_read_from_the_server_that_gave_it(self) -> None:
         _, notes, upstreams = two()
         link = {"type": "resource_link", "uri": "note:///deep/er", "name": "x"}
-        notes.server.add_request_handler("tools/call", types.CallToolRequestParams, _answer({"content": [link]}))
+        notes.server.add_request_handler(
+            "tools/call", types.CallToolRequestParams, _returning({"content": [link, text("x")]})
+        )
         async with client_of(upstreams) as client:
             await client.call_tool("notes_link")
             found = await wire(client, "resources/read", {"uri": "note:///deep/er"})
         assert found["contents"][0]["text"] == "a note"
 
+    async def test_a_template_that_nobody_can_read_stops_nothing(self) -> None:
+        _, notes, upstreams = two()
+        template = {"uriTemplate": "note:///{", "name": "t"}
+        handler = _returning({"resourceTemplates": [template]})
+        notes.server.add_request_handler("resources/templates/list", types.PaginatedRequestParams, handler)
+        async with client_of({"notes": upstreams["notes"]}) as client:
+            assert (await wire(client, "resources/read", {"uri": "note:///7"}))["contents"]
+
     async def test_a_resource_of_nobody_is_an_error(self) -> None:
         async with client_of({"notes": Notes().upstream()}) as client:
             with pytest.raises(MCPError, match="not a note"):
+                await wire(client, "resources/read", {"uri": "x:///1"})
+        async with client_of({"gone": failing()}) as client:
+            with pytest.raises(MCPError, match="no server behind coatcheck has 'x:///1'"):
                 await wire(client, "resources/read", {"uri": "x:///1"})
 
     async def test_subscriptions_go_to_the_owner_and_log_levels_to_all(self) -> None:
@@ -321,6 +334,40 @@ class TestAServerThatIsNotThere:
         assert "notes_small" in names
         assert not any(name.startswith("silent") for name in names)
 
+    async def test_a_stream_of_changes_is_served_without_a_resource_that_its_server_refuses(self) -> None:
+        first, notes = Everything(), Notes()
+        first.server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, _refuse)
+        upstreams = {"first": speaking(first, "initialize"), "notes": speaking(notes, "initialize")}
+        wanted: dict[str, Any] = {"tools_list_changed": True, "resource_subscriptions": ["file:///a", "note:///1"]}
+        async with client_of(upstreams, mode="auto") as client, client.listen(**wanted) as events:
+            await client.call_tool("first_change")
+            with anyio.fail_after(10):
+                assert type(await anext(aiter(events))).__name__ == "ToolsListChanged"
+        assert notes.subscribed == ["note:///1"]
+
+    async def test_at_the_end_all_sessions_are_closed_and_no_new_one_is_opened(self) -> None:
+        open_, opened = set[str](), list[str]()
+
+        def counted(name: str) -> Upstream:
+            @asynccontextmanager
+            async def connect() -> AsyncIterator[Any]:
+                async with Notes().upstream().connect() as streams:
+                    open_.add(name)
+                    opened.append(name)
+                    yield streams
+                open_.remove(name)
+
+            return Upstream(name=name, connect=connect)
+
+        proxy = Proxy({"a": counted("a"), "b": counted("b")}, InMemoryStorage())
+        async with proxy.running() as front, Client(front, mode="legacy") as client:
+            assert open_ == {"a", "b"}
+            await proxy.aclose()
+            assert not open_
+            with pytest.raises(MCPError):
+                await client.call_tool("a_small")
+        assert sorted(opened) == ["a", "b"]
+
     async def test_a_client_may_leave_while_a_server_starts(self) -> None:
         upstreams = {"slow": waiting(Everything(), anyio.Event()), "notes": Notes().upstream()}
         proxy = Proxy(upstreams, InMemoryStorage())
@@ -339,8 +386,8 @@ async def _wait(*_: Any) -> Any:
     await anyio.sleep_forever()
 
 
-def _answer(result: dict[str, Any]) -> Any:
+def _returning(result: dict[str, Any]) -> Any:
     async def answer(*_: Any) -> Any:
-        return {**result, "content": [*result["content"], text("x")]}
+        return result
 
     return answer
