@@ -129,12 +129,17 @@ class TestWhoAnswers:
         assert [each["uriTemplate"] for each in templates["resourceTemplates"]] == ["file:///{x}", "note:///{number}"]
         assert note["contents"][0]["text"] == "a note"
 
-    @pytest.mark.parametrize("uri", ["note:///7", "note:///deep/er"], ids=["template", "neither"])
-    async def test_a_resource_that_nobody_lists_is_found_without_a_list(self, uri: str) -> None:
+    async def test_a_resource_that_nobody_lists_is_read_from_whoever_has_a_template_for_it(self) -> None:
+        async with client_of(two()[2]) as client:  # the first server would answer anything
+            found = await wire(client, "resources/read", {"uri": "note:///7"})
+        assert found["contents"][0]["text"] == "a note"
+
+    async def test_a_resource_that_nobody_knows_of_is_asked_of_one_after_the_other(self) -> None:
         first, _, upstreams = two()
         first.server.add_request_handler("resources/read", types.ReadResourceRequestParams, _refuse)
         async with client_of(upstreams) as client:
-            assert (await wire(client, "resources/read", {"uri": uri}))["contents"][0]["text"] == "a note"
+            found = await wire(client, "resources/read", {"uri": "note:///deep/er"})
+        assert found["contents"][0]["text"] == "a note"
 
     async def test_a_link_in_a_result_is_read_from_the_server_that_gave_it(self) -> None:
         _, notes, upstreams = two()
@@ -330,7 +335,8 @@ class TestAServerThatIsNotThere:
         silent = Everything()
         silent.server.add_request_handler("tools/list", types.PaginatedRequestParams, _wait)
         async with client_of({"silent": silent.upstream(), "notes": Notes().upstream()}) as client:
-            names = await names_of(client)
+            with anyio.fail_after(15):
+                names = await names_of(client)
         assert "notes_small" in names
         assert not any(name.startswith("silent") for name in names)
 
