@@ -152,7 +152,7 @@ class Everything:
         found = await ctx.session.send_request(types.ListRootsRequest(), types.ListRootsResult)
         return [str(root.uri) for root in found.roots]
 
-    async def _do_wait(self, ctx: ServerRequestContext[Any, Any], _: Any) -> str:
+    async def _do_wait(self, ctx: ServerRequestContext[Any, Any], _: Any) -> None:
         try:
             await anyio.sleep_forever()
         finally:
