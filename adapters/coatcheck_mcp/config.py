@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck import Always, InvalidRequest, Never, OverTokens, Scope, Settings
 from coatcheck.adapting import OfferTool, check_scope, is_offered_late, parse_bytes, parse_seconds
+from coatcheck_mcp.names import find_clash, split_name
 from coatcheck_mcp.tables import read_tables, shown
 
 if TYPE_CHECKING:
@@ -130,7 +131,17 @@ class Config:
         A pattern is compared with the tool's name and, if ``server`` is given, with ``SERVER.TOOL``. The exact
         name goes first, then the longest pattern.
         """
-        names = {tool, tool if server is None else f"{server}.{tool}"}
+        return self._rule_of({tool, tool if server is None else f"{server}.{tool}"})
+
+    def rule_of_shown(self, name: str) -> ToolRule | None:
+        """Return the rule of a tool of one of ``servers``, by the name under which clients see it.
+
+        A pattern is compared with that name too.
+        """
+        server, tool = split_name(name, self.servers) or (None, name)
+        return self._rule_of({name, tool, f"{server}.{tool}"})
+
+    def _rule_of(self, names: set[str]) -> ToolRule | None:
         matching = [pattern for pattern in self.tools if any(fnmatchcase(name, pattern) for name in names)]
         if not matching:
             return None
@@ -156,7 +167,7 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
     root.refuse_unknown(KEYS)
     settings = _settings(root)
     rules = {pattern: _rule(table, settings) for pattern, table in root.tables("tools").items()}
-    servers = {name: _server(name, table, variables) for name, table in root.tables("servers").items()}
+    servers = _servers(root, variables)
     return Config(
         path=file,
         storage=_storage(root),
@@ -251,6 +262,15 @@ def _rule(table: Table, settings: Settings) -> ToolRule:
             "max_result_tokens", f"must be at most max_inline_tokens ({most}), not {threshold:,}; raise that too"
         )
     return OverTokens(threshold)
+
+
+def _servers(root: Table, variables: Mapping[str, str] | None) -> dict[str, Server]:
+    tables = root.tables("servers")
+    clash = find_clash(tables)
+    if clash is not None:
+        server, other = clash
+        tables[server].refuse(None, f"needs another name: it begins {other}, so their tools could not be told apart")
+    return {name: _server(name, table, variables) for name, table in tables.items()}
 
 
 def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Server:

@@ -15,9 +15,8 @@ import mcp_types as types
 from mcp import ClientSession, MCPError
 from mcp.client.subscriptions import listen
 from mcp.server.connection import allowed_log_levels
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.message import ServerMessageMetadata
-from mcp.shared.subscriptions import event_from_wire, event_to_notification
+from mcp.shared.subscriptions import event_to_notification
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from mcp.client.session import ClientRequestContext
     from mcp.server import ServerRequestContext
-    from mcp.server.session import ServerSession
 
+    from coatcheck_mcp.client import Client
     from coatcheck_mcp.transports import Upstream
 
 __all__ = ("Link",)
@@ -80,43 +79,30 @@ class _Session(ClientSession):
 class Link:
     """A session with the server on behalf of one client."""
 
-    def __init__(
-        self,
-        upstream: Upstream,
-        *,
-        client_info: Mapping[str, Any] | None,
-        capabilities: Mapping[str, Any],
-        modern: bool,
-    ) -> None:
+    def __init__(self, upstream: Upstream, client: Client, *, label: str | None = None) -> None:
         """Be ready to connect.
 
         Args:
             upstream: the server behind the proxy.
-            client_info: what the client says about itself.
-            capabilities: those of the client.
-            modern: whether the client speaks the protocol without a handshake, 2026-07-28.
+            client: whom the session is for.
+            label: what errors call the server; None: as it calls itself.
 
         """
         self._upstream = upstream
-        self._name = upstream.name
-        self._client_info = client_info
-        self._modern = modern
-        # Tasks are requests of their own, which the proxy does not forward.
-        self._capabilities = {name: value for name, value in capabilities.items() if name != "tasks"}
+        self._client = client
+        self._label = label
+        self._name = label or upstream.name
         self._session: _Session | None = None
+        self.was_up = False
+        """Whether the server has started once."""
+
+        self._connecting = anyio.CancelScope()
         self._closing = anyio.Event()
         self._ended = anyio.Event()
         self._in_flight: dict[object, ServerRequestContext[Any, Any]] = {}
-        self._front: ServerSession | None = None
-        self._ready = anyio.Event()
-        self._early: list[types.ServerNotification] = []
         self._tools: dict[str, Mapping[str, Any]] | None = None
-        self._log_level: str | None = None
         self._subscribed: set[str] = set()
         self._resubscribed = anyio.Event()
-        self._bus = InMemorySubscriptionBus()
-        self.serve_events = ListenHandler(self._bus)
-        """Serves ``subscriptions/listen`` of modern clients."""
 
     # The connection.
 
@@ -129,30 +115,39 @@ class Link:
         """
         failure: Exception | None = None
         try:
-            async with self._upstream.connect() as streams, _Session(*streams, **self._callbacks()) as session:
-                # Inside, because a task group wraps what passes it.
-                try:
-                    with anyio.fail_after(CONNECT_SECONDS):
-                        await self._negotiate(session)
-                    self._session = session
-                    self._name = session.server_info.name if session.server_info else self._name
-                    task_status.started()
-                    await self._hold(session)
-                except Exception as error:  # noqa: BLE001 - told to the client below
-                    failure = error
+            with self._connecting:
+                async with self._upstream.connect() as streams, _Session(*streams, **self._callbacks()) as session:
+                    # Inside, because a task group wraps what passes it.
+                    try:
+                        await self._connect(session)
+                        task_status.started()
+                        await self._hold(session)
+                    except Exception as error:  # noqa: BLE001 - told to the client below
+                        failure = error
         except Exception as error:  # noqa: BLE001 - as above
             failure = failure or error
         finally:
             self._closing.set()
             self._ended.set()
-        if failure is not None and self._session is None:
+        if not self.was_up:
             raise _start_failure(self._name, failure)
         if failure is not None:
             logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, failure)
 
+    async def _connect(self, session: _Session) -> None:
+        with anyio.fail_after(CONNECT_SECONDS):
+            await self._negotiate(session)
+            self._session = session
+            if self._label is None and session.server_info:
+                self._name = session.server_info.name
+            await self._repeat_log_level()
+        self.was_up = True
+
     def close(self) -> None:
-        """End the connection; ``run`` returns once the process is gone."""
+        """End the connection, also one that is not up yet; ``run`` returns once the process is gone."""
         self._closing.set()
+        if not self.was_up:
+            self._connecting.cancel()
 
     async def aclose(self) -> None:
         """End the connection, and wait until the process is gone; the library gives it six seconds at most."""
@@ -183,12 +178,9 @@ class Link:
 
     def describe(self, answer: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
         """Return the answer to ``initialize`` or ``server/discover``: our protocol version, and else the server's."""
-        session = self.session
-        offered = session.server_capabilities
-        capabilities = {} if offered is None else offered.model_dump(mode="json", by_alias=True, exclude_none=True)
-        capabilities = {"tools": {}, **{name: value for name, value in capabilities.items() if name != "tasks"}}
-        described = {**answer, "capabilities": capabilities, "instructions": session.instructions}
-        info = session.server_info
+        capabilities = {"tools": {}, **self.capabilities()}
+        described = {**answer, "capabilities": capabilities, "instructions": self.instructions}
+        info = self.session.server_info
         if info is not None:
             said = info.model_dump(mode="json", by_alias=True, exclude_none=True)
             if modern:
@@ -197,13 +189,24 @@ class Link:
                 described["serverInfo"] = said
         return {name: value for name, value in described.items() if value is not None}
 
+    def capabilities(self) -> dict[str, Any]:
+        """Return those of the server that the proxy can pass on."""
+        offered = self.session.server_capabilities
+        said = {} if offered is None else offered.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return {name: value for name, value in said.items() if name != "tasks"}
+
+    @property
+    def instructions(self) -> str | None:
+        """What the server says to the client's model about itself."""
+        return self.session.instructions
+
     @property
     def speaks_modern(self) -> bool:
         """Whether the server speaks the protocol without a handshake."""
         return self.session.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     def _callbacks(self) -> dict[str, Any]:
-        info = self._client_info
+        info = self._client.info
         return {
             "offered": self._offer,
             "client_info": types.Implementation.model_validate(info) if info else None,
@@ -214,19 +217,27 @@ class Link:
         }
 
     def _offer(self, version: str) -> types.ClientCapabilities:
-        within_one_era = self._modern == (version in MODERN_PROTOCOL_VERSIONS)
-        offered = {name: value for name, value in self._capabilities.items() if within_one_era or name not in _BACK}
+        within_one_era = self._client.modern == (version in MODERN_PROTOCOL_VERSIONS)
+        offered = {
+            name: value for name, value in self._client.capabilities.items() if within_one_era or name not in _BACK
+        }
         return types.ClientCapabilities.model_validate(offered)
 
     async def _negotiate(self, session: _Session) -> None:
         """Speak as the client does, if the server can: only within one era can a server ask its client back."""
-        first, second = (_discover, _handshake) if self._modern else (_handshake, _discover)
+        first, second = (_discover, _handshake) if self._client.modern else (_handshake, _discover)
         try:
             await first(session)
         except MCPError as refused:
             if refused.code == types.CONNECTION_CLOSED:
                 raise
             await second(session)
+
+    async def _repeat_log_level(self) -> None:
+        """Tell a server that starts late, or again, what the client wants to hear."""
+        if self._client.log_level is not None and not self.speaks_modern and self.has("logging"):
+            with suppress(MCPError):
+                await self.request("logging/setLevel", {"level": self._client.log_level})
 
     async def _hold(self, session: _Session) -> None:
         """Listen for changes, where the server wants to be asked for them, until the end."""
@@ -258,22 +269,28 @@ class Link:
 
     # From the client to the server.
 
-    async def forward(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+    async def forward(
+        self, ctx: ServerRequestContext[Any, Any], params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         """Send a request of the client to the server, and return its result as it came.
+
+        Args:
+            ctx: the request.
+            params: other parameters than the client's.
 
         Raises:
             MCPError: the server's own error, or that it has ended, or that it answered what the protocol forbids.
 
         """
-        self._front = ctx.session
+        self._client.front = ctx.session
         key = object()  # modern clients that share a link may use the same ids
         self._in_flight[key] = ctx
         try:
             local = await self._answer_across_eras(ctx)
-            result = await self.request(ctx.method, ctx.params, ctx) if local is None else local
+            result = await self.request(ctx.method, params or ctx.params, ctx) if local is None else local
         finally:
             del self._in_flight[key]
-        if not self._modern and result.get("resultType") == "input_required":
+        if not self._client.modern and result.get("resultType") == "input_required":
             msg = f"the MCP server {self._name} asks for input in a way that the client's version of MCP does not have"
             raise MCPError(code=types.INVALID_REQUEST, message=msg)
         return result
@@ -285,8 +302,8 @@ class Link:
         meta = {
             name: value for name, value in ((params or {}).get("_meta") or {}).items() if name not in _OF_CONNECTION
         }
-        if self.speaks_modern and self._log_level is not None:
-            meta.setdefault(types.LOG_LEVEL_META_KEY, self._log_level)
+        if self.speaks_modern and self._client.log_level is not None:
+            meta.setdefault(types.LOG_LEVEL_META_KEY, self._client.log_level)
         sent = {**(params or {}), "_meta": meta}
         wants_progress = meta.pop("progressToken", None) is not None
         on_progress = ctx.session.report_progress if ctx is not None and wants_progress else None
@@ -317,23 +334,41 @@ class Link:
         for uri in uris:
             await self.request("resources/subscribe", {"uri": uri})
 
-    async def tools(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the server's tools by name; asked for once, and again after they changed."""
-        if self._tools is None:
-            found: dict[str, Mapping[str, Any]] = {}
-            cursor: dict[str, Any] = {}
-            for _ in range(_MOST_PAGES if self.has("tools") else 0):
-                page = await self.request("tools/list", cursor)
-                found |= {tool["name"]: tool for tool in page["tools"]}
-                if page.get("nextCursor") is None:
-                    break
-                cursor = {"cursor": page["nextCursor"]}
-            self._tools = found
+    async def tools(self, *, anew: bool = False) -> Mapping[str, Mapping[str, Any]]:
+        """Return the server's tools by name; asked for once, and again after they changed or if ``anew``."""
+        if self._tools is None or anew:
+            listed = await self.list_all("tools/list", "tools") if self.has("tools") else []
+            self._tools = {tool["name"]: tool for tool in listed}
         return self._tools
 
-    def learn_tools(self, tools: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take the server's tools from a whole list that went through."""
-        self._tools = dict(tools)
+    async def list_all(self, method: str, key: str) -> list[Mapping[str, Any]]:
+        """Return all pages of a list."""
+        found: list[Mapping[str, Any]] = []
+        cursor: dict[str, Any] = {}
+        for _ in range(_MOST_PAGES):
+            page = await self.request(method, cursor)
+            found += page[key]
+            if page.get("nextCursor") is None:
+                break
+            cursor = {"cursor": page["nextCursor"]}
+        return found
+
+    async def tool_meta(self, name: str) -> Mapping[str, Any]:
+        """Return the ``_meta`` of a tool's definition."""
+        return (await self.tools()).get(name, {}).get("_meta") or {}
+
+    async def taken_names(self) -> Collection[str]:
+        """Return the names that the retrieval tool cannot have."""
+        return await self.tools()
+
+    async def list_tools(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+        """Forward ``tools/list``, and remember the tools if all of them are on one page."""
+        if not self.has("tools"):
+            return {"tools": []}
+        listed = await self.forward(ctx)
+        if not (ctx.params or {}).get("cursor") and listed.get("nextCursor") is None:
+            self._tools = {tool["name"]: tool for tool in listed["tools"]}
+        return listed
 
     def has(self, capability: str) -> bool:
         """Return whether the server has a capability, such as ``tools``."""
@@ -349,7 +384,6 @@ class Link:
             case "ping":
                 return {}
             case "logging/setLevel":
-                self._log_level = params["level"]
                 return {}
             case "resources/subscribe":
                 await self.subscribe([params["uri"]])
@@ -369,30 +403,13 @@ class Link:
             return  # progress has a callback of its own
         if isinstance(message, types.ToolListChangedNotification):
             self._tools = None
-        data = message.model_dump(mode="json", by_alias=True, exclude_none=True)
-        event = event_from_wire(data["method"], data.get("params"))
-        if event is not None:
-            await self._bus.publish(event)
         latest = self._latest()
         if isinstance(message, types.LoggingMessageNotification) and latest is not None:
             # A modern client says with each request what it wants to hear while that runs.
             if message.params.level in allowed_log_levels(latest.protocol_version, latest.meta):
                 await latest.session.send_notification(message, latest.request_id)
             return
-        if self._modern:
-            return
-        if not self._ready.is_set():
-            self._early.append(message)  # type: ignore[arg-type]
-        elif self._front is not None:
-            await self._front.send_notification(message)  # type: ignore[arg-type]
-
-    async def client_is_ready(self, front: ServerSession) -> None:
-        """Take the client's word that its handshake is over: from now on it may be told and asked."""
-        self._front = front
-        self._ready.set()
-        early, self._early = self._early, []
-        for message in early:
-            await front.send_notification(message)
+        await self._client.tell(message)
 
     async def _ask_sampling(
         self, _: ClientRequestContext, params: types.CreateMessageRequestParams
@@ -417,13 +434,14 @@ class Link:
         seconds: float | None = None,
     ) -> AnswerT | types.ErrorData:
         """Ask the client on behalf of the server; an error says why the client cannot be asked."""
-        if capability not in self._capabilities or self._modern:
+        client = self._client
+        if capability not in client.capabilities or client.modern:
             return _refused(f"the client behind coatcheck cannot be asked for {capability}")
         with anyio.move_on_after(ROOTS_SECONDS):
-            await self._ready.wait()
+            await client.ready.wait()
         latest = self._latest()
-        front = latest.session if latest is not None else self._front
-        if front is None or not self._ready.is_set():
+        front = latest.session if latest is not None else client.front
+        if front is None or not client.ready.is_set():
             return _refused(f"the client behind coatcheck did not get ready to be asked for {capability}")
         related = None if latest is None else ServerMessageMetadata(related_request_id=latest.request_id)
         limit = (seconds or ASK_SECONDS) if latest is None else seconds
@@ -460,8 +478,10 @@ def _ended(name: str) -> MCPError:
     return MCPError(code=types.INTERNAL_ERROR, message=msg)
 
 
-def _start_failure(name: str, error: Exception) -> MCPError:
+def _start_failure(name: str, error: Exception | None) -> MCPError:
     match error:
+        case None:
+            why = "it is about to end itself"
         case TimeoutError():
             why = f"it did not answer within {CONNECT_SECONDS:.0f} seconds"
         case FileNotFoundError():

@@ -1,15 +1,16 @@
 """The proxy: an MCP server for clients, in front of any other MCP server.
 
 It forwards everything, looks at the results of ``tools/call``, and adds one tool. Which session with the server belongs
-to which client is decided here; what passes through one is in ``link``.
+to which client is decided here; what passes through one is in ``link``, and what several servers are to a client in
+``several``.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
@@ -21,15 +22,19 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from coatcheck import RETRIEVAL_TOOL
-from coatcheck.adapting import StorageOrOffloader, WarnOnce, make_offloader
+from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
+from coatcheck.adapting import OfferTool, StorageOrOffloader, WarnOnce, is_offered_late, make_offloader
+from coatcheck_mcp.client import LIST_CHANGES, Client, Identified
+from coatcheck_mcp.convert import offloaded_references
 from coatcheck_mcp.hook import Call, logger, may_leave, offload_result
 from coatcheck_mcp.link import Link
+from coatcheck_mcp.names import find_clash
 from coatcheck_mcp.retrieval import answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope
+from coatcheck_mcp.several import Several
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable
 
     from anyio.abc import TaskGroup
     from mcp.server import ServerRequestContext
@@ -70,50 +75,67 @@ _MOST_LINKS = 16
 Context: TypeAlias = "ServerRequestContext[Any, Any]"
 
 
+@dataclass(eq=False, slots=True)
+class _Seat:
+    """A client, and its session with what is behind the proxy."""
+
+    client: Client
+    link: Link | Several | None = None
+    connecting: anyio.Lock = field(default_factory=anyio.Lock)
+
+
 class Proxy:
     """An MCP server in front of another one: what it forwards is the same, but for tool results that leave.
 
     Each client gets a session of its own with the server; a server that is started as a command runs once for each.
+    Several servers are one to a client: their tools and prompts have the server's name before their own.
     """
 
     def __init__(
         self,
-        upstream: Upstream,
+        upstream: Upstream | Mapping[str, Upstream],
         storage: StorageOrOffloader | None = None,
         *,
         scope: Scope | None = None,
         identity_of: Callable[[str], Scope | None] = folder_scope,
         policy_of: Callable[[str], Policy | None] = lambda _: None,
         native_media: bool = True,
+        offer_tool: OfferTool = "always",
         **options: Unpack[OffloaderOptions],
     ) -> None:
         """Configure; nothing is started.
 
         Args:
-            upstream: the server behind the proxy: ``command_upstream`` or ``url_upstream``.
+            upstream: the server behind the proxy: ``command_upstream`` or ``url_upstream``. Several servers are a
+                mapping of their names; tools and prompts are then called ``NAME_TOOL`` everywhere.
             storage: where content goes: a storage, or a ready ``Offloader``.
             scope: who may read back. None: the ambient scope, else the identity.
             identity_of: returns the scope of a server's clients by the server's name. By default it is a digest of that
                 name and the working directory, so that references live across restarts and projects do not mix.
             policy_of: returns the policy of a tool by its name; None: the offloader's policies decide.
             native_media: the retrieval tool returns images and files themselves instead of a description.
+            offer_tool: whether the retrieval tool is always listed, or ``"when needed"``: from the first content in the
+                scope on. Clients are told of the change. It answers calls in any case.
             **options: of ``Offloader``.
 
         Raises:
-            InvalidRequest: an argument is wrong, or there is no storage.
+            InvalidRequest: an argument is wrong, or there is no storage, or the name of a server begins another's.
             TypeError: there is no such option.
 
         """
         no_steps = "a proxy sees one call at a time, so leave it out"
         self.offloader = make_offloader(storage, options, owner="Proxy", no_steps=no_steps)
+        if isinstance(upstream, Mapping):
+            _check_names(upstream)
         self._upstream = upstream
         self._scope = scope
         self._identity_of = identity_of
         self._policy_of = policy_of
         self._native_media = native_media
+        self._offers_late = is_offered_late(offer_tool)
+        self._offered_to: set[Scope | None] = set()
         self._warn = WarnOnce(logger)
-        self._links: dict[Hashable, Link] = {}
-        self._connecting: defaultdict[Hashable, anyio.Lock] = defaultdict(anyio.Lock)
+        self._seats: dict[Hashable, _Seat] = {}
         self._tasks: TaskGroup | None = None
         self.front = self._build()
 
@@ -125,15 +147,18 @@ class Proxy:
             try:
                 yield self.front
             finally:
-                self._tasks = None
-                for link in self._links.values():
+                for link in self._close():
                     link.close()
 
     async def aclose(self) -> None:
-        """End all sessions with the server, and wait until its processes are gone."""
+        """End all sessions with the server, and wait until its processes are gone. No new ones are started."""
         async with anyio.create_task_group() as tasks:
-            for link in self._links.values():
+            for link in self._close():
                 tasks.start_soon(link.aclose)
+
+    def _close(self) -> list[Link | Several]:
+        self._tasks = None
+        return [seat.link for seat in self._seats.values() if seat.link is not None]
 
     async def serve_stdio(self) -> None:
         """Serve the one client on stdin and stdout, until it leaves."""
@@ -158,30 +183,37 @@ class Proxy:
 
     # Which session belongs to whom.
 
-    async def _link(self, ctx: Context) -> Link:
+    def _seat(self, ctx: Context) -> _Seat:
+        """Return what is kept for the client of a request."""
+        who = _identify(ctx)
+        seat = self._seats.pop(who.key, None) or _Seat(Client(who))
+        if who.modern:
+            self._drop_oldest()
+        self._seats[who.key] = seat  # as the latest
+        return seat
+
+    async def _link(self, ctx: Context) -> Link | Several:
         """Return the client's session with the server; connect if it has none, or has lost it.
 
         Raises:
             MCPError: the server did not start.
 
         """
-        client = _client_of(ctx)
-        async with self._connecting[client.key]:
-            link = self._links.get(client.key)
-            if link is None or link.closed:
-                link = self._links[client.key] = await self._connect(ctx, client)
-        return link
+        seat = self._seat(ctx)
+        async with seat.connecting:
+            if seat.link is None or seat.link.closed:
+                seat.link = await self._connect(ctx, seat)
+        return seat.link
 
-    async def _connect(self, ctx: Context, client: _Client) -> Link:
-        link = Link(self._upstream, client_info=client.info, capabilities=client.capabilities, modern=client.modern)
+    async def _connect(self, ctx: Context, seat: _Seat) -> Link | Several:
+        upstream, client = self._upstream, seat.client
+        # Known before it is up, so that it can be closed by then.
+        link = seat.link = Several(upstream, client) if isinstance(upstream, Mapping) else Link(upstream, client)
         await self._running_tasks.start(link.run)
-        connection = _connection_of(ctx)
-        if client.modern:
-            self._drop_oldest()
-        else:
+        if not client.modern:
+            connection = _connection_of(ctx)
+            connection.exit_stack.callback(self._seats.pop, connection, None)
             connection.exit_stack.callback(link.close)
-            if connection.initialized.is_set():  # the server was lost and is back
-                await link.client_is_ready(ctx.session)
         return link
 
     @property
@@ -192,10 +224,11 @@ class Proxy:
         return self._tasks
 
     def _drop_oldest(self) -> None:
-        modern = [key for key in self._links if isinstance(key, str)]
+        modern = [key for key, seat in self._seats.items() if seat.client.modern]
         for key in modern[: len(modern) - _MOST_LINKS + 1]:
-            self._links.pop(key).close()
-            self._connecting.pop(key, None)
+            link = self._seats.pop(key).link
+            if link is not None:
+                link.close()
 
     # What the client asks.
 
@@ -204,14 +237,16 @@ class Proxy:
         result = await call_next(ctx)
         if ctx.method not in {"initialize", "server/discover"} or not isinstance(result, dict):
             return result
-        if ctx.method == "initialize":
-            return (await self._link(ctx)).describe(result, modern=False)
-        link = await self._link_in_time(ctx)
-        return {**result, "capabilities": _ANY_CAPABILITIES} if link is None else link.describe(result, modern=True)
+        is_modern = ctx.method != "initialize"
+        link = await self._link_in_time(ctx) if is_modern else await self._link(ctx)
+        described = link.describe(result, modern=is_modern) if link else {**result, "capabilities": _ANY_CAPABILITIES}
+        if self._offers_late:
+            described["capabilities"] = {**described["capabilities"], "tools": {"listChanged": True}}
+        return described
 
-    async def _link_in_time(self, ctx: Context) -> Link | None:
+    async def _link_in_time(self, ctx: Context) -> Link | Several | None:
         """Return the client's session with the server; None if it is not up while the client waits for an answer."""
-        connected, found = anyio.Event(), dict[str, Link | MCPError]()
+        connected, found = anyio.Event(), dict[str, Link | Several | MCPError]()
 
         async def connect() -> None:
             try:
@@ -229,12 +264,14 @@ class Proxy:
         return link
 
     async def _initialized(self, ctx: Context, _: types.NotificationParams) -> None:
-        await (await self._link(ctx)).client_is_ready(ctx.session)
+        await self._seat(ctx).client.get_ready(ctx.session)
 
     async def _roots_changed(self, ctx: Context, _: types.NotificationParams) -> None:
         await (await self._link(ctx)).notify(types.RootsListChangedNotification())
 
     async def _forward(self, ctx: Context, _: types.RequestParams) -> dict[str, Any]:
+        if ctx.method == "logging/setLevel":
+            self._seat(ctx).client.log_level = (ctx.params or {}).get("level")
         return await (await self._link(ctx)).forward(ctx)
 
     async def _listen(
@@ -242,23 +279,20 @@ class Proxy:
     ) -> types.SubscriptionsListenResult:
         link = await self._link(ctx)
         await link.subscribe(params.notifications.resource_subscriptions or ())
-        return await link.serve_events(ctx, params)
+        return await self._seat(ctx).client.serve_events(ctx, params)
 
     async def _list_tools(self, ctx: Context, _: types.RequestParams) -> dict[str, Any]:
         link = await self._link(ctx)
-        listed = await link.forward(ctx) if link.has("tools") else {"tools": []}
-        is_first = not (ctx.params or {}).get("cursor")
-        if is_first and listed.get("nextCursor") is None:
-            link.learn_tools({tool["name"]: tool for tool in listed["tools"]})
+        listed = await link.list_tools(ctx)
         tools = [self._advertised(tool) for tool in listed["tools"]]
-        if is_first:
-            tools.append(definition(self._retrieval_name(await link.tools())))
+        if not (ctx.params or {}).get("cursor") and await self._is_offered(self._identity_of(link.server_name)):
+            tools.append(definition(self._retrieval_name(await link.taken_names())))
         return {**listed, "tools": tools}
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
         link = await self._link(ctx)
-        tools = await link.tools()
-        retrieval_tool, identity = self._retrieval_name(tools), self._identity_of(link.server_name)
+        retrieval_tool = self._retrieval_name(await link.taken_names())
+        identity = self._identity_of(link.server_name)
         if params.name == retrieval_tool:
             return await answer_call(
                 params.arguments,
@@ -268,6 +302,7 @@ class Proxy:
                 name=retrieval_tool,
                 native_media=self._native_media,
             )
+        tool_meta = await link.tool_meta(params.name)
         result = await link.forward(ctx)
         if "content" not in result and "structuredContent" not in result:
             return result  # it asks the client for input, and is no result yet
@@ -275,13 +310,38 @@ class Proxy:
             tool_name=params.name,
             arguments=params.arguments or {},
             meta=(ctx.params or {}).get("_meta") or {},
-            tool_meta=tools.get(params.name, {}).get("_meta") or {},
+            tool_meta=tool_meta,
             scope=self._scope,
             identity=identity,
             policy=self._policy_of(params.name),
             retrieval_tool=retrieval_tool,
         )
-        return await offload_result(result, call, self.offloader)
+        sent = await offload_result(result, call, self.offloader)
+        if self._offers_late and identity not in self._offered_to and offloaded_references(sent):
+            await self._offer(identity)
+        return sent
+
+    # Whether the retrieval tool is in the list.
+
+    async def _is_offered(self, identity: Scope | None) -> bool:
+        """Return whether there is anything to read back, now or once before in this process."""
+        if not self._offers_late or identity in self._offered_to:
+            return True
+        try:
+            listing = await self.offloader.alist(scope=self._scope, identity=identity)
+            is_needed = bool(listing.contents)
+        except (InvalidRequest, StorageError) as error:
+            self._warn("the storage cannot say what it holds (%s), so the retrieval tool is always offered", error)
+            is_needed = True
+        if is_needed:
+            self._offered_to.add(identity)
+        return is_needed
+
+    async def _offer(self, identity: Scope | None) -> None:
+        """List the tool from now on, and tell all clients, before the first result that they need it for."""
+        self._offered_to.add(identity)
+        for seat in list(self._seats.values()):
+            await seat.client.tell(LIST_CHANGES["tools"]())
 
     def _retrieval_name(self, tools: Collection[str]) -> str:
         name = free_name(tools)
@@ -304,33 +364,29 @@ def _complete(handler: Callable[[Context, Any], Awaitable[Result]]) -> Callable[
     return handle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Client:
-    """Who sent a request."""
-
-    key: Hashable
-    """The same for all requests of one client: its connection, or what a client without one says about itself."""
-
-    info: Mapping[str, Any] | None
-    capabilities: Mapping[str, Any]
-    modern: bool
+def _check_names(upstreams: Mapping[str, Upstream]) -> None:
+    clash = find_clash(upstreams)
+    if clash or not upstreams:
+        what = "must have at least one server" if clash is None else f"must not have both {clash[0]!r} and {clash[1]!r}"
+        msg = f"the servers of a Proxy {what}: names of tools begin with the server's and an underscore"
+        raise InvalidRequest(msg)
 
 
-def _client_of(ctx: Context) -> _Client:
+def _identify(ctx: Context) -> Identified:
     params = ctx.params or {}
     if ctx.method == "initialize":  # not committed yet
         info, capabilities = params.get("clientInfo"), params.get("capabilities") or {}
-        return _Client(key=_connection_of(ctx), info=info, capabilities=capabilities, modern=False)
+        return Identified(key=_connection_of(ctx), info=info, capabilities=capabilities, modern=False)
     said, offered = ctx.session.client_params, ctx.session.client_capabilities
     info, capabilities = (
         None if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
         for model in (said and said.client_info, offered)
     )
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        return _Client(key=_connection_of(ctx), info=info, capabilities=capabilities or {}, modern=False)
+        return Identified(key=_connection_of(ctx), info=info, capabilities=capabilities or {}, modern=False)
     # On stdio there is one client. Over HTTP, clients that say the same are one: nothing else tells them apart.
     key = "" if ctx.request is None else json.dumps([info, capabilities], sort_keys=True)
-    return _Client(key=key, info=info, capabilities=capabilities or {}, modern=True)
+    return Identified(key=key, info=info, capabilities=capabilities or {}, modern=True)
 
 
 def _connection_of(ctx: Context) -> Connection:

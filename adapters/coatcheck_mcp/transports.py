@@ -9,12 +9,13 @@ import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import httpx2
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import INVALID_REQUEST
 
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_codec
 
@@ -32,6 +33,24 @@ _CONNECT_SECONDS = 30.0
 _READ_SECONDS = 300.0
 """As the library's own client waits."""
 
+_NO_ENTRY = frozenset({401, 403})
+
+
+class _Transport(LimitedTransport):
+    """Says in the way of the protocol that a server wants a login. The library says only that there was an error."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request."""
+        response = await super().handle_async_request(request)
+        if response.status_code not in _NO_ENTRY:
+            return response
+        await response.aclose()
+        said = f"{request.url.host} answered HTTP {response.status_code}: pass --header with a token, or --oauth"
+        error = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": said}}
+        # OAuth reads what is wanted from this header.
+        headers = {"www-authenticate": response.headers.get("www-authenticate", "")}
+        return httpx2.Response(response.status_code, headers=headers, json=error)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
@@ -48,7 +67,7 @@ def command_upstream(
     command: Sequence[str],
     *,
     env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
+    cwd: str | os.PathLike[str] | None = None,
     max_bytes: int = MAX_MESSAGE_BYTES,
 ) -> Upstream:
     """Return the server that a command starts, with the whole environment of this process and ``env``.
@@ -60,7 +79,7 @@ def command_upstream(
         command=program,
         args=arguments,
         env={**os.environ, **(env or {})},
-        cwd=cwd,
+        cwd=None if cwd is None else os.fspath(cwd),
         encoding=lines_codec(max_bytes),
     )
     return Upstream(name=PurePath(program).name, connect=lambda: stdio_client(parameters))
@@ -91,7 +110,7 @@ def url_upstream(
     async def connect() -> AsyncIterator[TransportStreams]:
         timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS)
         client = httpx2.AsyncClient(
-            headers=dict(headers or {}), auth=auth, timeout=timeout, transport=LimitedTransport(max_bytes)
+            headers=dict(headers or {}), auth=auth, timeout=timeout, transport=_Transport(max_bytes)
         )
         async with client, streamable_http_client(url, http_client=client, max_sse_event_size=max_bytes) as streams:
             yield streams
@@ -99,7 +118,7 @@ def url_upstream(
     return Upstream(name=httpx2.URL(url).host, connect=connect)
 
 
-def _oauth(url: str) -> Any:  # noqa: ANN401 - an httpx2.Auth
-    from fastmcp.client.auth import OAuth  # noqa: PLC0415 - half a second that few need
+def _oauth(url: str) -> httpx2.Auth:
+    from coatcheck_mcp.login import Login  # noqa: PLC0415 - half a second that few need
 
-    return OAuth(url, client_name="coatcheck")
+    return Login(url, client_name="coatcheck")

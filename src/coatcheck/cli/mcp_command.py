@@ -89,11 +89,19 @@ def run_proxy(
     if ctx.invoked_subcommand is not None:
         return
     command = ctx.meta.get(_COMMAND, [])
-    if bool(command) == bool(url):
-        msg = "name one server: its command after `--`, as in `coatcheck mcp -- npx -y SERVER`, or its --url"
+    is_one = bool(command or url)
+    settings = _settings(config, fill_in=not is_one)
+    if (bool(command) and bool(url)) or not (is_one or settings.servers):
+        msg = (
+            "name one server, by its command after `--`, as in `coatcheck mcp -- npx -y SERVER`, or by its --url;"
+            " or several in a file, as [servers.NAME], and the file by --config"
+        )
         raise CannotRun(msg)
-    settings = _settings(config)
-    upstream = _upstream(command, url, headers=_headers(header or []), oauth=oauth)
+    headers = _headers(header or [])
+    if url is None and (headers or oauth):
+        msg = "--header and --oauth are for --url; a command gets its secrets from the environment"
+        raise CannotRun(msg)
+    upstream = _upstream(command, url, headers=headers, oauth=oauth) if is_one else _upstreams(settings, name)
     proxy = _proxy(upstream, settings, storage, scope=scope, name=name)
     if http is None:
         _serve(proxy)
@@ -118,8 +126,8 @@ def proxy_stats(
     stats(storage=storage or _settings(None).storage, scope=None, as_json=as_json)
 
 
-def _settings(path: Path | None) -> Config:
-    """Return the settings of a file, or the defaults.
+def _settings(path: Path | None, *, fill_in: bool = False) -> Config:
+    """Return the settings of a file, or the defaults; its servers are to be started if ``fill_in``.
 
     Raises:
         CannotRun: the extra is not installed.
@@ -131,7 +139,7 @@ def _settings(path: Path | None) -> Config:
     except ImportError as error:
         msg = f'`coatcheck mcp` needs its extra ({error}): pip install "coatcheck[mcp]"'
         raise CannotRun(msg) from error
-    return load(path)
+    return load(path, variables=os.environ if fill_in else None)
 
 
 def _headers(given: Sequence[str]) -> dict[str, str]:
@@ -150,14 +158,27 @@ def _upstream(command: Sequence[str], url: str | None, *, headers: dict[str, str
     from coatcheck_mcp import command_upstream, url_upstream  # noqa: PLC0415 - see _settings
 
     if url is None:
-        if headers or oauth:
-            msg = "--header and --oauth are for --url; a command gets its secrets from the environment"
-            raise CannotRun(msg)
         return command_upstream(command)
     try:
         return url_upstream(url, headers=headers, oauth=oauth)
     except ValueError as error:
         raise CannotRun(str(error)) from None
+
+
+def _upstreams(settings: Config, name: str | None) -> dict[str, Upstream]:
+    """Return the servers of the file by name."""
+    from coatcheck_mcp import command_upstream, url_upstream  # noqa: PLC0415 - see _settings
+
+    if name is not None:
+        msg = "--name is for the one server of the command line; those of the file have their names there"
+        raise CannotRun(msg)
+    found = {}
+    for server in settings.servers.values():
+        if server.command is None:
+            found[server.name] = url_upstream(server.url or "", headers=server.headers)
+        else:
+            found[server.name] = command_upstream([server.command, *server.args], env=server.env, cwd=server.cwd)
+    return found
 
 
 def _limits(settings: Config, storage: str | None) -> Limits:
@@ -184,7 +205,12 @@ def _kept(storage: Storage, limits: Limits) -> str:
 
 
 def _proxy(
-    upstream: Upstream, settings: Config, storage: str | None, *, scope: Sequence[str] | None, name: str | None
+    upstream: Upstream | dict[str, Upstream],
+    settings: Config,
+    storage: str | None,
+    *,
+    scope: Sequence[str] | None,
+    name: str | None,
 ) -> Proxy:
     from coatcheck_mcp import Proxy  # noqa: PLC0415 - see _settings
 
@@ -195,14 +221,14 @@ def _proxy(
         upstream,
         stored,
         scope=scope_of(scope) if scope else settings.scope,
-        policy_of=partial(settings.rule_of, server=name),
+        policy_of=settings.rule_of_shown if isinstance(upstream, dict) else partial(settings.rule_of, server=name),
+        offer_tool=settings.offer_tool,
         settings=settings.settings,
     )
     _say_on_stderr()
-    kept = proxy.offloader.settings.max_result_tokens
-    complain(
-        f"coatcheck: results of {upstream.name} above {kept:,} tokens are stored in {where}; {_kept(stored, limits)}"
-    )
+    names = ", ".join(upstream) if isinstance(upstream, dict) else upstream.name
+    above = f"{proxy.offloader.settings.max_result_tokens:,} tokens"
+    complain(f"coatcheck: results of {names} above {above} are stored in {where}; {_kept(stored, limits)}")
     return proxy
 
 

@@ -9,6 +9,7 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import mcp_types as types
 from mcp import Client
 from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
@@ -23,7 +24,7 @@ from coatcheck import InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from mcp.server import ServerRequestContext
 
@@ -151,6 +152,12 @@ class Everything:
         found = await ctx.session.send_request(types.ListRootsRequest(), types.ListRootsResult)
         return [str(root.uri) for root in found.roots]
 
+    async def _do_wait(self, ctx: ServerRequestContext[Any, Any], _: Any) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.cancelled += 1
+
     async def _do_change(self, ctx: ServerRequestContext[Any, Any], _: Any) -> str:
         self.tools.append(types.Tool(name="new", input_schema=SCHEMA))
         await self.bus.publish(ToolsListChanged())
@@ -201,7 +208,11 @@ def _complete(handler: Any) -> Any:
 
 @asynccontextmanager
 async def client_of(
-    upstream: Upstream | Everything, *, proxy: Proxy | None = None, mode: str = "legacy", **options: Any
+    upstream: Upstream | Everything | Mapping[str, Upstream],
+    *,
+    proxy: Proxy | None = None,
+    mode: str = "legacy",
+    **options: Any,
 ) -> AsyncIterator[Any]:
     """Connect a client through a proxy; ``options`` are those of ``Proxy`` and of ``Client``."""
     of_proxy = {name: options.pop(name) for name in ("policies", "scope", "max_result_tokens") if name in options}

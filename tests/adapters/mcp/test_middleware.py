@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
+from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
 from fastmcp.utilities.types import Image
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never, Offloader
@@ -158,6 +159,18 @@ async def test_over_http_nothing_is_stored_for_clients_that_nobody_knows(caplog:
     assert read.is_error
     assert not list(storage.entries(""))
     assert "add authentication to the server" in caplog.text
+
+
+async def test_over_http_each_subject_reads_what_its_own_token_stored() -> None:
+    server = server_with(OffloadMiddleware(InMemoryStorage()))
+    server.auth = StaticTokenVerifier({name: {"client_id": "app", "sub": name} for name in ("ann", "bob")})
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(server.http_app(), listener), Client(url, auth="ann") as ann, Client(url, auth="bob") as bob:
+        (reference,) = offloaded_references(await ann.call_tool("log"))
+        for client, is_error in ((ann, False), (bob, True)):
+            answer = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference}, raise_on_error=False)
+            assert answer.is_error is is_error
 
 
 def test_what_would_do_nothing_is_refused() -> None:

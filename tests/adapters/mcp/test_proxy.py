@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, MCPError
 
 from coatcheck import RETRIEVAL_TOOL, Always, InMemoryStorage, Never, Offloader, OverTokens
-from coatcheck_mcp import Proxy, offloaded_references
+from coatcheck_mcp import Proxy, Upstream, offloaded_references
 from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, wire
 
 BIG = {"log", "rows", "both", "summary", "embedded", "blob", "exempt", "declared", "endless"}
@@ -227,6 +227,22 @@ class TestTheToolThatIsAdded:
         assert answer["isError"]
         assert answer["content"][0]["text"].startswith("reference not found")
 
+    async def test_a_content_that_is_gone_is_said_to_have_expired(self) -> None:
+        storage = InMemoryStorage()
+        async with client_of(Everything(), proxy=Proxy(Everything().upstream(), storage)) as client:
+            (reference,) = offloaded_references(await call(client, "log"))
+            for entry in list(storage.entries("")):
+                storage.delete(entry.key)
+            answer = await call(client, RETRIEVAL_TOOL, {"reference": reference})
+        assert answer["isError"]
+        assert answer["content"][0]["text"].startswith("reference expired")
+
+    async def test_what_it_returns_is_bounded(self) -> None:
+        async with client_of(Everything(), max_result_tokens=500) as client:
+            (reference,) = offloaded_references(await call(client, "log"))
+            answer = await call(client, RETRIEVAL_TOOL, {"reference": reference})
+        assert len(answer["content"][0]["text"]) < 500 * 6
+
     async def test_references_live_across_restarts_and_other_scopes_do_not_see_them(self) -> None:
         storage, server = InMemoryStorage(), Everything()
         async with client_of(server, proxy=Proxy(server.upstream(), storage)) as client:
@@ -236,3 +252,20 @@ class TestTheToolThatIsAdded:
             async with client_of(server, proxy=proxy) as client:
                 answer = await call(client, RETRIEVAL_TOOL, {"reference": reference})
                 assert answer.get("isError", False) is is_error
+
+
+class TestTheEnd:
+    async def test_no_server_is_started_for_a_call_that_comes_after_it(self) -> None:
+        server, connections = Everything(), 0
+
+        def connect() -> Any:
+            nonlocal connections
+            connections += 1
+            return server.upstream().connect()
+
+        proxy = Proxy(Upstream(name="test-server", connect=connect), InMemoryStorage())
+        async with client_of(server, proxy=proxy) as client:
+            await proxy.aclose()
+            with pytest.raises(MCPError):
+                await call(client, "small")
+        assert connections == 1

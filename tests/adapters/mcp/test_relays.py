@@ -144,6 +144,20 @@ class TestEras:
             assert (await client.get_prompt("p", {"x": "1"})).messages
             assert RETRIEVAL_TOOL in [tool.name for tool in (await client.list_tools()).tools]
 
+    @pytest.mark.parametrize("client_mode", ["legacy", "2026-07-28"])
+    @pytest.mark.parametrize("only", ["initialize", "server/discover"])
+    async def test_a_call_that_is_given_up_ends_at_the_server(self, client_mode: str, only: str) -> None:
+        server = Everything()
+        async with client_of(speaking(server, only), mode=client_mode) as client:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "wait")
+                while not server.calls:
+                    await anyio.lowlevel.checkpoint()
+                tasks.cancel_scope.cancel()
+            with anyio.fail_after(10):
+                while not server.cancelled:
+                    await client.call_tool("small")
+
     async def test_a_modern_client_is_described_the_server_too(self) -> None:
         async with client_of(Everything(), mode="auto") as client:
             assert client.protocol_version == "2026-07-28"

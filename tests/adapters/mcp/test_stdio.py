@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import RETRIEVAL_TOOL
+from tests.cli.running import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,9 +31,12 @@ PATIENCE = 60.0
 class Process:
     """A client on pipes, which writes and reads lines."""
 
-    def __init__(self, folder: Path, *command: str, options: Sequence[str] = (), **env: str) -> None:
-        where = f"--storage={folder / 'store'}"
-        arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", where, *options, "--", *command]
+    def __init__(
+        self, folder: Path, *command: str, options: Sequence[str] = (), storage: str | None = "store", **env: str
+    ) -> None:
+        where = [] if storage is None else [f"--storage={folder / storage}"]
+        server = ["--", *command] if command else []
+        arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", *where, *options, *server]
         pipe, environment = subprocess.PIPE, {**os.environ, **env}
         with (folder / "stderr").open("wb") as stderr:
             self.popen = subprocess.Popen(
@@ -125,7 +129,10 @@ def is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):  # it was there a moment ago
+        return False
 
 
 def wait_until_gone(pid: int) -> None:
@@ -212,6 +219,16 @@ def test_no_process_is_left_even_of_a_server_that_does_not_notice(
     wait_until_gone(server)
 
 
+def test_no_process_is_left_of_a_server_that_was_about_to_start(start: Callable[..., Process], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pid")  # whoever reads it waits until it is written
+    client = start(*TINY, "--never-up", PID_FILE=str(tmp_path / "pid"))
+    client.send("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"})
+    server = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    client.popen.send_signal(signal.SIGTERM)
+    client.popen.wait(PATIENCE)
+    wait_until_gone(server)
+
+
 def test_a_killed_proxy_leaves_no_server(start: Callable[..., Process]) -> None:
     client = start()
     client.shake_hands()
@@ -245,6 +262,23 @@ def test_a_folder_of_the_users_choice_has_no_limits_unless_a_file_says_so(start:
 
     assert proxy.said(proxy.call("big")).startswith("Tool result offloaded.")
     assert "; nothing is removed there" in proxy.stderr
+
+
+def test_without_settings_a_week_and_two_gigabytes_are_kept_in_a_folder_of_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
+    client = Process(tmp_path, *TINY, options=["--scope=mine"], storage=None, HOME=str(tmp_path))
+    try:
+        client.shake_hands()
+        (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
+    finally:
+        client.end()
+    folder = tmp_path / ".coatcheck/mcp"
+    assert "are stored in ~/.coatcheck/mcp; at most 2,000,000,000 bytes, 7 days without use\n" in client.stderr
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert run("get", reference, "--scope=mine", f"--storage={folder}").exit_code == 0
+    assert run("get", reference, "--scope=yours", f"--storage={folder}").exit_code == 1
 
 
 def test_the_limits_of_the_file_hold(start: Callable[..., Process], tmp_path: Path) -> None:

@@ -51,6 +51,9 @@ def main() -> None:
     if "--not-an-mcp-server" in sys.argv:
         sys.stdout.write("Hello!\n")
         return
+    if "--never-up" in sys.argv:
+        Path(os.environ["PID_FILE"]).write_text(str(os.getpid()), encoding="utf-8")
+        time.sleep(600)
     for line in sys.stdin:
         message = json.loads(line)
         match message.get("method"):

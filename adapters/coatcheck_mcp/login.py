@@ -1,0 +1,36 @@
+"""OAuth for a server at an address: FastMCP's client, which opens a browser. Only what it lacks here belongs here.
+
+Tokens stay in memory, so each start of the proxy logs in once, for all its clients.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import webbrowser
+from typing import Any
+
+from fastmcp.client.auth import OAuth
+
+from coatcheck_mcp.hook import logger
+
+__all__ = ("Login",)
+
+
+class Login(OAuth):
+    """A login that works without a browser on this machine, or with one that runs until it is closed."""
+
+    def __init__(self, url: str, **options: Any) -> None:  # noqa: ANN401 - FastMCP's
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Using in-memory token storage")  # the page says so
+            super().__init__(url, **options)
+
+    async def redirect_handler(self, authorization_url: str) -> None:
+        """Open a browser, and say the address on stderr, whole, on one line.
+
+        FastMCP's own waits for the browser before it listens for what that sends back. So a browser that does not
+        return at once, such as one in a terminal, never logs in. FastMCP asks the address once before, to find out
+        whether the server still knows the client; there is nothing of before here, because tokens stay in memory.
+        """
+        logger.info("to log in, a browser opens %s", authorization_url)
+        threading.Thread(target=webbrowser.open, args=[authorization_url], daemon=True).start()

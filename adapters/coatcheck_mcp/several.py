@@ -1,0 +1,351 @@
+"""One client's sessions with several servers, as if they were one server.
+
+Lists are joined; a tool or a prompt has its server's name before its own; a request goes to the one server that it is
+for. What a server asks or tells comes through its own session. A server that is not there takes nothing away but what
+is its own.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as types
+from mcp import MCPError
+from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
+
+from coatcheck_mcp.client import LIST_CHANGES
+from coatcheck_mcp.hook import logger
+from coatcheck_mcp.link import Link
+from coatcheck_mcp.names import shown_name, split_name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from anyio.abc import TaskGroup, TaskStatus
+    from mcp.server import ServerRequestContext
+
+    from coatcheck_mcp.client import Client
+    from coatcheck_mcp.transports import Upstream
+
+__all__ = ("Several",)
+
+START_SECONDS = 20.0
+"""How long the others wait for a server that starts. Clients give a server half a minute or more to answer."""
+
+LIST_SECONDS = 20.0
+"""How long a list waits for a server that is up."""
+
+_MOST_LINKED = 10_000
+"""Resources that results mention, per client."""
+
+_ANY: Mapping[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
+"""What a server may have that is not up yet."""
+
+_LISTS: Mapping[str, tuple[str, str]] = {
+    "prompts/list": ("prompts", "prompts"),
+    "resources/list": ("resources", "resources"),
+    "resources/templates/list": ("resources", "resourceTemplates"),
+}
+"""The capability of each list, and the key of its result."""
+
+
+@dataclass(eq=False)
+class _Member:
+    """One server, and its session if it has one."""
+
+    name: str
+    upstream: Upstream
+    link: Link | None = None
+    """The latest; it may still be about to start, or have failed."""
+
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    tried: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Several:
+    """The sessions of one client with all servers. It does what ``Link`` does for one."""
+
+    server_name = "coatcheck"
+    """The references of all servers are in one scope, since one tool reads them back."""
+
+    def __init__(self, upstreams: Mapping[str, Upstream], client: Client) -> None:
+        """Be ready to connect.
+
+        Args:
+            upstreams: the servers by name.
+            client: whom the sessions are for.
+
+        """
+        self._client = client
+        self._members = {name: _Member(name, upstream) for name, upstream in upstreams.items()}
+        self._tasks: TaskGroup | None = None
+        self._is_up = False
+        self._closed = anyio.Event()
+        self._ended = anyio.Event()
+        self._owners: dict[str, str] = {}
+        self._linked: dict[str, str] = {}
+
+    # The connections.
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
+        """Hold the connections open until ``close``. Those that take long to start come later."""
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                for member in self._members.values():
+                    self._tasks.start_soon(self._start, member)
+                with anyio.move_on_after(START_SECONDS):
+                    for member in self._members.values():
+                        await member.tried.wait()
+                self._is_up = True
+                task_status.started()
+        finally:
+            self._ended.set()
+
+    def close(self) -> None:
+        """End all connections; ``run`` returns once the processes are gone."""
+        self._closed.set()
+        for member in self._members.values():
+            if member.link is not None:
+                member.link.close()
+
+    async def aclose(self) -> None:
+        """End all connections, and wait until the processes are gone."""
+        self.close()
+        await self._ended.wait()
+
+    @property
+    def closed(self) -> bool:
+        """Whether all has ended, or is about to. Servers that ended are started again one by one."""
+        return self._closed.is_set()
+
+    async def _start(self, member: _Member) -> None:
+        try:
+            await self._link(member)
+        except MCPError as error:
+            logger.warning("%s; the other servers are served without it, and a call of its tools tries again", error)
+        finally:
+            member.tried.set()
+
+    async def _link(self, member: _Member) -> Link:
+        """Return the session with a server; connect if there is none, or it was lost.
+
+        Raises:
+            MCPError: the server did not start.
+
+        """
+        async with member.lock:
+            before = member.link
+            if before is not None and not before.closed:
+                return before
+            if self._tasks is None or self.closed:
+                raise MCPError(code=types.CONNECTION_CLOSED, message="coatcheck is about to end")
+            link = member.link = Link(member.upstream, self._client, label=member.name)
+            await self._tasks.start(link.run)
+            if self._is_up and not (before is not None and before.was_up):
+                for capability, message in LIST_CHANGES.items():
+                    if link.has(capability):
+                        await self._client.tell(message())
+            return link
+
+    def _up(self) -> dict[str, Link]:
+        """Return the sessions with servers that have started, even if they ended since."""
+        links = {name: member.link for name, member in self._members.items()}
+        return {name: link for name, link in links.items() if link is not None and link.was_up}
+
+    # What the client is told of them.
+
+    def describe(self, answer: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
+        """Return the answer to ``initialize`` or ``server/discover``: all that any of the servers has."""
+        del modern  # the name and the version are our own
+        up = {name: link for name, link in self._up().items() if not link.closed}
+        capabilities: dict[str, Any] = {"tools": {}}
+        for offered in [link.capabilities() for link in up.values()] + [_ANY] * (len(up) < len(self._members)):
+            _join(capabilities, offered)
+        for name in LIST_CHANGES.keys() & capabilities.keys():
+            capabilities[name]["listChanged"] = True  # a server may come later
+        said = [f"# {name}\n\n{link.instructions}" for name, link in up.items() if link.instructions]
+        return {**answer, "capabilities": capabilities, **({"instructions": "\n\n".join(said)} if said else {})}
+
+    async def list_tools(self, _: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+        """Return the tools of all servers that are up, on one page."""
+        return {"tools": [_prefixed(server, tool) for server, tool in await self._list("tools/list", "tools", "tools")]}
+
+    async def tool_meta(self, name: str) -> Mapping[str, Any]:
+        """Return the ``_meta`` of a tool's definition.
+
+        Raises:
+            MCPError: no server has such a tool, or it did not start.
+
+        """
+        member, own = self._find(name)
+        return await (await self._link(member)).tool_meta(own)
+
+    async def taken_names(self) -> Collection[str]:
+        """Return the names that the retrieval tool cannot have: no server's name begins it."""
+        return ()
+
+    async def _list(self, method: str, capability: str, key: str) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return what the servers list that are up, each with its server's name; in the order of the servers."""
+        found: dict[str, Collection[Mapping[str, Any]]] = {}
+
+        async def ask(member: _Member) -> None:
+            with anyio.move_on_after(LIST_SECONDS) as limit:
+                try:
+                    found[member.name] = await self._list_one(member, method, capability, key)
+                except MCPError as error:
+                    logger.warning("%s of the MCP server %s failed: %s", method, member.name, error)
+            if limit.cancelled_caught:
+                logger.warning("the MCP server %s did not answer %s in time", member.name, method)
+
+        async with anyio.create_task_group() as tasks:
+            for name in self._up():
+                tasks.start_soon(ask, self._members[name])
+        return [(name, item) for name in self._members for item in found.get(name, ())]
+
+    async def _list_one(
+        self, member: _Member, method: str, capability: str, key: str, *, again: bool = True
+    ) -> Collection[Mapping[str, Any]]:
+        link = await self._link(member)
+        try:
+            if not link.has(capability):
+                return ()
+            return (await link.tools(anew=True)).values() if key == "tools" else await link.list_all(method, key)
+        except MCPError:
+            if not (link.closed and again):
+                raise
+        # It had ended, which only a question shows. Now it is started again.
+        return await self._list_one(member, method, capability, key, again=False)
+
+    # What the client asks.
+
+    async def forward(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+        """Answer a request of the client, by the one server that it is for, or by all.
+
+        Raises:
+            MCPError: the server's own error, or that it is not there, or that nobody knows which one is meant.
+
+        """
+        params = dict(ctx.params or {})
+        match ctx.method:
+            case "ping":
+                return {}
+            case "logging/setLevel":
+                return await self._forward_to_all(ctx)
+            case "tools/call" | "prompts/get":
+                return await self._forward_named(ctx, params)
+            case "completion/complete":
+                return await self._complete(ctx, params)
+            case method if method in _LISTS:
+                return await self._joined(method)
+            case _:
+                return await self._forward_to_owner(ctx, params.get("uri"), "resources")
+
+    async def notify(self, notification: types.ClientNotification) -> None:
+        """Send a notification of the client to all servers."""
+        for link in self._up().values():
+            await link.notify(notification)
+
+    async def subscribe(self, uris: Collection[str]) -> None:
+        """Ask the servers to tell when resources change."""
+        for uri in uris:
+            owner = await self._owner_of(uri)
+            try:
+                for member in self._members.values() if owner is None else [self._members[owner]]:
+                    await (await self._link(member)).subscribe([uri])
+            except MCPError as error:
+                logger.warning("changes of the resource %s will not be heard of: %s", uri, error)
+
+    def _find(self, shown: object) -> tuple[_Member, str]:
+        """Return the server that a name belongs to, and the name that it has there.
+
+        Raises:
+            MCPError: no server's name begins it.
+
+        """
+        found = split_name(shown, self._members)
+        if found is None:
+            msg = f"no server has {shown!r}: names begin with the server's, as in {next(iter(self._members))}_..., and"
+            msg = f"{msg} the servers behind coatcheck are {', '.join(self._members)}"
+            raise MCPError(code=types.INVALID_PARAMS, message=msg)
+        return self._members[found[0]], found[1]
+
+    async def _forward_named(self, ctx: ServerRequestContext[Any, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+        member, own = self._find(params.get("name"))
+        result = await (await self._link(member)).forward(ctx, {**params, "name": own})
+        parts = [part for part in result.get("content") or () if isinstance(part, dict)]
+        for uri in (part.get("uri") for part in parts if part.get("type") == "resource_link"):
+            if isinstance(uri, str) and len(self._linked) < _MOST_LINKED:
+                self._linked.setdefault(uri, member.name)
+        return result
+
+    async def _complete(self, ctx: ServerRequestContext[Any, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+        about = params.get("ref") or {}
+        if "name" not in about:
+            return await self._forward_to_owner(ctx, about.get("uri"), "completions")
+        member, own = self._find(about["name"])
+        return await (await self._link(member)).forward(ctx, {**params, "ref": {**about, "name": own}})
+
+    async def _forward_to_all(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+        for link in self._up().values():
+            with suppress(MCPError):  # not every server has log messages
+                await link.forward(ctx)
+        return {}
+
+    async def _joined(self, method: str) -> dict[str, Any]:
+        capability, key = _LISTS[method]
+        listed = await self._list(method, capability, key)
+        if capability == "prompts":
+            return {key: [_prefixed(server, prompt) for server, prompt in listed]}
+        for server, item in listed:
+            self._owners.setdefault(item["uri" if key == "resources" else "uriTemplate"], server)
+        return {key: [item for _, item in listed]}
+
+    async def _forward_to_owner(
+        self, ctx: ServerRequestContext[Any, Any], uri: object, capability: str
+    ) -> dict[str, Any]:
+        """Forward what is about a resource: to its server; if nobody lists it, to one after the other."""
+        owner = await self._owner_of(uri)
+        if owner is not None:
+            return await (await self._link(self._members[owner])).forward(ctx)
+        refused = MCPError(code=types.INVALID_PARAMS, message=f"no server behind coatcheck has {uri!r}")
+        for link in self._up().values():
+            if not link.closed and link.has(capability):
+                try:
+                    return await link.forward(ctx)
+                except MCPError as error:
+                    refused = error
+        raise refused
+
+    async def _owner_of(self, uri: object) -> str | None:
+        """Return the server of a resource: who lists it, who has a template for it, or whose result mentioned it."""
+        if not isinstance(uri, str):
+            return None
+        if not self._owners:  # the client need not have asked for them
+            await self._joined("resources/list")
+            await self._joined("resources/templates/list")
+        if uri in self._owners:
+            return self._owners[uri]
+        return next((self._owners[listed] for listed in self._owners if _matches(listed, uri)), self._linked.get(uri))
+
+
+def _prefixed(server: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    return {**item, "name": shown_name(server, item["name"])}
+
+
+def _matches(template: str, uri: str) -> bool:
+    try:
+        return UriTemplate.is_template(template) and UriTemplate.parse(template).match(uri) is not None
+    except InvalidUriTemplate:
+        return False
+
+
+def _join(into: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add to capabilities what another server has."""
+    for name, value in more.items():
+        if isinstance(value, dict):
+            _join(into.setdefault(name, {}), value)
+        else:
+            into[name] = into.get(name) or value

@@ -1,0 +1,158 @@
+"""``offer_tool = "when needed"``: the retrieval tool is in the list once something has left, and clients are told."""
+
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as types
+import pytest
+from fastmcp import Client as FastClient
+from fastmcp.client.messages import MessageHandler
+from fastmcp.client.transports import StdioTransport
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest
+from coatcheck_mcp import Proxy, offloaded_references
+from tests.adapters.mcp.servers import Everything, client_of, wire
+from tests.adapters.mcp.test_stdio import TINY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def late(server: Everything, storage: Any = None, **options: Any) -> Proxy:
+    return Proxy(server.upstream(), storage or InMemoryStorage(), offer_tool="when needed", **options)
+
+
+async def is_listed(client: Any) -> bool:
+    return RETRIEVAL_TOOL in {tool.name for tool in (await client.list_tools()).tools}
+
+
+class Told:
+    """Counts how often a client was told that its tools are others."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    async def __call__(self, message: Any) -> None:
+        self.times += isinstance(message, types.ToolListChangedNotification)
+
+
+async def test_it_is_listed_from_the_first_result_that_left_and_the_client_is_told_once() -> None:
+    told, server = Told(), Everything()
+    server.tools = server.tools[:1]  # on one page
+    async with client_of(server, proxy=late(server), message_handler=told) as client:
+        assert client.server_capabilities.tools.list_changed
+        await client.call_tool("small")
+        assert not await is_listed(client)
+        for name in ("log", "rows"):  # not by `call_tool`, which asks for the list by itself
+            await wire(client, "tools/call", {"name": name})
+        assert await is_listed(client)
+    assert told.times == 1
+
+
+async def test_it_answers_although_it_is_not_listed() -> None:
+    storage, server = InMemoryStorage(), Everything()
+    async with client_of(server, proxy=late(server, storage)) as client:
+        answer = await client.call_tool(RETRIEVAL_TOOL, {"reference": "log-0000000000000000-0000"})
+    assert answer.content[0].text.startswith("reference not found")
+
+
+async def test_a_modern_client_is_told_on_the_stream_that_it_opened() -> None:
+    server = Everything()
+    async with client_of(server, proxy=late(server), mode="auto") as client:
+        assert not await is_listed(client)
+        async with client.listen(tools_list_changed=True) as events:
+            await client.call_tool("log")
+            with anyio.fail_after(10):
+                assert type(await anext(aiter(events))).__name__ == "ToolsListChanged"
+        assert await is_listed(client)
+
+
+async def test_after_a_restart_it_is_listed_where_something_is_stored_and_in_no_other_scope() -> None:
+    storage, server = InMemoryStorage(), Everything()
+    async with client_of(server, proxy=late(server, storage, scope="mine")) as client:
+        assert offloaded_references(await client.call_tool("log"))
+    for scope, listed in (("mine", True), ("other", False)):
+        async with client_of(server, proxy=late(server, storage, scope=scope)) as client:
+            assert await is_listed(client) is listed
+
+
+async def test_all_clients_of_the_proxy_are_told() -> None:
+    told, server = Told(), Everything()
+    server.tools = server.tools[:1]
+    proxy = late(server)
+    async with (
+        proxy.running() as front,
+        Client(front, mode="legacy") as one,
+        Client(front, mode="legacy", message_handler=told) as two,
+    ):
+        assert not await is_listed(two)
+        await one.call_tool("log")
+        await two.call_tool("small")
+        assert await is_listed(two)
+    assert told.times == 1
+
+
+async def test_a_storage_that_cannot_say_what_it_holds_has_it_always_listed(caplog: pytest.LogCaptureFixture) -> None:
+    class Blind:
+        """Saves and loads, and no more."""
+
+        def __init__(self) -> None:
+            self._storage = InMemoryStorage()
+            self.save, self.load = self._storage.save, self._storage.load
+
+    server = Everything()
+    async with client_of(server, proxy=late(server, Blind())) as client:
+        assert await is_listed(client)
+    assert "cannot say what it holds" in caplog.text
+
+
+def test_another_word_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="offer_tool must be 'always' or 'when needed'"):
+        Proxy(Everything().upstream(), InMemoryStorage(), offer_tool="later")  # type: ignore[arg-type]
+
+
+class TestClientsOfThePage:
+    """Those that docs/mcp-settings.md names, on the command itself: they hear of it, list again, and call it."""
+
+    @pytest.fixture
+    def command(self, tmp_path: Path) -> list[str]:
+        config = tmp_path / "coatcheck.toml"
+        config.write_text('offer_tool = "when needed"\n', encoding="utf-8")
+        storage = f"--storage={tmp_path / 'store'}"
+        return [sys.executable, "-m", "coatcheck.cli", "mcp", f"--config={config}", storage, "--", *TINY]
+
+    @pytest.mark.parametrize("mode", ["legacy", "auto"])
+    async def test_the_reference_client(self, command: list[str], mode: str) -> None:
+        parameters = StdioServerParameters(command=command[0], args=command[1:])
+        told = Told()
+        async with Client(stdio_client(parameters), mode=mode, message_handler=told) as client:
+            assert not await is_listed(client)
+            (reference,) = offloaded_references(await client.call_tool("big"))
+            assert await is_listed(client)
+            back: Any = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})
+            assert "line of a log" in back.content[0].text
+        assert told.times == (mode == "legacy")
+
+    @pytest.mark.parametrize("mode", ["legacy", "auto"])
+    async def test_fastmcps_client(self, command: list[str], mode: str) -> None:
+        heard: list[object] = []
+
+        class Handler(MessageHandler):
+            async def on_tool_list_changed(self, message: Any) -> None:
+                heard.append(message)
+
+        transport = StdioTransport(command[0], command[1:])
+        async with FastClient(transport, mode=mode, message_handler=Handler()) as client:
+            assert RETRIEVAL_TOOL not in {tool.name for tool in await client.list_tools()}
+            (reference,) = offloaded_references(await client.call_tool("big"))
+            assert RETRIEVAL_TOOL in {tool.name for tool in await client.list_tools()}
+            back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})
+            assert "line of a log" in back.content[0].text
+        assert bool(heard) is (mode == "legacy")
