@@ -48,12 +48,15 @@ for path in sorted(ROOT.glob("examples/*.py")):
     EXAMPLES.setdefault(tuple(nox.project.load_toml(path)["dependencies"]), []).append(path.stem)
 
 MCP_SERVERS = (
-    ("python", "mcp-server-git", "mcp-server-time"),
+    ("python", "mcp-server-fetch", "mcp-server-git", "mcp-server-time"),
     ("sqlite", "mcp-server-sqlite", "mcp<2"),  # it breaks with the second major version of the protocol's package
 )
 """Environments, and the MCP servers in them."""
 
-NODE_SERVERS = ("everything", "filesystem", "memory")
+NODE_SERVERS = (
+    *(f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory", "sequential-thinking")),
+    "@playwright/mcp",
+)
 
 APART = {"mcp"}
 """Extras that do not install together with all others."""
@@ -290,9 +293,10 @@ def mcp_servers(session: nox.Session) -> None:
         session.run("uv", "venv", "--quiet", "--clear", str(folder / name))
         session.run("uv", "pip", "install", "--quiet", f"--python={folder / name}", *packages)
     npm = ("npm", "install", "--silent", "--no-audit", "--no-fund", f"--prefix={folder}")
-    session.run(*npm, *(f"@modelcontextprotocol/server-{name}" for name in NODE_SERVERS), external=True)
+    session.run(*npm, *NODE_SERVERS, external=True)
     session.install("-e.[cli,mcp]", *groups("test"))
-    env = {**OFFLINE, "COATCHECK_MCP_SERVERS": os.fspath(folder)}
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)  # without one, its server is not asked
+    env = {**OFFLINE, "COATCHECK_BROWSER": browser, "COATCHECK_MCP_SERVERS": os.fspath(folder)}
     session.run(*PYTEST, "tests/mcp_servers", *session.posargs, env=env)
 
 
