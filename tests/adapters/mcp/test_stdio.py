@@ -122,10 +122,10 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
 
 def is_alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # it may go while it is looked at
         return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return "Z" not in stat.rpartition(")")[2].split()[0]
 
 
 def wait_until_gone(pid: int) -> None:

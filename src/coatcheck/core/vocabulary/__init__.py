@@ -112,12 +112,14 @@ def load_vocabulary(name: str) -> Vocabulary:
             import tiktoken  # noqa: PLC0415 - 150 ms, and results that stay small never need it
 
             if check_available(name) == BUNDLED:
+                ranks = _bundled_ranks()
                 encoding = tiktoken.Encoding(
                     BUNDLED,
                     pat_str=_O200K_PATTERN,
-                    mergeable_ranks=_bundled_ranks(),
+                    mergeable_ranks=ranks,
                     special_tokens=_O200K_SPECIAL_TOKENS,
                 )
+                ranks.clear()  # tiktoken keeps this dict for pickling only, and it takes 29 MB
             else:
                 encoding = tiktoken.get_encoding(name)
             _loaded[name] = wrap_encoding(encoding)
