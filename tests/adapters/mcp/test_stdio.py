@@ -122,10 +122,13 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
 
 def is_alive(pid: int) -> bool:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # it may go while it is looked at
+        os.kill(pid, 0)
+    except ProcessLookupError:
         return False
-    return "Z" not in stat.rpartition(")")[2].split()[0]
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):  # it was there a moment ago
+        return False
 
 
 def wait_until_gone(pid: int) -> None:
