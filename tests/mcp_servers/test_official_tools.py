@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -31,6 +32,9 @@ pytestmark = pytest.mark.skipif(not FOLDER.name, reason="needs the tools that `n
 
 OFFICIAL = FOLDER / "node_modules/@modelcontextprotocol"
 TINY = (sys.executable, str(Path(__file__).parents[1] / "adapters/mcp/tiny_server.py"))
+STAMP = re.compile(r"-\d{4}-\d{2}-\d{2}T.*")
+"""When a check was made, at the end of its folder's name."""
+
 CHECKS = 40
 """Fewer than the conformance tool makes of a server."""
 
@@ -62,7 +66,7 @@ async def conformance(url: str, results: Path) -> Mapping[str, str]:
 
 def checks_in(results: Path) -> Mapping[str, str]:
     return {
-        f"{path.parent.name.rpartition('-20')[0]}: {number}: {check['id']}": check["status"]
+        f"{STAMP.sub('', path.parent.name)}: {number}: {check['id']}": check["status"]
         for path in sorted(results.glob("*/checks.json"))
         for number, check in enumerate(json.loads(path.read_bytes()))
     }
