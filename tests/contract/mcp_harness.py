@@ -69,9 +69,10 @@ def server_of(case: Run) -> Server[Any]:
             tools=[case.watch(types.Tool(name=name, input_schema=schema)) for name in case.tools]
         )
 
-    async def call_tool(_: object, params: types.CallToolRequestParams) -> Any:  # noqa: ANN401 - the wire's
+    async def call_tool(_: object, params: types.CallToolRequestParams) -> types.CallToolResult:
         result = case.tools[params.name][(params.arguments or {})["number"]]
-        return {"content": [part_of(block) for block in result.blocks], "isError": result.is_error}
+        content = [part_of(block) for block in result.blocks]
+        return types.CallToolResult.model_validate({"content": content, "isError": result.is_error})
 
     return Server("contract", on_list_tools=list_tools, on_call_tool=call_tool)
 

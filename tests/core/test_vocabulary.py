@@ -71,6 +71,12 @@ def test_split_pattern_and_special_tokens_are_tiktokens_own(published: tiktoken.
     assert bundled._special_tokens == published._special_tokens
 
 
+def test_the_ranks_are_not_kept_in_python_too() -> None:
+    TiktokenCounter().count("any")
+
+    assert not load_vocabulary("o200k_base").encoding._mergeable_ranks
+
+
 def test_the_longest_token_is_known() -> None:
     assert load_vocabulary("o200k_base").longest_token == 128
 

@@ -14,14 +14,21 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import RETRIEVAL_TOOL
+from coatcheck import RETRIEVAL_TOOL, FileStorage, Offloader
+from coatcheck_mcp.scope import folder_scope
+
+if TYPE_CHECKING:
+    from pytest_httpserver import HTTPServer
 
 FOLDER = Path(os.environ.get("COATCHECK_MCP_SERVERS", ""))
 """Where the session installed them: ``python`` and ``sqlite``, environments, and ``node_modules``."""
+
+BROWSER = os.environ.get("COATCHECK_BROWSER")
+"""A Chromium, where there is one."""
 
 pytestmark = pytest.mark.skipif(not FOLDER.name, reason="needs the servers that `nox -s mcp_servers` installs")
 
@@ -32,7 +39,7 @@ LISTS: list[tuple[str, dict[str, Any]]] = [
     ("prompts/list", {}),
     ("ping", {}),
 ]
-CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}( [AP]M)?")
+CLOCK = re.compile(r"\d{4}-\d{2}-\d{2}T[\d-]+Z|\d{1,2}:\d{2}:\d{2}( [AP]M)?")
 
 
 MANY_ROWS = """
@@ -41,17 +48,21 @@ MANY_ROWS = """
 """
 
 
-def node(name: str, *arguments: str) -> list[str]:
-    return ["node", str(FOLDER / "node_modules/@modelcontextprotocol" / name / "dist/index.js"), *arguments]
+OFFICIAL = "@modelcontextprotocol/server"
+
+
+def node(name: str, file: str = "dist/index.js") -> list[str]:
+    return ["node", str(FOLDER / "node_modules" / name / file)]
 
 
 def call(tool: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
     return "tools/call", {"name": tool, "arguments": arguments}
 
 
-def commands(folder: Path) -> dict[str, tuple[list[str], list[tuple[str, dict[str, Any]]]]]:
+def commands(folder: Path, site: str) -> dict[str, tuple[list[str], list[tuple[str, dict[str, Any]]]]]:
     """Return the command of each server, and what it is asked next to its lists; the last call is of much."""
     files = folder / "files"
+    thought = {"nextThoughtNeeded": True, "thoughtNumber": 1, "totalThoughts": 2}
     message = {"messageType": "error", "includeImage": True}
     ref = {"type": "ref/prompt", "name": "completable-prompt"}
     return {
@@ -75,16 +86,34 @@ def commands(folder: Path) -> dict[str, tuple[list[str], list[tuple[str, dict[st
             [call("list_tables"), call("read_query", query=MANY_ROWS.strip())],
         ),
         "filesystem": (
-            node("server-filesystem", str(files)),
+            [*node(f"{OFFICIAL}-filesystem"), str(files)],
             [
                 call("list_directory", path=str(files)),
                 call("read_text_file", path="/etc/passwd"),
                 call("read_text_file", path=str(files / "big.txt")),
             ],
         ),
-        "memory": (node("server-memory"), [call("read_graph"), call("search_nodes", query="x")]),
+        "fetch": (
+            [str(FOLDER / "python/bin/mcp-server-fetch"), "--ignore-robots-txt", "--allow-private-ips"],
+            [call("fetch", url=f"{site}/few"), call("fetch", url=f"{site}/many", max_length=900_000, raw=True)],
+        ),
+        "playwright": (
+            [
+                *node("@playwright/mcp", "cli.js"),
+                "--headless",
+                "--isolated",
+                "--no-sandbox",
+                f"--executable-path={BROWSER}",
+            ],
+            [call("browser_navigate", url=f"{site}/many"), call("browser_click"), call("browser_snapshot")],
+        ),
+        "sequential-thinking": (
+            node(f"{OFFICIAL}-sequential-thinking"),
+            [call("sequentialthinking", thought="first", **thought), call("sequentialthinking", thought=7)],
+        ),
+        "memory": (node(f"{OFFICIAL}-memory"), [call("read_graph"), call("search_nodes", query="x")]),
         "everything": (
-            node("server-everything"),
+            node(f"{OFFICIAL}-everything"),
             [
                 call("echo", message="hi"),
                 call("get-sum", a=1, b=2),
@@ -103,7 +132,13 @@ def commands(folder: Path) -> dict[str, tuple[list[str], list[tuple[str, dict[st
     }
 
 
-LARGE = {"git": "git_show", "sqlite": "read_query", "filesystem": "read_text_file"}
+LARGE = {
+    "fetch": "fetch",
+    "filesystem": "read_text_file",
+    "git": "git_show",
+    "playwright": "browser_snapshot",
+    "sqlite": "read_query",
+}
 """The tool of each whose last result is above the limit."""
 
 
@@ -160,9 +195,24 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["time", "git", "sqlite", "filesystem", "memory", "everything"])
-def test_a_server_answers_the_same_but_for_what_left(folder: Path, name: str) -> None:
-    command, asked = commands(folder)[name]
+@pytest.fixture
+def site(httpserver: HTTPServer) -> str:
+    for path, count in (("few", 3), ("many", 5_000)):
+        items = "".join(f"<li>item {number}</li>" for number in range(count))
+        page = f"<title>{path}</title><ul>{items}</ul>"
+        httpserver.expect_request(f"/{path}").respond_with_data(page, content_type="text/html")
+    httpserver.expect_request("/favicon.ico").respond_with_data(b"")
+    return httpserver.url_for("").rstrip("/")
+
+
+NAMES = ["time", "git", "sqlite", "fetch", "filesystem", "memory", "everything", "sequential-thinking", "playwright"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_server_answers_the_same_but_for_what_left(folder: Path, site: str, name: str) -> None:
+    if name == "playwright" and BROWSER is None:
+        pytest.skip("needs a Chromium, such as Debian's")
+    command, asked = commands(folder, site)[name]
     requests = [*LISTS, *asked]
     proxy = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}", "--", *command]
     direct, through = converse(command, requests, folder), converse(proxy, requests, folder)
@@ -171,4 +221,7 @@ def test_a_server_answers_the_same_but_for_what_left(folder: Path, name: str) ->
         (reference,) = shown["_meta"]["coatcheck"]["references"]
         assert reference.startswith(LARGE[name])
         assert len(whole["content"][0]["text"]) > 10 * len(shown["content"][0]["text"])
+        scope = folder_scope(direct[0]["serverInfo"]["name"], folder)
+        stored = Offloader(FileStorage(folder / "store")).load(reference, scope=scope)
+        assert stored.text == whole["content"][0]["text"]
     assert list(map(comparable, through)) == list(map(comparable, direct))

@@ -1,0 +1,234 @@
+"""Many calls at once, and servers, proxies and clients that vanish in the middle: clear errors, no hang, no orphan."""
+
+# ruff: noqa: ANN401 - lines are any JSON
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from coatcheck import FileStorage, Offloader
+from coatcheck_mcp import offloaded_references
+from coatcheck_mcp.scope import folder_scope
+from tests.adapters.mcp.servers import Everything
+from tests.adapters.mcp.test_http import TOKEN, client_at, front_of
+from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process, wait_until_gone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+CALLS = 200
+LARGE = 40
+"""Of these calls."""
+
+RUDE = """
+import json, os, sys, time
+for line in sys.stdin:
+    message = json.loads(line)
+    match message.get("method"):
+        case "initialize":
+            info = {"name": "rude", "version": "1"}
+            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+        case "tools/list":
+            result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("noise", "shut", "pid")]}
+        case "tools/call":
+            name = message["params"]["name"]
+            if name == "noise":
+                sys.stdout.write("Downloading...\\n" * 2_000)
+            elif name == "shut":
+                os.close(1)
+                time.sleep(600)
+            result = {"content": [{"type": "text", "text": str(os.getpid())}]}
+        case _:
+            continue
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}) + "\\n")
+    sys.stdout.flush()
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    started: list[Process] = []
+
+    def make(*command: str) -> Process:
+        started.append(Process(tmp_path, *(command or TINY)))
+        started[-1].shake_hands()
+        return started[-1]
+
+    yield make
+    for process in started:
+        process.end()
+
+
+def size_of(call: int) -> int:
+    return 100_000 + call if call % (CALLS // LARGE) == 0 else call
+
+
+def test_two_hundred_calls_at_once_get_their_own_results(start: Callable[..., Process], tmp_path: Path) -> None:
+    client = start()
+    sizes = {
+        client.send("tools/call", name="huge", arguments={"size": size_of(call)}): size_of(call)
+        for call in range(CALLS)
+    }
+    answers = {answer["id"]: answer["result"] for answer in (client.read() for _ in range(CALLS))}
+    stored = Offloader(FileStorage(tmp_path / "store"))
+    assert answers.keys() == sizes.keys()
+    for identifier, size in sizes.items():
+        references = answers[identifier].get("_meta", {}).get("coatcheck", {}).get("references", [])
+        if references:
+            found = stored.load(references[0], scope=folder_scope("tiny", tmp_path)).text
+        else:
+            found = answers[identifier]["content"][0]["text"]
+        assert len(found) == size
+        assert bool(references) == (size >= 100_000)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_two_hundred_calls_at_once_over_http(mode: str) -> None:
+    found: list[bool] = []
+
+    async def call(client: Any, number: int) -> None:
+        is_large = number % (CALLS // LARGE) == 0
+        result = await client.call_tool("log" if is_large else "small")
+        assert bool(offloaded_references(result)) == is_large
+        found.append(is_large)
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    async with front_of(Everything(), listener) as url, client_at(url, mode) as client:
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as tasks:
+                for number in range(CALLS):
+                    tasks.start_soon(call, client, number)
+    assert (len(found), sum(found)) == (CALLS, LARGE)
+
+
+def test_a_server_killed_in_the_middle_of_calls_ends_all_of_them_with_a_clear_error(
+    start: Callable[..., Process],
+) -> None:
+    client = start()
+    waiting = {client.send("tools/call", name="silent", arguments={}) for _ in range(20)}
+    os.kill(int(client.said(client.call("pid"))), signal.SIGKILL)
+    errors = [client.read() for _ in waiting]
+    assert {error["id"] for error in errors} == waiting
+    assert all(error["error"]["message"].startswith("the MCP server tiny has ended") for error in errors)
+    assert client.said(client.call("pid"))
+
+
+def test_a_server_that_shuts_its_output_has_ended(start: Callable[..., Process]) -> None:
+    client = start(sys.executable, "-c", RUDE)
+    server = int(client.said(client.call("pid")))
+    assert "has ended" in client.call("shut")["error"]["message"]
+    wait_until_gone(server)
+    assert client.said(client.call("pid")) != str(server)
+
+
+def test_a_server_that_prints_to_its_output_is_understood_all_the_same(start: Callable[..., Process]) -> None:
+    client = start(sys.executable, "-c", RUDE)
+    assert client.said(client.call("noise")) == client.said(client.call("pid"))
+
+
+def test_a_client_that_dies_within_a_message_leaves_no_process(start: Callable[..., Process]) -> None:
+    client = start()
+    server = int(client.said(client.call("pid")))
+    assert client.popen.stdin is not None
+    client.popen.stdin.write(b'{"jsonrpc": "2.0", "id": 9, "meth')
+    assert client.leave() == 0
+    wait_until_gone(server)
+
+
+def test_a_client_that_vanishes_while_results_are_on_their_way_leaves_no_process(tmp_path: Path) -> None:
+    reads, writes = os.pipe()
+    command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}", "--", *TINY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writes, stderr=subprocess.DEVNULL) as proxy:
+        os.close(writes)
+        assert proxy.stdin is not None
+        with open(reads, "rb") as stdout:  # noqa: PTH123 - a file descriptor
+            info = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
+            send(proxy, 0, "initialize", info)
+            stdout.readline()
+            send(proxy, 1, "tools/call", {"name": "pid", "arguments": {}})
+            server = int(json.loads(stdout.readline())["result"]["content"][0]["text"])
+            for number in range(2, 50):
+                send(proxy, number, "tools/call", {"name": "huge", "arguments": {"size": 9_000}})
+        with suppress(BrokenPipeError):
+            proxy.stdin.close()
+        proxy.wait(PATIENCE)
+    wait_until_gone(server)
+
+
+def send(proxy: subprocess.Popen[bytes], number: int, method: str, params: object) -> None:
+    assert proxy.stdin is not None
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    proxy.stdin.write(json.dumps(message).encode() + b"\n")
+    proxy.stdin.flush()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_a_proxy_on_a_port_that_ends_in_the_middle_of_a_call_leaves_no_server(
+    tmp_path: Path, ending: signal.Signals
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = [f"--storage={tmp_path / 'store'}", f"--http={port}"]
+    command = [sys.executable, "-m", "coatcheck.cli", "mcp", *options, "--", *TINY]
+    env = {**os.environ, "COATCHECK_MCP_TOKEN": TOKEN}
+    with subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL) as proxy:
+        while not listens(port):
+            assert proxy.poll() is None
+            os.sched_yield()
+        session, _ = post(port, 0, "initialize", HELLO)
+        _, answer = post(port, 1, "tools/call", {"name": "pid", "arguments": {}}, session=session)
+        server = int(answer["result"]["content"][0]["text"])
+        left = request(port, 2, "tools/call", {"name": "silent", "arguments": {}}, session=session)
+        left.close()  # a client that goes away does not keep others from being served
+        assert post(port, 3, "tools/call", {"name": "pid", "arguments": {}}, session=session)[1] != {}
+        waiting = request(port, 4, "tools/call", {"name": "silent", "arguments": {}}, session=session)
+        proxy.send_signal(ending)
+        proxy.wait(PATIENCE)
+        waiting.close()
+    wait_until_gone(server)
+
+
+HELLO = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def request(port: int, number: int, method: str, params: object, *, session: str = "") -> HTTPConnection:
+    """Send a request, and leave its answer where it is."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+        **({"Mcp-Session-Id": session} if session else {}),
+    }
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    connection.request("POST", "/mcp", json.dumps(message), headers)
+    return connection
+
+
+def post(port: int, number: int, method: str, params: object, *, session: str = "") -> tuple[str, Any]:
+    """Return the id of the session, and the answer."""
+    connection = request(port, number, method, params, session=session)
+    response = connection.getresponse()
+    events = [line[6:] for line in response.read().splitlines() if line.startswith(b"data: {")]
+    connection.close()
+    return response.headers.get("Mcp-Session-Id", session), json.loads(events[-1])

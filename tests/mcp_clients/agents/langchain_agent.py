@@ -1,0 +1,97 @@
+"""A LangChain agent with the tools of an MCP server, in an environment without coatcheck. Run, not imported.
+
+Each line of stdin is a job, each line of stdout its answer: see ``ForeignAgent``.
+"""
+
+# ruff: noqa: ANN401 - jobs are any JSON
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import after_model
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import StructuredTool
+from langchain_mcp_adapters.sessions import create_session
+from langchain_mcp_adapters.tools import load_mcp_tools
+from langchain_openai import ChatOpenAI
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_core.tools import BaseTool
+    from langchain_mcp_adapters.sessions import Connection
+    from mcp import ClientSession
+
+MOST_STEPS = 2_000
+"""A model that reads page after page makes many steps."""
+
+
+async def converse(job: Mapping[str, Any]) -> dict[str, Any]:
+    model = ChatOpenAI(model="scripted", base_url=job["model"], api_key="none", max_retries=0)  # type: ignore[arg-type] # a plain `str` is accepted
+    async with create_session(connection_to(job["server"])) as session:
+        await session.initialize()
+        ask_to_keep(session, job["kept"])
+        tools = [tool for tool in await load_mcp_tools(session) if tool.name not in job["final"]]
+        agent: Any = create_agent(
+            model,
+            [*tools, *(final_tool(name, answer["text"]) for name, answer in job["final"].items())],
+            middleware=[after_model(partial(cancel, job["cancelled"]))] if job["cancelled"] else [],
+        )
+        question = {"messages": [("user", "Find out.")]}
+        state = await agent.ainvoke(question, {"recursion_limit": MOST_STEPS})
+    last = state["messages"][-1]
+    return {"answer": last.content if isinstance(last, ToolMessage) else None}
+
+
+def connection_to(server: Mapping[str, Any]) -> Connection:
+    if "url" in server:
+        return {"transport": "streamable_http", **server}  # type: ignore[return-value] # one of its kinds
+    command, *arguments = server["command"]
+    return {"transport": "stdio", "command": command, "args": arguments}
+
+
+def ask_to_keep(session: ClientSession, names: list[str]) -> None:
+    """Send ``_meta`` with calls of some tools: the adapter passes none on."""
+    call = session.call_tool
+
+    async def call_tool(name: str, *arguments: Any, **options: Any) -> Any:
+        return await call(name, *arguments, **options, meta={"coatcheck": "keep"} if name in names else None)
+
+    session.call_tool = call_tool  # type: ignore[method-assign] # the same, for every caller
+
+
+def final_tool(name: str, text: str) -> BaseTool:
+    def give(number: int) -> str:
+        return text
+
+    return StructuredTool.from_function(give, name=name, description="Answers.", return_direct=True)
+
+
+def cancel(words: Mapping[str, str], state: Any, _: object) -> dict[str, Any]:
+    """Answer for the tools that the host cancels."""
+    calls = [call for call in state["messages"][-1].tool_calls if call["name"] in words]
+    return {
+        "messages": [
+            ToolMessage(words[call["name"]], tool_call_id=call["id"], name=call["name"], status="error")
+            for call in calls
+        ]
+    }
+
+
+def main() -> None:
+    for line in sys.stdin:
+        try:
+            answer = asyncio.run(converse(json.loads(line)))
+        except Exception as error:  # noqa: BLE001 - told to the test
+            answer = {"error": repr(error)}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+main()

@@ -1,0 +1,99 @@
+"""The harness of agents that reach the proxy as MCP clients, over stdio or HTTP, from processes of their own."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
+
+from coatcheck import TextBlock
+from coatcheck_mcp import Proxy, Upstream
+from coatcheck_mcp.serving import PATH, http_app
+from tests.contract.mcp_harness import server_of
+from tests.mcp_clients.foreign import TOKEN, serving_on_a_port, serving_on_pipes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from coatcheck.testing import Received, Returned, Run, ScriptedServer, Transcript
+    from tests.mcp_clients.foreign import ForeignAgent, Job
+
+__all__ = ("ForeignHarness",)
+
+
+class ForeignHarness:
+    """Runs an agent behind the proxy."""
+
+    def __init__(self, server: ScriptedServer, agent: ForeignAgent, *, transport: str) -> None:
+        self._server = server
+        self._agent = agent
+        self._transport = transport
+
+    def run(self, case: Run) -> Transcript:
+        return anyio.run(self._converse, case, False)
+
+    async def arun(self, case: Run) -> Transcript:
+        return await self._converse(case, True)
+
+    async def _converse(self, case: Run, is_async: bool) -> Transcript:
+        with ExitStack() as serving:
+            conversation = serving.enter_context(
+                self._server.conversation(lambda received: case.model([without_prefix(one) for one in received]))
+            )
+            final = {name: self._answer(serving, *case.tools[name].values()) for name in case.final_tools}
+            async with front_of(case, self._transport) as server:
+                job: Job = {
+                    "model": conversation.base_url,
+                    "server": server,
+                    "is_async": is_async,
+                    "kept": sorted(case.kept_tools),
+                    "cancelled": {name: text_of(*case.tools[name].values()) for name in case.cancelled_tools},
+                    "final": final,
+                }
+                answer = await anyio.to_thread.run_sync(self._agent.run, job)
+            transcript = conversation.transcript()
+            return replace(transcript, received=tuple(map(without_prefix, transcript.received)), answer=answer)
+
+    def _answer(self, serving: ExitStack, result: Returned) -> dict[str, str]:
+        """Return what a tool says to the user, and a model that says it, for who passes the question on to another."""
+        text = text_of(result)
+        conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text))
+        return {"text": text, "model": conversation.base_url}
+
+
+@asynccontextmanager
+async def front_of(case: Run, transport: str) -> AsyncIterator[Mapping[str, Any]]:
+    """Serve the tools of a run, through the proxy where the run has an offloader."""
+    server = server_of(case)
+    if case.offloader is None:
+        plain = (
+            serving_on_pipes(server)
+            if transport == "stdio"
+            else serving_on_a_port(lambda _: server.streamable_http_app(streamable_http_path=PATH))
+        )
+        async with plain as address:
+            yield address
+        return
+    upstream = Upstream(name="contract", connect=lambda: InMemoryTransport(server))
+    proxy = Proxy(upstream, case.offloader, scope=case.scope, identity_of=lambda _: case.identity, native_media=False)
+    async with proxy.running() as front:
+        proxied = (
+            serving_on_pipes(front)
+            if transport == "stdio"
+            else serving_on_a_port(lambda port: http_app(proxy, port=port, token=TOKEN))
+        )
+        async with proxied as address:
+            yield address
+
+
+def text_of(result: Returned) -> str:
+    """Return the text parts of a result, joined by line ends."""
+    return "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
+
+
+def without_prefix(received: Received) -> Received:
+    """Return a tool result without Strands' word before what any failing tool says, which ours says too."""
+    return replace(received, text=received.text.removeprefix("Error: "))

@@ -1,0 +1,14 @@
+"""The command of a server that serves in another process. Run, not imported.
+
+It hands its standard input and output over a Unix socket to the process that listens there, and ends when that is done.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect(sys.argv[1])
+    socket.send_fds(connection, [b"!"], [0, 1])
+    connection.recv(1)
