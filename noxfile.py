@@ -41,12 +41,12 @@ def folder_of(part: str) -> str:
 ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / folder_of(extra)).is_dir()]
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
-EXAMPLES: dict[str, list[str]] = {part: [] for part in PARTS}
-"""For each part the examples whose heads name it, as `coatcheck[langgraph]` or `coatcheck`, and nothing else."""
+EXAMPLES: dict[str, list[tuple[str, list[str]]]] = {part: [] for part in PARTS}
+"""For each part the examples whose heads begin with it, as `coatcheck[langgraph]`, and what else those heads name."""
 
 for path in sorted(ROOT.glob("examples/*.py")):
-    (requirement,) = nox.project.load_toml(path)["dependencies"]
-    EXAMPLES[requirement[len("coatcheck[") : -1] or "core"].append(path.stem)
+    ours, *others = nox.project.load_toml(path)["dependencies"]
+    EXAMPLES[ours[len("coatcheck[") : -1] or "core"].append((path.stem, others))
 
 MCP_SERVERS = (
     ("python", "mcp-server-git", "mcp-server-time"),
@@ -360,10 +360,12 @@ def requirement_of(part: str) -> str:
 
 
 def install_part(session: nox.Session, part: str) -> None:
-    """Install the core, or one extra, with what its tests need; before that, run the examples that name that alone."""
+    """Install the core, or one extra, with what its tests need; before that, run its examples with what they name."""
     session.install(requirement_of(part))
     if not session.posargs:
-        for name in EXAMPLES[part]:
+        for name, others in EXAMPLES[part]:
+            if others:
+                session.install(*others)
             session.run("python", f"examples/{name}.py", env=OFFLINE)
     session.install(*groups("test", f"test-{part}", f"docs-{part}"))
 
