@@ -27,7 +27,8 @@ RECORDS = json.dumps([{"id": number, "customer": f"Customer {number}", "paid": T
 @pytest.fixture(scope="module")
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return what the demo says of its own data, as a program of its own; other tests run it in this process."""
-    command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json", "--storage", tmp_path_factory.mktemp("storage")]
+    folder = tmp_path_factory.mktemp("storage")
+    command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json", "--storage", str(folder)]
     ran = subprocess.run(command, check=True, capture_output=True, text=True)
     assert ran.stderr == ""
     said: dict[str, Any] = json.loads(ran.stdout)
