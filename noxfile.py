@@ -6,13 +6,13 @@ nothing is listed twice. A job takes more arguments after `--`: `nox -s core -- 
 
 from __future__ import annotations
 
-import atexit
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,11 +41,12 @@ def folder_of(part: str) -> str:
 ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / folder_of(extra)).is_dir()]
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
-EXAMPLES: dict[tuple[str, ...], list[str]] = {}
-"""The examples by what their own heads name: those that need the same share an environment."""
+EXAMPLES: dict[str, list[tuple[str, list[str]]]] = {part: [] for part in PARTS}
+"""For each part the examples whose heads begin with it, as `coatcheck[langgraph]`, and what else those heads name."""
 
 for path in sorted(ROOT.glob("examples/*.py")):
-    EXAMPLES.setdefault(tuple(nox.project.load_toml(path)["dependencies"]), []).append(path.stem)
+    ours, *others = nox.project.load_toml(path)["dependencies"]
+    EXAMPLES[ours[len("coatcheck[") : -1] or "core"].append((path.stem, others))
 
 MCP_SERVERS = (
     ("python", "mcp-server-fetch", "mcp-server-git", "mcp-server-time"),
@@ -93,14 +94,14 @@ PYTEST = ("python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "
 """A process with nothing left takes tests from another: some take seconds, most take milliseconds. LangSmith's plugin
 comes with LangChain; no test uses it, and each process takes a second to load it."""
 
-REST = [
-    *("types", "mcp_types", "docs", "wheel", "browser", "lint"),
-    *(f"examples({names[0]})" for names in EXAMPLES.values()),
+JOBS = [
+    *("lint", "core", "types", "cli"),
+    *(f"adapter({extra})" for extra in ADAPTERS),
+    *(f"storage({extra})" for extra in STORAGES),
+    *("mcp_types", "docs", "browser", "wheel"),
 ]
-"""Jobs that have nothing to do for a second core, or little; the first takes as long as all others."""
-
-started: list[subprocess.Popen[bytes]] = []
-"""The process that runs ``REST`` while other jobs run."""
+"""What CI runs for each change. Lint is over at once; then what takes longest comes first, so that no core is idle at
+the end."""
 
 OFFLINE: dict[str, str | None] = {
     "CREWAI_DISABLE_TELEMETRY": "true",
@@ -121,27 +122,22 @@ Where bytecode is not written, each process compiles all that it imports anew: h
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run what CI runs for each change: the tests of each part, and `rest` at the same time."""
-    started.append(start_rest(session))
-    links = [
-        "core",
-        "cli",
-        *(f"adapter({extra})" for extra in ADAPTERS),
-        *(f"storage({extra})" for extra in STORAGES),
-        "rest",
-    ]
-    for link in links:
-        session.notify(link)  # runs after this session; one that fails lets the others run, and nox exits with 1
-
-
-@nox.session(venv_backend="none")
-def rest(session: nox.Session) -> None:
-    """Run the jobs that keep one core busy: lint, types, browser, wheel, docs and examples."""
-    running = started.pop() if started else start_rest(session)
-    code = running.wait()
-    session.log(rest_log(session).read_text(encoding="utf-8", errors="replace"))
-    if code:
-        session.error("one of these failed")
+    """Run what CI runs for each change, a job on each core, and list how long each took."""
+    table, failed = [], []
+    with ThreadPoolExecutor(os.cpu_count()) as cores:
+        jobs = [cores.submit(run_job, name) for name in JOBS]
+        try:
+            for done in as_completed(jobs):  # one that fails lets the others run
+                name, seconds, code, said = done.result()
+                session.log(said)
+                table.append(f"{seconds:4.0f} s  {name}{': failed' if code else ''}")
+                failed += [name] if code else []
+        except BaseException:
+            cores.shutdown(cancel_futures=True)
+            raise
+    session.log("\n".join(sorted(table, reverse=True)))
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 @nox.session
@@ -180,7 +176,7 @@ def mcp_types(session: nox.Session) -> None:
 @nox.session
 def core(session: nox.Session) -> None:
     """Test the core with no extra installed, and measure its branch coverage."""
-    session.install("-e.", *groups("test"))
+    install_part(session, "core")
     # What needs an extra, or the framework that a bridge leads to, is tested where that is installed.
     with_extras = [
         "*/coatcheck/__main__.py",
@@ -219,7 +215,7 @@ def browser(session: nox.Session) -> None:
 @nox.parametrize("extra", ADAPTERS, ids=ADAPTERS)
 def adapter(session: nox.Session, extra: str) -> None:
     """Test one adapter, the contract, the pages and the comparison, with its own extra and the newest framework."""
-    session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}", f"docs-{extra}"))
+    install_part(session, extra)
     others = [path for path in (f"tests/beside/test_{folder_of(extra)}.py",) if (ROOT / path).is_file()]
     test_part(session, extra, EXTRAS_PAGES, *others)
 
@@ -237,7 +233,7 @@ def page(session: nox.Session, framework: str) -> None:
 @nox.parametrize("extra", STORAGES, ids=STORAGES)
 def storage(session: nox.Session, extra: str) -> None:
     """Test one storage that needs an extra, with that extra alone, on a real server; measure its branch coverage."""
-    session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}"))
+    install_part(session, extra)
     only = f"--include={module_of(extra)}"
     test_with_coverage(session, f"tests/storage/{extra}", EXTRAS_PAGES, of=["coatcheck.storage"], only=only)
 
@@ -257,16 +253,6 @@ def wheel(session: nox.Session) -> None:
             "python", "-m", "pytest", *session.posargs, env={**OFFLINE, "COATCHECK_EXPECT_WHEEL": os.fspath(ROOT)}
         )
         session.chdir(ROOT)
-
-
-@nox.session
-@nox.parametrize("needed", list(EXAMPLES), ids=[names[0] for names in EXAMPLES.values()])
-def examples(session: nox.Session, needed: tuple[str, ...]) -> None:
-    """Run the examples whose heads name the same, with that and nothing else."""
-    # A reader of an example gets coatcheck from the index; here it is this source tree.
-    session.install(*(re.sub(r"^coatcheck(?![\w-])", "-e.", requirement) for requirement in needed))
-    for name in EXAMPLES[needed]:
-        session.run("python", f"examples/{name}.py", *session.posargs, env=OFFLINE)
 
 
 @nox.session
@@ -404,6 +390,17 @@ def requirement_of(part: str) -> str:
     return "-e." if part == "core" else f"-e.[{part}]"
 
 
+def install_part(session: nox.Session, part: str) -> None:
+    """Install the core, or one extra, with what its tests need; before that, run its examples with what they name."""
+    session.install(requirement_of(part))
+    if not session.posargs:
+        for name, others in EXAMPLES[part]:
+            if others:
+                session.install(*others)
+            session.run("python", f"examples/{name}.py", env=OFFLINE)
+    session.install(*groups("test", f"test-{part}", f"docs-{part}"))
+
+
 def module_of(storage: str) -> str:
     """Return the file of a storage or a bridge that needs an extra, as coverage knows it."""
     return f"*/coatcheck/storage/{storage}*.py"
@@ -437,18 +434,17 @@ def test_with_coverage(session: nox.Session, *paths: str, of: Sequence[str], onl
         session.run("coverage", "report", only, env=env)
 
 
-def start_rest(session: nox.Session) -> subprocess.Popen[bytes]:
-    """Start ``REST`` in a nox of its own, which writes to a file: two that write to one screen cannot be read."""
-    with rest_log(session).open("wb") as log:
-        command = [sys.executable, "-m", "nox", f"--noxfile={__file__}", "--sessions", *REST]
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)  # noqa: S603 - nox itself
-    atexit.register(process.terminate)  # where nox ends before it gets to `rest`
-    return process
+def run_job(name: str) -> tuple[str, float, int, str]:
+    """Run a job in a nox and on a core of its own; return its name, its seconds, its exit code and what it printed.
 
-
-def rest_log(session: nox.Session) -> Path:
-    """Return the file that ``REST`` writes to."""
-    return session.cache_dir.resolve() / "rest.log"
+    Two jobs at once, with a process each, take less than one after the other with two processes: each job imports its
+    framework and collects its tests once, and no process waits for the last test of another.
+    """
+    start = time.monotonic()
+    command = [sys.executable, "-m", "nox", f"--noxfile={__file__}", "--sessions", name]
+    alone = {**os.environ, "PYTEST_XDIST_AUTO_NUM_WORKERS": "0"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=alone, check=False)  # noqa: S603
+    return name, time.monotonic() - start, done.returncode, done.stdout.decode(errors="replace")
 
 
 def run_upstream(session: nox.Session, framework: str, success_codes: Sequence[int] = (0,)) -> None:

@@ -26,7 +26,13 @@ RECORDS = json.dumps([{"id": number, "customer": f"Customer {number}", "paid": T
 
 @pytest.fixture(scope="module")
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return facts("--storage", tmp_path_factory.mktemp("storage"))
+    """Return what the demo says of its own data, as a program of its own; other tests run it in this process."""
+    folder = tmp_path_factory.mktemp("storage")
+    command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json", "--storage", str(folder)]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert ran.stderr == ""
+    said: dict[str, Any] = json.loads(ran.stdout)
+    return said
 
 
 def test_it_offloads_megabytes_of_text_and_of_json(own_data: dict[str, Any]) -> None:
@@ -83,14 +89,6 @@ def test_the_screen_is_readable_in_80_columns(tmp_path: Path, monkeypatch: pytes
         assert sum(line.startswith(f"{label} ") for line in lines) == 2, label
     stored = [Path(line.removeprefix("Stored file:").strip()) for line in lines if line.startswith("Stored file:")]
     assert all(path.is_relative_to(tmp_path) and path.stat().st_size > 1_000_000 for path in stored)
-
-
-def test_as_a_program_of_its_own(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json", "--storage", str(tmp_path)]
-    ran = subprocess.run(command, check=True, capture_output=True, text=True)
-
-    assert json.loads(ran.stdout)["verified"]
-    assert ran.stderr == ""
 
 
 @pytest.mark.parametrize(

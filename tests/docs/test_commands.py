@@ -1,10 +1,13 @@
 """What pages tell people to type exists: extras, packages, sessions, files, and the commands of ``coatcheck``."""
 
+# ruff: noqa: ANN401 - the commands are of a class that their library keeps to itself
+
 from __future__ import annotations
 
 import ast
 import re
 import shlex
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -89,8 +92,9 @@ def test_what_is_installed_is_offered(arguments: list[str]) -> None:
             assert found[1] in named
 
 
-@pytest.mark.parametrize("arguments", those_of("nox"))
-def test_every_session_exists(arguments: list[str]) -> None:
+@cache
+def sessions_and_parameters() -> tuple[set[str], set[str]]:
+    """Return the names of all sessions of noxfile.py, and all that they may be given in parentheses."""
     nodes = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body
     sessions = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.decorator_list}
     parameters = {
@@ -102,6 +106,12 @@ def test_every_session_exists(arguments: list[str]) -> None:
             if path.is_dir()
         ),
     }
+    return sessions, parameters
+
+
+@pytest.mark.parametrize("arguments", those_of("nox"))
+def test_every_session_exists(arguments: list[str]) -> None:
+    sessions, parameters = sessions_and_parameters()
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
 
     for word in own:
@@ -121,12 +131,18 @@ def test_every_file_and_module_exists(arguments: list[str]) -> None:
     assert any(place.exists() for place in places)
 
 
-@pytest.mark.parametrize("arguments", those_of("coatcheck"))
-def test_every_command_of_ours_exists(arguments: list[str]) -> None:
+@pytest.fixture(scope="module")
+def root_command() -> Any:
+    """Return the command line as its library sees it; to make that takes longer than all that is looked up in it."""
     typer_main = pytest.importorskip("typer.main", reason="the session `cli` has it")
     from coatcheck.cli.app import app  # noqa: PLC0415 - needs the extra
 
-    command = typer_main.get_command(app)
+    return typer_main.get_command(app)
+
+
+@pytest.mark.parametrize("arguments", those_of("coatcheck"))
+def test_every_command_of_ours_exists(arguments: list[str], root_command: Any) -> None:
+    command = root_command
     words = iter(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     for word in words:
         if word.startswith("-"):

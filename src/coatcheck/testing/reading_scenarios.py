@@ -88,7 +88,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="read a huge line page after page",
         promise="The same for text without any line end.",
-        steps=((Call(returns=(TextBlock(long_line(60_000)),)),),),
+        steps=((Call(returns=(TextBlock(long_line(20_000)),)),),),
         reads=TO_THE_END,
     ),
     Scenario(

@@ -22,6 +22,8 @@ from tests.adapters.openai_agents.agents import Script, call, config, playing, r
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    import pytest
+
     from coatcheck.testing import ScriptedServer
 
 
@@ -33,11 +35,12 @@ async def connected(**options: Any) -> AsyncIterator[MCPServerStdio]:
         yield server
 
 
-async def test_one_search_finds_what_any_item_holds_and_no_result_is_raw(server: ScriptedServer) -> None:
+async def one_search_finds_all_that_items_hold_and_no_result_is_raw(
+    server: ScriptedServer, rows: MCPServerStdio
+) -> None:
     offload = ToolOffloader()
     turns = (call(count=60), reading(pattern='"customer 58"', context_lines=1), reading(query="[?id==`58`].name"))
-    async with connected() as rows:
-        script = await run(server, offload.tools(), *turns, mcp_servers=offload.mcp_servers([rows]))
+    script = await run(server, offload.tools(), *turns, mcp_servers=offload.mcp_servers([rows]))
 
     placeholder, found, queried = script.shown[-1]
     assert "60 items, " in placeholder
@@ -46,6 +49,77 @@ async def test_one_search_finds_what_any_item_holds_and_no_result_is_raw(server:
     items = offload.offloader.load(shown_references(placeholder)[0], scope="conversation-1").items
     assert items is not None
     assert [json.loads(item)["id"] for item in items] == list(range(60))
+
+
+async def media_become_marks_and_small_results_stay(server: ScriptedServer, rows: MCPServerStdio) -> None:
+    offload = ToolOffloader(
+        max_result_tokens=4_000
+    )  # images and sounds count as much as they cost, whatever their size
+    script = await run(
+        server,
+        offload.tools(),
+        [("look", {"count": 5_000}), ("look", {"count": 1})],
+        mcp_servers=offload.mcp_servers([rows]),
+    )
+
+    large, small = script.shown[-1]
+    assert "[image: png, 30000 bytes | ref: look-" in large
+    assert "[audio: wav, 30000 bytes | ref: look-" in large
+    assert small.startswith("seen \n")
+
+
+async def an_error_stays_whatever_its_size(server: ScriptedServer, rows: MCPServerStdio) -> None:
+    offload = ToolOffloader()
+    script = await run(server, offload.tools(), call("fail", count=3_000), mcp_servers=offload.mcp_servers([rows]))
+
+    assert "broken " * 3_000 in script.shown[-1][0]
+
+
+async def parallel_calls_of_two_conversations_keep_their_scopes(server: ScriptedServer, rows: MCPServerStdio) -> None:
+    storage = InMemoryStorage()
+    offload = ToolOffloader(storage)
+    servers = offload.mcp_servers([rows])
+    scripts = await asyncio.gather(
+        *(
+            run(
+                server,
+                offload.tools(),
+                [("fetch", {"count": 60}), ("fetch_object", {"count": 60})],
+                mcp_servers=servers,
+                run_config=config(f"conversation-{number}"),
+            )
+            for number in range(2)
+        )
+    )
+
+    for number, script in enumerate(scripts):
+        for placeholder in script.shown[-1]:
+            reference = shown_references(placeholder)[0]
+            assert "customer 59" in offload.offloader.load(reference, scope=f"conversation-{number}").text
+
+
+async def host_code_that_calls_a_tool_gets_the_real_result(server: ScriptedServer, rows: MCPServerStdio) -> None:
+    (wrapped,) = ToolOffloader().mcp_servers([rows])
+    real, same = await rows.call_tool("fetch", {"count": 60}), await wrapped.call_tool("fetch", {"count": 60})
+
+    assert same == real
+
+
+SHARED = (
+    one_search_finds_all_that_items_hold_and_no_result_is_raw,
+    media_become_marks_and_small_results_stay,
+    an_error_stays_whatever_its_size,
+    parallel_calls_of_two_conversations_keep_their_scopes,
+    host_code_that_calls_a_tool_gets_the_real_result,
+)
+"""What one server can show: to start one takes more than a second of processor."""
+
+
+async def test_tools_of_one_server(server: ScriptedServer, subtests: pytest.Subtests) -> None:
+    async with connected() as rows:
+        for check in SHARED:
+            with subtests.test(check.__name__):
+                await check(server, rows)
 
 
 async def test_structured_content_that_the_model_gets_is_stored_as_json(server: ScriptedServer) -> None:
@@ -57,64 +131,6 @@ async def test_structured_content_that_the_model_gets_is_stored_as_json(server: 
     placeholder, found = script.shown[-1]
     assert "object with 60 keys" in placeholder
     assert "customer 58\n" in found
-
-
-async def test_media_become_marks_and_small_results_stay(server: ScriptedServer) -> None:
-    offload = ToolOffloader(
-        max_result_tokens=4_000
-    )  # images and sounds count as much as they cost, whatever their size
-    async with connected() as rows:
-        script = await run(
-            server,
-            offload.tools(),
-            [("look", {"count": 5_000}), ("look", {"count": 1})],
-            mcp_servers=offload.mcp_servers([rows]),
-        )
-
-    large, small = script.shown[-1]
-    assert "[image: png, 30000 bytes | ref: look-" in large
-    assert "[audio: wav, 30000 bytes | ref: look-" in large
-    assert small.startswith("seen \n")
-
-
-async def test_an_error_stays_whatever_its_size(server: ScriptedServer) -> None:
-    offload = ToolOffloader()
-    async with connected() as rows:
-        script = await run(server, offload.tools(), call("fail", count=3_000), mcp_servers=offload.mcp_servers([rows]))
-
-    assert "broken " * 3_000 in script.shown[-1][0]
-
-
-async def test_parallel_calls_of_two_conversations_keep_their_scopes(server: ScriptedServer) -> None:
-    storage = InMemoryStorage()
-    offload = ToolOffloader(storage)
-    async with connected() as rows:
-        servers = offload.mcp_servers([rows])
-        scripts = await asyncio.gather(
-            *(
-                run(
-                    server,
-                    offload.tools(),
-                    [("fetch", {"count": 60}), ("fetch_object", {"count": 60})],
-                    mcp_servers=servers,
-                    run_config=config(f"conversation-{number}"),
-                )
-                for number in range(2)
-            )
-        )
-
-    for number, script in enumerate(scripts):
-        for placeholder in script.shown[-1]:
-            reference = shown_references(placeholder)[0]
-            assert "customer 59" in offload.offloader.load(reference, scope=f"conversation-{number}").text
-
-
-async def test_host_code_that_calls_a_tool_gets_the_real_result() -> None:
-    async with connected() as rows:
-        (wrapped,) = ToolOffloader().mcp_servers([rows])
-        real, same = await rows.call_tool("fetch", {"count": 60}), await wrapped.call_tool("fetch", {"count": 60})
-
-    assert same == real
 
 
 async def test_a_wrapped_server_is_a_server_with_all_that_the_other_has(server: ScriptedServer) -> None:
