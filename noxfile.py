@@ -55,6 +55,10 @@ MCP_SERVERS = (
 
 NODE_SERVERS = ("everything", "filesystem", "memory")
 
+WITHOUT_ADAPTER = [name.removeprefix("docs-") for name in GROUPS if name.startswith("docs-")]
+WITHOUT_ADAPTER = [framework for framework in WITHOUT_ADAPTER if framework not in EXTRAS]
+"""Frameworks with a page that says how to do it with the core."""
+
 APART = {"mcp"}
 """Extras that do not install together with all others."""
 
@@ -86,6 +90,7 @@ started: list[subprocess.Popen[bytes]] = []
 """The process that runs ``REST`` while other jobs run."""
 
 OFFLINE: dict[str, str | None] = {
+    "CREWAI_DISABLE_TELEMETRY": "true",
     "HAYSTACK_TELEMETRY_ENABLED": "False",
     "LANGCHAIN_TRACING_V2": None,
     "LANGSMITH_API_KEY": None,
@@ -199,6 +204,15 @@ def adapter(session: nox.Session, extra: str) -> None:
     session.install(f"-e.[{extra}]", *groups("test", f"test-{extra}", f"docs-{extra}"))
     others = [path for path in (f"tests/beside/test_{folder_of(extra)}.py",) if (ROOT / path).is_file()]
     test_part(session, extra, EXTRAS_PAGES, *others)
+
+
+@nox.session
+@nox.parametrize("framework", WITHOUT_ADAPTER, ids=WITHOUT_ADAPTER)
+def page(session: nox.Session, framework: str) -> None:
+    """Run the page of a framework that has no adapter."""
+    session.install("-e.", *groups("test", f"docs-{framework}"))
+    # A framework's own warnings are not what this job is about.
+    session.run("python", "-m", "pytest", "-Wdefault", EXTRAS_PAGES, *session.posargs, env=OFFLINE)
 
 
 @nox.session

@@ -1,22 +1,30 @@
-"""Large tool results leave the conversation of an agent of the Claude Agent SDK: a hook, and a tool that reads back.
+"""coatcheck for the Claude Agent SDK: a hook takes large results out of the conversation, one tool reads them back.
 
 offloader = Offloader(FileStorage("./artifacts"))
 options = ClaudeAgentOptions(
     hooks=hooks(offloader, scope="user-7"),
-    mcp_servers={"coatcheck": server(offloader, scope="user-7")},
+    mcp_servers={SERVER: server(offloader, scope="user-7")},
     allowed_tools=[READ_BACK],
 )
+
+Only the front door belongs here: the public names, each loaded when it is first used.
 """
 
 from __future__ import annotations
 
-try:
-    import claude_agent_sdk  # noqa: F401 - only to see whether it is installed
-except ImportError as error:
-    msg = 'coatcheck_claude needs the Claude Agent SDK: pip install "coatcheck[claude]"'
-    raise ImportError(msg) from error
+from typing import TYPE_CHECKING
 
-from coatcheck_claude.hook import hooks
-from coatcheck_claude.retrieval import READ_BACK, SERVER, server
+from coatcheck.adapting import front_door
+
+if TYPE_CHECKING:
+    from coatcheck_claude.hook import hooks
+    from coatcheck_claude.retrieval import READ_BACK, SERVER, server
 
 __all__ = ("READ_BACK", "SERVER", "hooks", "server")
+
+__getattr__, __dir__ = front_door(
+    __name__,
+    {"hook": ("hooks",), "retrieval": ("READ_BACK", "SERVER", "server")},
+    needs="claude_agent_sdk",
+    install="coatcheck[claude]",
+)

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from claude_agent_sdk import HookMatcher
 
-from coatcheck import Kept, TextBlock, log_failure
-from coatcheck.adapting import check_scope
+from coatcheck import TextBlock
+from coatcheck.adapting import Arrival, Batch, Delivery, asettle, check_scope, plain_blocks
 from coatcheck.hook import answer_with, leaving, replaced
 from coatcheck_claude.retrieval import READ_BACK
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from claude_agent_sdk import HookContext, HookInput, HookJSONOutput
     from claude_agent_sdk.types import HookEvent
 
-    from coatcheck import Offloader, Scope
+    from coatcheck import Offloaded, Offloader, Scope, Truncated
+    from coatcheck.hook import Path
 
 __all__ = ("hooks",)
 
@@ -54,36 +57,50 @@ class _Hook:
     async def __call__(self, said: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         """Answer as ``coatcheck hook`` does. Never raises: without an answer the result stays as it is."""
         event = cast("dict[str, Any]", said)
-        tool, response = str(event.get("tool_name")), event.get("tool_response")
+        response = event.get("tool_response")
         # A token has a byte or more, so what is within that stays for certain; the offloader decides about the rest.
-        texts = leaving(tool, event.get("tool_input"), response, limit=self.offloader.settings.max_result_tokens)
-        found = {path: await self._offload(text, event) for path, text in texts.items()}
-        new = {path: text for path, text in found.items() if text is not None}
-        return cast("HookJSONOutput", answer_with(replaced(response, new)) if new else {})
+        limit = self.offloader.settings.max_result_tokens
+        texts = leaving(str(event.get("tool_name")), event.get("tool_input"), response, limit=limit)
+        if not texts:
+            return {}
+        new = await asettle(_Response(raw=response, texts=texts, event=event, hook=self), logger=_log)
+        return cast("HookJSONOutput", {} if new is response else answer_with(new))
 
-    async def _offload(self, text: str, event: dict[str, Any]) -> str | None:
-        """Return what takes the place of a text; None if it stays."""
-        blocks, tool = [TextBlock(text)], str(event.get("tool_name"))
-        session = event.get("session_id")
-        try:
-            outcome = await self.offloader.aoffload(
-                blocks,
-                tool_name=tool,
-                tool_args=event.get("tool_input"),
-                scope=self.scope,
-                identity=session,
-                retrieval_tool=self.retrieval_tool,
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Response(Delivery[Any]):
+    """What one tool returned, with its large texts by their places."""
+
+    raw: Any
+    texts: Mapping[Path, str]
+    event: Mapping[str, Any]
+    hook: _Hook
+
+    def look(self) -> Sequence[Batch]:
+        """Return each text by itself."""
+        arrivals = [
+            Arrival(
+                content=text,
+                convert=plain_blocks,
+                tool_name=str(self.event.get("tool_name")),
+                native=path,
+                tool_args=self.event.get("tool_input") or {},
             )
-        except Exception as error:  # noqa: BLE001 - whatever it is, the hard limit holds and the agent goes on
-            log_failure(_log, f"a result of {tool!r} was not offloaded", error=error)
-            last = await self.offloader.alast_resort(
-                blocks, tool_name=tool, scope=self.scope, identity=session, retrieval_tool=self.retrieval_tool
-            )
-            if last is None:
-                return None
-            return _joined(last.blocks)
-        return None if isinstance(outcome, Kept) else _joined(outcome.blocks)
+            for path, text in self.texts.items()
+        ]
+        batch = Batch(
+            arrivals=arrivals,
+            offloader=self.hook.offloader,
+            scope=self.hook.scope,
+            identity=self.event.get("session_id"),
+            retrieval_tool=self.hook.retrieval_tool,
+        )
+        return (batch,)
+
+    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - any response
+        """Return the response in its own shape, with what the model gets to see."""
+        return replaced(self.raw, {arrival.native: _joined(outcome) for arrival, outcome in changed})
 
 
-def _joined(blocks: Any) -> str:  # noqa: ANN401 - of any outcome
-    return "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+def _joined(outcome: Offloaded | Truncated) -> str:
+    return "\n\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))

@@ -40,6 +40,9 @@ LangChain is tested in the three ways in which people build agents with it, the 
 APIs. `nox -s thorough` runs every scenario with both storages. MCP has no agents of its own: there the protocol's own
 client does what the scripted model says, and the proxy is between it and a server.
 
+The frameworks do not all install together, so there is one conversation that each session compares with the same
+committed file, `tests/contract/golden.json`: what the model saw in place of seven results, and what it read back.
+
 `nox -s "adapter(langgraph)" "adapter(strands)" "adapter(haystack)" "adapter(openai-agents)" "adapter(mcp)"` runs the
 scenarios.
 `python -m tests.contract.table` generates this page from those in `coatcheck.testing`.

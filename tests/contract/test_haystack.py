@@ -12,11 +12,11 @@ from haystack_integrations.tracing.opentelemetry import OpenTelemetryTracer
 
 import coatcheck_haystack.agents
 import coatcheck_haystack.hook
-from coatcheck.testing import AdapterContract
 from coatcheck_haystack.options import Source
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES
+from tests.contract.golden import Contract
 from tests.contract.haystack_harness import HaystackHarness
 from tests.contract.inexpressible import HAYSTACK
 from tests.contract.telemetry import parents
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from coatcheck.testing.server import ScriptedServer
 
 
-class TestAgent(AdapterContract):
+class TestAgent(Contract):
     lacks = HAYSTACK
     deliveries = ASYNC_ON_FILES
 

@@ -16,6 +16,7 @@ from coatcheck_langchain.hook import CallWrapper
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES, SYNC_ON_FILES
+from tests.contract.golden import Contract
 from tests.contract.inexpressible import LANGCHAIN, LANGCHAIN_BY_CALL
 from tests.contract.langgraph_harness import (
     CreateAgentHarness,
@@ -37,7 +38,7 @@ FAILS = "offloading fails"
 STREAMED = [scenario for scenario in SCENARIOS if scenario.name in {"parallel calls", "read by pattern"}]
 
 
-class TestCreateAgent(AdapterContract):
+class TestCreateAgent(Contract):
     lacks = LANGCHAIN_BY_CALL
     deliveries = ASYNC_ON_FILES
 
@@ -46,7 +47,7 @@ class TestCreateAgent(AdapterContract):
         return CreateAgentHarness(server)
 
 
-class TestToolNode(AdapterContract):
+class TestToolNode(Contract):
     lacks = LANGCHAIN_BY_CALL
     deliveries = SYNC_ON_FILES
 
@@ -55,7 +56,7 @@ class TestToolNode(AdapterContract):
         return ToolNodeHarness(server)
 
 
-class TestWrappedNode(AdapterContract):
+class TestWrappedNode(Contract):
     lacks = LANGCHAIN
     deliveries = ASYNC_ON_FILES
 

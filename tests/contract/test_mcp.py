@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coatcheck.testing import AdapterContract
 from tests.contract.deliveries import ASYNC_ON_FILES
+from tests.contract.golden import Contract
 from tests.contract.inexpressible import MCP
 from tests.contract.mcp_harness import McpHarness
 
 
-class TestProxy(AdapterContract):
+class TestProxy(Contract):
     lacks = MCP
     deliveries = ASYNC_ON_FILES
 

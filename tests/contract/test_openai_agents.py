@@ -11,10 +11,10 @@ import pytest
 import coatcheck_openai.hook
 import coatcheck_openai.offloader
 import coatcheck_openai.retrieval
-from coatcheck.testing import AdapterContract
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES
+from tests.contract.golden import Contract
 from tests.contract.inexpressible import OPENAI_AGENTS, OPENAI_AGENTS_BY_CHAT
 from tests.contract.openai_agents_harness import OpenAIAgentsHarness
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from coatcheck.testing.server import ScriptedServer
 
 
-class TestResponses(AdapterContract):
+class TestResponses(Contract):
     lacks = OPENAI_AGENTS
     deliveries = ASYNC_ON_FILES
 
@@ -34,7 +34,7 @@ class TestResponses(AdapterContract):
         return OpenAIAgentsHarness(server)
 
 
-class TestChatCompletions(AdapterContract):
+class TestChatCompletions(Contract):
     lacks = OPENAI_AGENTS_BY_CHAT
     deliveries = ASYNC_ON_FILES[-1:]
 

@@ -12,10 +12,10 @@ from opentelemetry import trace
 
 import coatcheck_strands.hook
 import coatcheck_strands.retrieval
-from coatcheck.testing import AdapterContract
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import SYNC_ON_FILES
+from tests.contract.golden import Contract
 from tests.contract.inexpressible import STRANDS
 from tests.contract.strands_harness import StrandsHarness
 from tests.contract.telemetry import parents
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from coatcheck.testing.server import ScriptedServer
 
 
-class TestAgent(AdapterContract):
+class TestAgent(Contract):
     lacks = STRANDS
     deliveries = SYNC_ON_FILES
 

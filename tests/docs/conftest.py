@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck.testing import ModelCall
+import coatcheck.testing.server as wire
+from coatcheck.testing import ModelCall, Received
 from coatcheck.testing.scripting import shown_references
+from coatcheck.testing.server import received_in
 from tests.contract.conftest import loopback_only, server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from coatcheck.testing import Received
     from coatcheck.testing.server import Conversation, ScriptedServer
 
 __all__ = ("conversation", "loopback_only", "server")
@@ -22,12 +23,21 @@ __all__ = ("conversation", "loopback_only", "server")
 @pytest.fixture
 def conversation(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conversation]:
     """Return what every agent of a page talks to."""
+    monkeypatch.setattr(wire, "received_in", results_in)
     with server.conversation(reads_the_log) as conversation:
-        monkeypatch.setenv("OPENAI_BASE_URL", conversation.base_url)
+        for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):  # LlamaIndex reads the second
+            monkeypatch.setenv(name, conversation.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         yield conversation
+
+
+def results_in(body: dict[str, Any]) -> tuple[Received, ...]:
+    """Return the tool results in a request. smolagents sends each as words of the user."""
+    said = [message["content"] for message in body.get("messages", ()) if message["role"] == "user"]
+    observed = [wire.received(content) for content in said]
+    return received_in(body) or tuple(each for each in observed if each.text.startswith("Observation:"))
 
 
 def reads_the_log(received: Sequence[Received]) -> Sequence[ModelCall]:

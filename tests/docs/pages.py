@@ -38,6 +38,7 @@ CORE = "core"
 
 PART_OF = {
     "agents": "openai-agents",
+    "agno": "agno",
     "claude_agent_sdk": "claude",
     "coatcheck_claude": "claude",
     "coatcheck_haystack": "haystack",
@@ -45,6 +46,7 @@ PART_OF = {
     "coatcheck_mcp": "mcp",
     "coatcheck_openai": "openai-agents",
     "coatcheck_strands": "strands",
+    "crewai": "crewai",
     "deepagents": "langgraph",
     "fastmcp": "mcp",
     "fsspec": "fsspec",
@@ -53,7 +55,10 @@ PART_OF = {
     "langchain_core": "langgraph",
     "langchain_openai": "langgraph",
     "langgraph": "langgraph",
+    "llama_index": "llamaindex",
     "opentelemetry": CORE,  # its tests run with those of the core
+    "pydantic": "crewai",  # which brings it
+    "smolagents": "smolagents",
     "strands": "strands",
 }
 """Where what a block imports is installed: the extra with which its session tests."""

@@ -29,6 +29,7 @@ AT_RUN_TIME = {"python", "shown"}
 NEEDED_BY = {
     "claude": ("claude_agent_sdk",),
     "langgraph": ("langgraph", "langchain_openai"),
+    "llamaindex": ("llama_index",),
     "mcp": ("fastmcp",),
     "openai-agents": ("agents",),
 }

@@ -8,15 +8,13 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import unified_diff
 from functools import partial
-from io import StringIO
 from typing import TYPE_CHECKING
 
 from coatcheck import InvalidRequest
 from coatcheck_mcp.install.clients import CLIENTS, Machine
 from coatcheck_mcp.install.entries import is_wrapped, unwrap, wrap
-from coatcheck_mcp.install.files import read
+from coatcheck_mcp.install.files import difference, read
 from coatcheck_mcp.install.spans import Value, parse
 
 if TYPE_CHECKING:
@@ -61,10 +59,7 @@ class Change:
     @property
     def diff(self) -> str:
         """The difference, as ``diff -u`` shows it."""
-        path, old = str(self.found.source.path), self.found.source.text
-        before, after = (StringIO(text, newline="\n").readlines() for text in (old, self.text))
-        lines = unified_diff(before, after, path, path)
-        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        return difference(self.found.source.path, self.found.source.text, self.text)
 
 
 def files_of(client: str, machine: Machine) -> list[Path]:

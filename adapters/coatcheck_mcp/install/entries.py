@@ -17,6 +17,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from coatcheck import InvalidRequest
+from coatcheck.hook import program
 from coatcheck_mcp.install.spans import skip
 
 if TYPE_CHECKING:
@@ -30,10 +31,8 @@ HEADER_PREFIX = "COATCHECK_HEADER_"
 """Begins a variable of the proxy that holds the value of a header; the rest is the header's name, with _ for -. The
 arguments name the variable alone, because every program on the machine can read arguments."""
 
-RUN = ("-m", "coatcheck", "mcp")
-SAFE = "-P"
-"""Keeps the folder in which the client starts us out of the places where Python looks for modules: it may be a project
-that nobody trusts. Python 3.10 lacks it."""
+_RUN = ("-m", "coatcheck", "mcp")
+_SAFE = "-P"  # written by a Python that knows it
 
 _VALUED = frozenset({"--name", "--config", "--storage", "--scope", "--header"})
 """The options that ``install`` writes; each is followed by its value."""
@@ -75,7 +74,7 @@ def wrap(text: str, entry: Value, options: Sequence[str]) -> str:
     command, url = entry.member("command"), entry.member("url")
     if (command is None) == (url is None):
         _refuse("it needs either command or url")
-    words = [*([SAFE] if sys.version_info >= (3, 11) else []), *RUN, *options]
+    words = [*program()[1:], "mcp", *options]
     return _edited(
         text, _behind_command(text, entry, command, words) if url is None else _behind_url(entry, url, words)
     )
@@ -249,8 +248,8 @@ def _first_option(entry: Value) -> int | None:
         return None
     if PurePath((command.value.string or "").replace("\\", "/")).stem == "coatcheck" and words[0] == "mcp":
         return 1
-    start = 1 if words[0] == SAFE else 0
-    return start + len(RUN) if tuple(words[start : start + len(RUN)]) == RUN else None
+    start = 1 if words[0] == _SAFE else 0
+    return start + len(_RUN) if tuple(words[start : start + len(_RUN)]) == _RUN else None
 
 
 def _front_of(entry: Value) -> _Front | None:

@@ -1,4 +1,4 @@
-"""A configuration file that somebody else owns: read whole, replaced whole or not at all, with a copy kept.
+"""A configuration file that somebody else owns: read whole, written whole or not at all, with a copy kept.
 
 Only bytes and files belong here; what changes in the text is in ``entries``.
 """
@@ -11,11 +11,13 @@ import stat
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import unified_diff
+from io import StringIO
 from pathlib import Path
 
 from coatcheck import InvalidRequest
 
-__all__ = ("Source", "read", "write")
+__all__ = ("Source", "create", "difference", "read", "write")
 
 _MOST_BYTES = 64_000_000
 """Claude Code keeps what users typed in the same file; tens of megabytes were seen."""
@@ -55,7 +57,35 @@ def read(path: Path) -> Source | None:
         raise InvalidRequest(msg) from None
 
 
-def write(source: Source, text: str, *, backups: Path) -> Path:
+def difference(path: Path, old: str, new: str) -> str:
+    """Return the difference between two texts of a file, as ``diff -u`` shows it."""
+    before, after = (StringIO(text, newline="\n").readlines() for text in (old, new))
+    lines = unified_diff(before, after, str(path), str(path))
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def create(path: Path, text: str) -> None:
+    """Write a file that was not there, and the folders that it needs; only the user may read them.
+
+    Raises:
+        InvalidRequest: somebody made the file meanwhile, or the disk refused. No part of it is there then.
+
+    """
+    temporary = path.with_name(f".coatcheck-{os.urandom(8).hex()}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(text.encode())
+        os.link(temporary, path)  # fails if somebody made the file meanwhile
+    except OSError as error:
+        msg = f"{path} was not written: {error.strerror}"
+        raise InvalidRequest(msg) from None
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def write(source: Source, text: str, *, backups: Path | None = None) -> Path:
     """Replace a file that was read, and return the copy of what it was. Nothing of ours ever writes the copy back.
 
     The new file has the mode and the owner of the old one, and its name appears with all of its content. A link stays,
@@ -64,7 +94,8 @@ def write(source: Source, text: str, *, backups: Path) -> Path:
     Args:
         source: the file as it was read.
         text: what it is to hold.
-        backups: the folder of the copies, which may hold secrets: nobody but the user can read it.
+        backups: the folder of the copies, which may hold secrets: nobody but the user can read it. None:
+            ``.coatcheck/backups`` in the user's home.
 
     Raises:
         InvalidRequest: the file changed since it was read, is read-only, or the disk refused. It is as it was then.
@@ -73,7 +104,7 @@ def write(source: Source, text: str, *, backups: Path) -> Path:
     target = Path(os.path.realpath(source.path))
     try:
         was = _refuse_changed(source, target)
-        backup = _keep(source, backups)
+        backup = _keep(source, Path.home() / ".coatcheck/backups" if backups is None else backups)
         _replace(source, target, text.encode(), was)
     except OSError as error:
         msg = f"{target} was not changed: {error.strerror}"

@@ -7,9 +7,8 @@ What the hook itself does is in ``coatcheck.hook``; it runs without any of this.
 from __future__ import annotations
 
 import json
-import os
 import shlex
-from difflib import unified_diff
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -33,11 +32,9 @@ MATCHER = "^(Agent|Bash|BashOutput|Glob|Grep|Read|Task|TaskOutput|WebFetch|WebSe
 _SECONDS = 60
 """After which Claude Code goes on with the result as it is."""
 
-_BACKUPS = ".coatcheck/backups"
-
 hook = typer.Typer(
     help="""\b
-Claude Code runs it after each tool: a large result is stored, preview stays.
+Claude Code runs it after each tool: a preview takes a large result's place.
 Reads the hook's JSON on standard input. Exit codes: 0 always. Its options:
 --storage DIR, --max-result-tokens N, --max-inline-tokens N, --max-bytes N,
 --max-age SECONDS, --retrieval-tool NAME (for a client without a shell).""",
@@ -93,7 +90,7 @@ def _path(file: Path | None, *, project: bool) -> Path:
 
 def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str) -> None:
     """Change the text of a settings file, or show the difference."""
-    from coatcheck_mcp.install.files import read, write  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install.files import create, difference, read, write  # noqa: PLC0415 - not for --help
 
     source = read(path)
     old = "" if source is None else source.text
@@ -106,29 +103,13 @@ def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str)
     if new == old or not (old or json.loads(new)):
         show(f"Nothing to do: {path} {done}.")
     elif dry_run:
-        before, after = (text.splitlines(keepends=True) for text in (old, new))
-        show("".join(unified_diff(before, after, str(path), str(path))).rstrip("\n"))
+        sys.stdout.write(difference(path, old, new))
     elif source is None:
-        _make(path, new)
+        create(path, new)
         show(f"{path} {done} now. Start Claude Code again.")
     else:
-        backup = write(source, new, backups=Path.home() / _BACKUPS)
+        backup = write(source, new)
         show(f"{path} {done} now. Start Claude Code again. A copy of the old file: {backup}")
-
-
-def _make(path: Path, text: str) -> None:
-    """Write a file that was not there, whole or not at all."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".coatcheck-{os.urandom(8).hex()}")
-    try:
-        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(text.encode())
-        os.link(temporary, path)  # fails if somebody made the file meanwhile
-    except OSError as error:
-        msg = f"{path} was not written: {error.strerror}"
-        raise CannotRun(msg) from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 _command = partial(hook.command, cls=PlainCommand)

@@ -149,7 +149,7 @@ def _carry_out(change: Change, client: str, *, dry_run: bool, already: str, done
     elif dry_run:
         sys.stdout.write(change.diff)
     else:
-        backup = write(change.found.source, change.text, backups=Path.home() / ".coatcheck/backups")
+        backup = write(change.found.source, change.text)
         show(f"{name!r} {done}, in {path} ({change.found.place.reach}).")
         show(f"Restart {client}, or reload its servers. A copy of the old file: {backup}")
 

@@ -15,8 +15,12 @@ from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.hook.answer import answer_with, leaving
-    from coatcheck.hook.shapes import replaced
+    from coatcheck.hook.command import program
+    from coatcheck.hook.shapes import Path, replaced
 
-__all__ = ("answer_with", "leaving", "replaced")
+__all__ = ("Path", "answer_with", "leaving", "program", "replaced")
 
-__getattr__ = lazily(__name__, {"answer": ("answer_with", "leaving"), "shapes": ("replaced",)})
+__getattr__ = lazily(
+    __name__,
+    {"answer": ("answer_with", "leaving"), "command": ("program",), "shapes": ("Path", "replaced")},
+)

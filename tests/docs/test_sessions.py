@@ -1,0 +1,51 @@
+"""The page of sessions outside `nox -s tests`: its rows name sessions, and say what their output comes to."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.sessions import HEAD, PAGE, result_of, rows, with_row
+from tests.meta.source_tree import ROOT
+
+TWO_PARTS = """\
+nox > Running session lowest(core)
+===== 7,000 things ====
+120 passed, 3 skipped in 80.01s (0:01:20)
+nox > Session lowest(core) was successful in 1 minute.
+1 failed, 20 passed in 2.00s
+nox > Session lowest(mcp) failed.
+nox > Ran multiple sessions:
+nox > * lowest(core): success
+nox > * lowest(mcp): failed
+"""
+
+
+def test_the_result_counts_all_parts_and_names_those_that_failed() -> None:
+    assert result_of(TWO_PARTS) == "140 passed, 3 skipped, 1 failed; lowest(mcp) failed"
+
+
+def test_the_result_of_a_session_without_tests_is_what_it_said_last() -> None:
+    said = "nox > python -m tests.mutations\n67 of 67 edits noticed\n"
+    said += "nox > Session mutations was successful in 9 minutes.\n"
+    assert result_of(said) == "67 of 67 edits noticed"
+
+
+def test_a_row_takes_the_place_of_the_older_one() -> None:
+    page = f"words\n\n{HEAD}\nmore\n"
+    old, new, other = (
+        f"| `nox -s {name}` | {said} | 1.0 | today |\n" for name, said in [("b", "x"), ("b", "y"), ("a", "z")]
+    )
+
+    for name, row in (("b", old), ("b", new), ("a", other)):
+        page = with_row(page, name, row)
+
+    assert page == f"words\n\n{HEAD}{other}{new}\nmore\n"
+
+
+@pytest.mark.parametrize("name", sorted(rows(PAGE.read_text(encoding="utf-8"))))
+def test_each_row_is_of_a_session(name: str) -> None:
+    noxfile = (ROOT / "noxfile.py").read_text(encoding="utf-8")
+
+    assert re.search(rf"^def {name}\(session", noxfile, re.MULTILINE)
