@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import ssl
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,6 +59,14 @@ def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             path = tmp_path_factory.mktemp("authorities") / "one.pem"
             path.write_text(ssl.DER_cert_to_PEM_cert(authority), encoding="ascii")
             patch.setenv("SSL_CERT_FILE", str(path))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_module_is_run() -> Iterator[None]:
+    """Name this program as its script, also under ``python -m pytest``: commands are shown as theirs was typed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["pytest", *sys.argv[1:]])
         yield
 
 
