@@ -13,14 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from strands.hooks import AfterToolCallEvent, HookOrder, MessageAddedEvent
-from strands.plugins import hook
 from strands.tools import PythonAgentTool
 from strands.types.tools import AgentTool, ToolResult
 
 from coatcheck import RETRIEVAL_TOOL, Never, Offloaded, Offloader, asks_to_keep
 from coatcheck.adapting import Arrival, Batch, Delivery, OfferTool, RetrievalName, ScopeOption, WarnOnce, asettle
 from coatcheck_strands.compat.calling import end_calls
-from coatcheck_strands.compat.storage_hooks import StorageHooks
+from coatcheck_strands.compat.storage_hooks import StorageHooks, hook
 from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewrite, texts_of
 from coatcheck_strands.copies import Copies, put_back_copies
 from coatcheck_strands.offering import Offering
@@ -164,7 +163,7 @@ class ContextOffloader(StorageHooks):
         """
         return put_back_copies(result, partial(self.offloader_of(agent).load, scope=scope, identity=identity_of(agent)))
 
-    @hook  # type: ignore[call-overload] # its types know no methods
+    @hook
     async def offload_result(self, event: AfterToolCallEvent) -> None:
         """Replace a result that is too large, before it enters the conversation."""
         end_calls(event.agent)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from strands.hooks import (  # Strands finds the event of a hook by its annotation
     AfterInvocationEvent,  # noqa: TC002
@@ -16,7 +16,8 @@ from strands.hooks import (  # Strands finds the event of a hook by its annotati
     BeforeModelCallEvent,  # noqa: TC002
     BeforeToolCallEvent,  # noqa: TC002
 )
-from strands.plugins import Plugin, hook
+from strands.plugins import Plugin
+from strands.plugins import hook as strands_hook
 
 from coatcheck import choose_scope, log_failure
 from coatcheck.adapting import ScopeOption, check_scope, resolve_scope
@@ -30,9 +31,17 @@ if TYPE_CHECKING:
     from coatcheck import Scope
     from coatcheck_strands.offloaders import Offloaders
 
-__all__ = ("StorageHooks",)
+__all__ = ("StorageHooks", "hook")
 
 logger = logging.getLogger("coatcheck_strands")
+
+MethodT = TypeVar("MethodT", bound="Callable[..., Any]")
+
+
+def hook(method: MethodT) -> MethodT:
+    """Mark a method of a plugin as a hook, as Strands' own decorator does, which has types for functions only."""
+    marked: Any = strands_hook(cast("Any", method))
+    return cast("MethodT", marked)
 
 
 class StorageHooks(Plugin):
@@ -51,17 +60,17 @@ class StorageHooks(Plugin):
         self.offloaders = offloaders
         self.scope = check_scope(scope)
 
-    @hook  # type: ignore[call-overload] # its types know no methods
+    @hook
     def begin_call(self, event: BeforeToolCallEvent) -> None:
         """Let the storages know for whom the tool that is about to run reads."""
         begin_call(event.agent, partial(self._choose_scope, call_of(event)))
 
-    @hook  # type: ignore[call-overload] # its types know no methods
+    @hook
     def end_calls(self, event: AfterInvocationEvent) -> None:
         """Forget calls that were interrupted."""
         end_calls(event.agent)
 
-    @hook  # type: ignore[call-overload] # its types know no methods
+    @hook
     async def evict_unused(self, event: BeforeModelCallEvent) -> None:
         """Delete what the agent has not used for too long."""
         end_calls(event.agent)
