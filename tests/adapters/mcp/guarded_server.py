@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastmcp import FastMCP
-from fastmcp.server.auth.providers import in_memory
+from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from fastmcp.server.dependencies import get_access_token
 from mcp.server.auth.settings import ClientRegistrationOptions
 
@@ -16,10 +16,20 @@ if TYPE_CHECKING:
 PORT = int(sys.argv[1])
 
 
-class Counting(in_memory.InMemoryOAuthProvider):
+TOLD_SECONDS = 3
+"""How long a token is good, as the client is told. It is good for longer: the server counts in whole seconds, and a
+request in the last of them would need another login instead of another token."""
+
+
+class Counting(InMemoryOAuthProvider):
     """Counts how often a token was renewed without a login."""
 
     renewals = 0
+
+    async def exchange_authorization_code(self, *args: Any) -> OAuthToken:  # noqa: ANN401 - the library's
+        """Give the first token after a login."""
+        token = await super().exchange_authorization_code(*args)
+        return token.model_copy(update={"expires_in": TOLD_SECONDS})
 
     async def exchange_refresh_token(self, *args: Any) -> OAuthToken:  # noqa: ANN401 - the library's
         """Give a new token for an old one."""
@@ -27,7 +37,6 @@ class Counting(in_memory.InMemoryOAuthProvider):
         return await super().exchange_refresh_token(*args)
 
 
-in_memory.DEFAULT_ACCESS_TOKEN_EXPIRY_SECONDS = 3
 PROVIDER = Counting(
     base_url=f"http://127.0.0.1:{PORT}", client_registration_options=ClientRegistrationOptions(enabled=True)
 )

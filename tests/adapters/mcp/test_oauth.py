@@ -50,7 +50,7 @@ def test_a_person_logs_in_once_for_each_start_and_the_token_is_renewed(url: str,
     try:
         assert client.shake_hands()["result"]["serverInfo"]["name"] == "guarded"
         assert client.said(client.call("who")) == "coatcheck"
-        while client.said(client.call("renewals")) == "0":  # a token is good for three seconds
+        while client.said(client.call("renewals")) == "0":  # until three seconds are over
             assert client.popen.poll() is None
         (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
         assert "line of a log" in client.said(client.call(RETRIEVAL_TOOL, reference=reference, pattern="log"))
