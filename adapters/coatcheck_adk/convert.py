@@ -198,8 +198,12 @@ def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what the
 
 
 def _is_of_mcp(content: Any) -> bool:  # noqa: ANN401 - any result
+    """Return whether a result is one of the protocol. ADK always writes ``isError``, which tells it from a document.
+
+    Documents of many editors are lists of typed items too, under ``content``, with fields that no block would keep.
+    """
     items = content.get("content") if isinstance(content, dict) else None
-    return isinstance(items, list) and all(map(_is_item, items))
+    return isinstance(items, list) and isinstance(content.get("isError"), bool) and all(map(_is_item, items))
 
 
 def _is_item(entry: Any) -> TypeGuard[dict[str, Any]]:  # noqa: ANN401 - any entry

@@ -66,6 +66,9 @@ DISCOVER_SECONDS = 6.0
 """Clients wait ten seconds for the answer to ``server/discover``, and take silence for a server of the handshake. A
 server may take longer to start, such as one that is downloaded first."""
 
+TELL_SECONDS = 5.0
+"""How long a result waits until all clients are told of the retrieval tool."""
+
 _ANY_CAPABILITIES: dict[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
 """What a client is told of a server that is not up yet. What it asks then waits, and gets the server's own answer."""
 
@@ -340,8 +343,11 @@ class Proxy:
     async def _offer(self, identity: Scope | None) -> None:
         """List the tool from now on, and tell all clients, before the first result that they need it for."""
         self._offered_to.add(identity)
-        for seat in list(self._seats.values()):
-            await seat.client.tell(LIST_CHANGES["tools"]())
+        # All at once: a client that no longer reads must not hold up the result of another one.
+        with anyio.move_on_after(TELL_SECONDS):
+            async with anyio.create_task_group() as tasks:
+                for seat in list(self._seats.values()):
+                    tasks.start_soon(seat.client.tell, LIST_CHANGES["tools"]())
 
     def _retrieval_name(self, tools: Collection[str]) -> str:
         name = free_name(tools)

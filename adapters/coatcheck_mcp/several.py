@@ -343,9 +343,9 @@ def _matches(template: str, uri: str) -> bool:
 
 
 def _join(into: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add to capabilities what another server has."""
+    """Add to capabilities what another server has. Of values that cannot be joined, the first server's counts."""
     for name, value in more.items():
-        if isinstance(value, dict):
-            _join(into.setdefault(name, {}), value)
+        if isinstance(value, dict) and isinstance(into.setdefault(name, {}), dict):
+            _join(into[name], value)
         else:
             into[name] = into.get(name) or value

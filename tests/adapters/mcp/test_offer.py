@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,14 +15,18 @@ from fastmcp import Client as FastClient
 from fastmcp.client.messages import MessageHandler
 from fastmcp.client.transports import StdioTransport
 from mcp import Client, StdioServerParameters
+from mcp.client._memory import InMemoryTransport
 from mcp.client.stdio import stdio_client
+from mcp.shared.message import SessionMessage
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest
 from coatcheck_mcp import Proxy, offloaded_references
+from coatcheck_mcp import proxy as proxy_module
 from tests.adapters.mcp.servers import Everything, client_of, wire
 from tests.adapters.mcp.test_stdio import TINY
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 
@@ -156,3 +161,38 @@ class TestClientsOfThePage:
             back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})
             assert "line of a log" in back.content[0].text
         assert bool(heard) is (mode == "legacy")
+
+
+@asynccontextmanager
+async def deaf_client(front: Any) -> AsyncIterator[None]:
+    """Connect a client that reads nothing after its handshake."""
+    hello = types.InitializeRequestParams(
+        protocol_version="2025-06-18",
+        capabilities=types.ClientCapabilities(),
+        client_info=types.Implementation(name="deaf", version="1"),
+    ).model_dump(by_alias=True, exclude_none=True)
+    to_proxy, from_client = anyio.create_memory_object_stream[Any](1)
+    to_client, from_proxy = anyio.create_memory_object_stream[Any](0)
+    async with anyio.create_task_group() as tasks, to_proxy, from_client, to_client, from_proxy:
+        tasks.start_soon(front.run, from_client, to_client, front.create_initialization_options())
+        await to_proxy.send(
+            SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=1, method="initialize", params=hello))
+        )
+        await from_proxy.receive()
+        ready = types.JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized")
+        await to_proxy.send(SessionMessage(ready))
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_client_that_reads_nothing_holds_up_no_result_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy_module, "TELL_SECONDS", 0.1)
+    proxy, told = late(Everything()), Told()
+    async with (
+        proxy.running() as front,
+        deaf_client(front),
+        Client(InMemoryTransport(front), mode="legacy", message_handler=told) as client,
+    ):
+        with anyio.fail_after(10):
+            assert offloaded_references(await client.call_tool("log"))
+    assert told.times == 1

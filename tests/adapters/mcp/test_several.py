@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -200,6 +201,17 @@ class TestWhoAnswers:
             assert client.instructions == "# notes\n\nBe kind."
             assert client.server_info.name == "coatcheck"
             await wire(client, "ping")
+
+    @pytest.mark.parametrize("other", [1, [1]], ids=repr)
+    async def test_capabilities_that_cannot_be_joined_are_those_of_the_first_server(
+        self, other: object, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first, notes, upstreams = two()
+        for server, said in ((first.server, other), (notes.server, {"c": 2})):
+            options = partial(server.create_initialization_options, experimental_capabilities={"a": {"b": said}})
+            monkeypatch.setattr(server, "create_initialization_options", options)
+        async with client_of(upstreams) as client:
+            assert client.server_capabilities.experimental == {"a": {"b": other}}
 
 
 class TestWhoIsAskedAndTold:
