@@ -23,15 +23,26 @@ if TYPE_CHECKING:
 
     from coatcheck import Offloaded, Offloader, Truncated
 
-__all__ = ("Result", "identity_of", "logger", "note_conversation")
+__all__ = ("Result", "begin_call", "end_call", "identity_of", "logger")
 
 logger = logging.getLogger("coatcheck_adk")
 
 _UNKNOWN = ("debug_user_id", "debug_session_id")
 """The user and the session of ``Runner.run_debug`` where nobody named them: all such runs share them."""
 
-_outer: ContextVar[tuple[str, str, str] | None] = ContextVar("coatcheck_adk_conversation", default=None)
-"""The conversation for which a tool runs. An agent that is a tool runs in a session of its own, made for one call."""
+
+@dataclass(slots=True)
+class _Running:
+    """A call that a tool is running for. An agent that is a tool runs in a session of its own, made for one call."""
+
+    conversation: tuple[str, str, str]
+    call_id: str | None
+    within: _Running | None
+    ended: bool = False
+    """Tasks that the tool leaves behind keep the context variable, and must not act for this conversation."""
+
+
+_running: ContextVar[_Running | None] = ContextVar("coatcheck_adk_running", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +103,27 @@ def identity_of(context: ToolContext) -> tuple[str, str, str] | None:
     return None if found[1:] == _UNKNOWN else found
 
 
-def note_conversation(context: ToolContext) -> None:
+def begin_call(context: ToolContext) -> None:
     """Remember the conversation of a call for the agents that run inside its tool, which ADK calls in its own task."""
-    _outer.set(_conversation_of(context))
+    _running.set(_Running(_conversation_of(context), context.function_call_id, _outer()))
+
+
+def end_call(context: ToolContext) -> None:
+    """Forget the conversation of a call, unless another plugin answered in place of ours and this is an outer one."""
+    running = _running.get()
+    if running is not None and running.call_id == context.function_call_id:
+        running.ended = True
+
+
+def _outer() -> _Running | None:
+    """Return the innermost call that has not ended."""
+    running = _running.get()
+    while running is not None and running.ended:
+        running = running.within
+    return running
 
 
 def _conversation_of(context: ToolContext) -> tuple[str, str, str]:
-    session, outer = context.session, _outer.get()
+    session, outer = context.session, _outer()
     own = (session.app_name, session.user_id, session.id)
-    return outer if outer is not None and outer[:2] == own[:2] else own
+    return outer.conversation if outer is not None and outer.conversation[:2] == own[:2] else own

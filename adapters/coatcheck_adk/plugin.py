@@ -21,7 +21,7 @@ from coatcheck.adapting import (
     make_offloader,
 )
 from coatcheck_adk.convert import small_text_of
-from coatcheck_adk.hook import Result, logger, note_conversation
+from coatcheck_adk.hook import Result, begin_call, end_call, logger
 from coatcheck_adk.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class OffloadPlugin(BasePlugin):
         tool_context: ToolContext,
     ) -> None:
         """Note whose conversation a tool runs for, in case it runs agents."""
-        note_conversation(tool_context)
+        begin_call(tool_context)
 
     async def after_tool_callback(
         self,
@@ -116,6 +116,25 @@ class OffloadPlugin(BasePlugin):
         result: Any,  # noqa: ANN401 - ADK passes whatever the tool returned
     ) -> dict[str, Any] | None:
         """Return what takes the place of a result that is too large; None where it stays."""
+        try:
+            return await self._replacement(tool, tool_args, tool_context, result)
+        finally:
+            end_call(tool_context)
+
+    async def on_tool_error_callback(
+        self,
+        *,
+        tool: BaseTool,  # noqa: ARG002 - ADK passes it by name
+        tool_args: dict[str, Any],  # noqa: ARG002 - as above
+        tool_context: ToolContext,
+        error: Exception,  # noqa: ARG002 - as above
+    ) -> None:
+        """Note that a tool has ended."""
+        end_call(tool_context)
+
+    async def _replacement(
+        self, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: object
+    ) -> dict[str, Any] | None:
         if isinstance(tool, RetrievalTool):
             return None
         text = small_text_of(result)

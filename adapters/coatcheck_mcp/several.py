@@ -101,6 +101,7 @@ class Several:
                         await member.tried.wait()
                 self._is_up = True
                 task_status.started()
+                await self._closed.wait()  # with no server up, the group would end, and none could be started again
         finally:
             self._ended.set()
 
@@ -125,7 +126,7 @@ class Several:
         try:
             await self._link(member)
         except MCPError as error:
-            logger.warning("%s; the other servers are served without it, and a call of its tools tries again", error)
+            logger.warning("%s; until a call of its tools starts it, it is missing from all lists", error)
         finally:
             member.tried.set()
 

@@ -37,8 +37,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
 
     Args:
         messages: the messages that will go: those of LangChain, Haystack, Strands, the Microsoft Agent Framework,
-            Pydantic AI, or of an API as JSON values, as a session of the OpenAI Agents SDK keeps them. Anything else is
-            skipped.
+            Pydantic AI, contents of Google ADK, or of an API as JSON values, as a session of the OpenAI Agents SDK
+            keeps them. Anything else is skipped.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
@@ -117,7 +117,11 @@ def _parts_of(message: object) -> list[_Part]:
 
 
 def _part_of(part: object) -> _Part:
-    """Return a part of a message of Pydantic AI's."""
+    """Return a part of a message of Pydantic AI's, or of a content of Google ADK's."""
+    response = getattr(part, "function_response", None)
+    if response is not None or hasattr(part, "text"):
+        results = list((getattr(response, "response", None) or {}).values())
+        return _Part(results or getattr(part, "text", None), is_result=response is not None)
     is_result = getattr(part, "part_kind", None) == "tool-return"
     return _Part(getattr(part, "content", None), is_result=is_result)
 

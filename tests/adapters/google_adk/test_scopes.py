@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from google.genai.types import Content, FunctionResponse, Part
 
 import coatcheck
-from coatcheck import RETRIEVAL_TOOL
+from coatcheck import RETRIEVAL_TOOL, keep_references
 from coatcheck.testing.scripting import shown_references
 from coatcheck_adk import OffloadPlugin
-from tests.adapters.google_adk.agents import CONVERSATION, SESSION, USER, returning, run
+from tests.adapters.google_adk.agents import CONVERSATION, SESSION, USER, Returning, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, call, reading
 
 if TYPE_CHECKING:
@@ -40,6 +42,36 @@ async def test_the_app_the_user_and_the_session_are_the_scope(server: GeminiServ
 
     assert MIDDLE in found
     assert plugin.offloader.load(reference, scope=CONVERSATION).text == BIG
+
+
+async def test_a_task_that_a_tool_leaves_behind_acts_for_its_own_session(server: GeminiServer) -> None:
+    plugin, ended, workers = OffloadPlugin(), asyncio.Event(), []
+
+    async def work() -> None:
+        await ended.wait()
+        await run(server, plugin, [returning(BIG)], call(), session="later")
+
+    class Starting(Returning):
+        async def run_async(self, **_: Any) -> str:
+            workers.append(asyncio.create_task(work()))
+            return "started"
+
+    await run(server, plugin, [Starting("")], call())
+    ended.set()
+    await asyncio.gather(*workers)
+
+    assert not (await plugin.offloader.alist(scope=CONVERSATION)).contents
+    assert (await plugin.offloader.alist(scope=(*CONVERSATION[:2], "later"))).contents
+
+
+async def test_the_references_in_a_session_can_be_kept(server: GeminiServer) -> None:
+    script = await run(server, OffloadPlugin(), [returning(BIG)], call())
+    placeholder = script.shown[-1][0]
+    response = FunctionResponse(name="fetch", response={"result": placeholder})
+
+    line = keep_references([Content(parts=[Part(text="Look:"), Part(function_response=response)])])
+
+    assert shown_references(placeholder)[0] in line
 
 
 @pytest.mark.parametrize("then", [{"session": "session-2"}, {"user": "bob"}, {"app": "other"}], ids=repr)

@@ -303,6 +303,18 @@ class TestAServerThatIsNotThere:
         assert not any(name.startswith("gone") for name in names)
         assert "could not start the MCP server gone" in caplog.text
 
+    async def test_where_none_starts_a_later_call_starts_one(self) -> None:
+        there = False
+
+        def connect() -> Any:
+            return Everything().upstream().connect() if there else failing().connect()
+
+        async with client_of({"late": Upstream(name="late", connect=connect)}) as client:
+            with pytest.raises(MCPError, match="could not start the MCP server"):
+                await client.call_tool("late_small")
+            there = True
+            assert (await client.call_tool("late_small")).content[0].text == "few"
+
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
     async def test_one_that_starts_late_is_not_waited_for_and_comes_with_a_change(
         self, mode: str, monkeypatch: pytest.MonkeyPatch
