@@ -48,11 +48,13 @@ WINDOW_CHARACTERS = 16_384
 panic, which passes ``except Exception``; this size costs at most 20 ms on the worst input."""
 
 SAMPLES, SAMPLE_CHARACTERS = 8, 512
-"""The windows that an estimate looks at, evenly spread from the first character to the last. No further off than three
-of 2,048, which cost half as much again: 2 to 3% in the mean; ``python -m benchmarks.quality.estimates`` measures it."""
+"""The windows that an estimate looks at, evenly spread from the first character to the last. They are as exact as three
+of 2,048 (2 to 3% off on average), which cost half as much again; measured by
+``python -m benchmarks.quality.estimates``."""
 
 _COUNTED_UP_TO = 1.5
-"""Times what is to be exact: a text is counted where the windows estimate no more. They are seldom so far off."""
+"""A text is counted in full if its estimate is at most this many times what must be exact. Estimates are seldom so far
+off."""
 
 _SAMPLED = slice(256, 1_280)
 """Characters of a text that tell how many of them take a token."""

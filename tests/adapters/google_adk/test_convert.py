@@ -112,7 +112,7 @@ def test_a_result_of_an_mcp_server_becomes_blocks(result: object, blocks: list[B
     "item", [{**text("a"), "url": "b"}, {"type": "paragraph", "body": "a"}, {"type": "x", "resource": "a"}], ids=repr
 )
 def test_a_document_of_typed_items_is_json_of_which_nothing_is_lost(item: dict[str, object]) -> None:
-    document = {"type": "doc", "content": [item]}
+    document: dict[str, Any] = {"type": "doc", "content": [item]}
     assert list(blocks_of(document)) == [JsonBlock(document)]
     assert media_tokens(document) is None
 

@@ -93,8 +93,8 @@ _PAIRS = {"[": "]", "{": "}", "(": ")"}
 _PAGE = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
 )
-"""A comment holds no end of one: else a row of comments could be read in twice as many ways with each, and all are
-tried where no page follows."""
+"""A comment may not contain ``-->``. Otherwise each further comment doubles the ways to match, and all are tried on a
+text that is no page."""
 
 _PART_OF_A_PAGE = re.compile(r"\s*<[!?a-zA-Z]")
 _XML = re.compile(r"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])[^\W\d][\w.:-]*[\s>])", re.IGNORECASE)
@@ -107,11 +107,12 @@ _TERMINAL = {
     "\r": re.compile(r"[^\n\r]\r[^\n\r]"),
     "Traceback (": re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE),
 }
-"""By what each must hold: to look for that takes a hundredth of the time of a match at each character."""
+"""Each pattern under a literal that its match contains: a search for the literal takes a hundredth of the time."""
 
 _NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
 _AROUND = 62
-"""Characters: around the middle of what is noise, there is a line end at most, and behind it or before it 60 digits."""
+"""Characters on either side of the middle. In noise, this window holds one line end at most, with 60 digits before or
+after it."""
 
 _LEAST_RECORDS = 2
 _LEAST_MATCHES = 5

@@ -48,7 +48,7 @@ NOTHING_ODD: Final = Odd((), "")
 
 
 def find_odd(records: Sequence[Mapping[str, JsonValue]], counter: TokenCounter) -> Odd:
-    """Return the first and the last record of each sort that hardly any record is of."""
+    """Return the first and the last record of each rare sort of record."""
     if len(records) < _LEAST_RECORDS:
         return NOTHING_ODD
     search = OddSearch(counter)
@@ -95,7 +95,7 @@ class OddSearch:
         self.total += count
 
     def found(self) -> Odd:
-        """Return the first and the last record of each sort that hardly any record is of."""
+        """Return the first and the last record of each rare sort of record."""
         if self.total < _LEAST_RECORDS:
             return NOTHING_ODD
         rare = chain.from_iterable(field.rare(max(1, self.total // _RARE)) for field in self._fields.values())

@@ -51,7 +51,7 @@ _FEW_CELLS = 24
 _MOST_NAMES = 200
 _LONGEST_NAME = 40
 _NAMED, _STUB, _SHOWN = 1, 1, 2
-"""Levels: a row that only its name tells of, a container that only its size tells of, and the first cut of either."""
+"""Levels of detail: a row shown by its name only, a container by its size only, and the first that shows content."""
 
 _FEW_TOKENS = 80
 """A smaller budget shows the value from its beginning: a line for every part would leave no room for what they hold."""
@@ -67,17 +67,18 @@ _DENSITY = 2.6
 """Characters of a token, where they are not known."""
 
 _FIRST_GUESS, _MOST = 0.95, 1.6
-"""Of an outline, the characters of a token, compared with those of its text: in the mean, and at most."""
+"""Characters per token of an outline, divided by those of its source text: the mean, and the maximum."""
 
 _LARGE_PART = 400
 """Characters: what does not fit is passed over, and what comes after it may fit."""
 
 _ROUNDS = 5
 _ENOUGH = 0.93
-"""Of the budget: what takes that much is not tried again with one part more."""
+"""Share of the budget. An outline that takes that much is not tried again with one part more."""
 
 _LITTLE = 0.7
-"""Of the budget: where the parts that fit use less, the next one is large, and the beginning of the value says more."""
+"""Share of the budget. If the parts that fit use less, the next part is too large, and showing the value from its
+beginning says more."""
 
 _UNITS_OF_A_STEP = 20
 
