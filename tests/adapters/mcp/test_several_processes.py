@@ -121,7 +121,7 @@ def test_a_cancelled_call_is_cancelled_at_its_server_only(client: Process, folde
     assert not (folder / "cancelled").exists()
 
 
-def test_clients_on_a_port_and_a_server_at_an_address(folder: Path) -> None:
+def test_clients_on_a_port_and_a_server_at_an_address(folder: Path, tmp_path: Path) -> None:
     """Two proxies: one on a port in front of two commands, and one in front of that and of a command."""
     port = free_port()
     env = {**os.environ, "COATCHECK_MCP_TOKEN": "tok", "HIDDEN": "x"}
@@ -132,17 +132,17 @@ def test_clients_on_a_port_and_a_server_at_an_address(folder: Path) -> None:
             url = f"http://127.0.0.1:{port}/mcp"
             anyio.run(use, url)
             header = ["--url", url, "--header", "Authorization: Bearer $COATCHECK_MCP_TOKEN"]
-            one = Process(folder, options=header, COATCHECK_MCP_TOKEN="tok")  # noqa: S106 - a test's
+            one = Process(tmp_path, options=header, COATCHECK_MCP_TOKEN="tok")  # noqa: S106 - a test's
             try:
                 one.shake_hands()
                 assert "far_pid" in tools_of(one)
             finally:
                 one.end()
-            (folder / "outer.toml").write_text(
+            (tmp_path / "outer.toml").write_text(
                 f'{GONE}[servers.web]\nurl = "{url}"\nheaders.Authorization = "Bearer ${{COATCHECK_MCP_TOKEN}}"\n',
                 encoding="utf-8",
             )
-            client = Process(folder, options=["--config=outer.toml"], COATCHECK_MCP_TOKEN="tok")  # noqa: S106 - a test's
+            client = Process(tmp_path, options=["--config=outer.toml"], COATCHECK_MCP_TOKEN="tok")  # noqa: S106 - a test's
             try:
                 client.shake_hands()
                 assert client.said(client.call("web_near_env", name="SECRET"))
