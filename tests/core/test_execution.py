@@ -554,20 +554,25 @@ async def test_an_agent_that_is_cancelled_cancels_the_call_it_waits_for() -> Non
 
 
 def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a_new_one(
-    released: threading.Event, monkeypatch: pytest.MonkeyPatch
+    released: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
     monkeypatch.setattr(loops, "CLEAN_UP_SECONDS", 0.01)
     monkeypatch.setattr(execution, "_background_loop", BackgroundLoop())
+    threads = set(threading.enumerate())
     blocked = _offloader(BlockingStorage(released)).offload([BIG], tool_name="t")
+    [abandoned] = set(threading.enumerate()) - threads
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", PATIENCE)
     healthy = _offloader(AsyncDictStorage()).offload([BIG], tool_name="t")
     was_blocked = not released.is_set()
     released.set()
+    abandoned.join(PATIENCE)
+    gc.collect()
 
     assert was_blocked
     assert isinstance(blocked, Kept)
     assert isinstance(healthy, Offloaded)
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_a_loop_whose_thread_could_not_start_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:

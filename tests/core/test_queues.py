@@ -90,6 +90,7 @@ class CountingStorage(DictStorage):
 
 async def test_nothing_is_lost_in_a_line_that_moves_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now, looked, own_thread = [0.0], threading.Event(), threading.get_ident()
+    before_is_over = threading.Semaphore(1)
 
     def monotonic() -> float:
         if threading.get_ident() == own_thread:
@@ -97,6 +98,7 @@ async def test_nothing_is_lost_in_a_line_that_moves_however_long_it_is(monkeypat
         return now[0]
 
     def slow(_: int) -> None:
+        assert before_is_over.acquire(timeout=PATIENCE)  # the loop has heard of it before the clock goes on
         now[0] += 0.02
         looked.clear()
         assert looked.wait(PATIENCE)  # whoever waits has looked at the clock meanwhile
@@ -105,7 +107,10 @@ async def test_nothing_is_lost_in_a_line_that_moves_however_long_it_is(monkeypat
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic))
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.03)
     storage = CountingStorage(slow)
-    outcomes = await asyncio.wait_for(asyncio.gather(*_together(_offloader(storage, network_threads=1), 8)), PATIENCE)
+    calls = _together(_offloader(storage, network_threads=1), 8)
+    for call in calls:
+        call.add_done_callback(lambda _: before_is_over.release())
+    outcomes = await asyncio.wait_for(asyncio.gather(*calls), PATIENCE)
 
     assert [type(outcome) for outcome in outcomes] == [Offloaded] * 8
     assert now[0] == pytest.approx(8 * 0.02)

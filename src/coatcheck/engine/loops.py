@@ -131,7 +131,13 @@ class BackgroundLoop:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    import asyncio  # noqa: PLC0415 - see the head
+
     try:
         loop.run_forever()
+        if unfinished := asyncio.all_tasks(loop):  # asyncio would log each as destroyed while pending
+            for task in unfinished:
+                task.cancel()
+            loop.run_until_complete(asyncio.wait(unfinished, timeout=2 * CLEAN_UP_SECONDS))
     finally:
         loop.close()

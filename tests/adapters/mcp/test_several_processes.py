@@ -61,7 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[Process]:
     """Shake hands; at the end the client leaves, and no process may be left."""
-    client = Process(folder, options=["--config", "coatcheck.toml"], HIDDEN="s3cret", CANCELLED="cancelled")
+    environment = {"HIDDEN": "s3cret", "HEARD": "heard", "CANCELLED": "cancelled"}
+    client = Process(folder, options=["--config", "coatcheck.toml"], **environment)
     assert client.shake_hands()["result"]["serverInfo"]["name"] == "coatcheck"
     try:
         yield client
@@ -113,11 +114,14 @@ def test_a_server_that_dies_takes_no_other_with_it_and_is_started_again(client: 
 
 
 def test_a_cancelled_call_is_cancelled_at_its_server_only(client: Process, folder: Path) -> None:
+    heard, cancelled = folder / "place/heard", folder / "place/cancelled"
+    for note in (heard, cancelled):
+        os.mkfifo(note)  # whoever reads it waits until it is written
     call = client.send("tools/call", name="near_silent", arguments={})
+    assert heard.read_text(encoding="utf-8")
     client.notify("notifications/cancelled", requestId=call, reason="enough")
-    for name in ("near_pid", "far_pid"):
-        assert client.said(client.call(name))
-    assert (folder / "place/cancelled").exists()
+    assert cancelled.read_text(encoding="utf-8")
+    assert client.said(client.call("far_pid"))
     assert not (folder / "cancelled").exists()
 
 

@@ -13,6 +13,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from queue import Queue
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,7 +39,8 @@ class Process:
         server = ["--", *command] if command else []
         arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", *where, *options, *server]
         pipe, environment = subprocess.PIPE, {**os.environ, **env}
-        with (folder / "stderr").open("wb") as stderr:
+        with NamedTemporaryFile(dir=folder, prefix="stderr-", delete=False) as stderr:
+            self._stderr = Path(stderr.name)
             self.popen = subprocess.Popen(
                 arguments, stdin=pipe, stdout=pipe, stderr=stderr, env=environment, cwd=folder
             )
@@ -92,7 +94,7 @@ class Process:
 
     @property
     def stderr(self) -> str:
-        return (self.folder / "stderr").read_text(encoding="utf-8", errors="replace")
+        return self._stderr.read_text(encoding="utf-8", errors="replace")
 
     def leave(self) -> int:
         assert self.popen.stdin is not None
@@ -238,13 +240,16 @@ def test_a_killed_proxy_leaves_no_server(start: Callable[..., Process]) -> None:
 
 
 def test_a_cancelled_call_is_cancelled_at_the_server(start: Callable[..., Process], tmp_path: Path) -> None:
-    note = tmp_path / "cancelled"
-    client = start(CANCELLED=str(note))
+    heard, cancelled = tmp_path / "heard", tmp_path / "cancelled"
+    for note in (heard, cancelled):
+        os.mkfifo(note)  # whoever reads it waits until it is written
+    client = start(HEARD=str(heard), CANCELLED=str(cancelled))
     client.shake_hands()
     call = client.send("tools/call", name="silent", arguments={})
+    assert heard.read_text(encoding="utf-8")
     client.notify("notifications/cancelled", requestId=call, reason="enough")
+    assert json.loads(cancelled.read_text(encoding="utf-8"))["method"] == "notifications/cancelled"
     assert client.said(client.call("pid"))
-    assert json.loads(note.read_text(encoding="utf-8"))["method"] == "notifications/cancelled"
 
 
 def test_lines_that_are_no_json_do_not_end_the_session(start: Callable[..., Process]) -> None:
