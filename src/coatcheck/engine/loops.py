@@ -131,7 +131,8 @@ class BackgroundLoop:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    import asyncio  # noqa: PLC0415 - see the head
+    with loading:
+        import asyncio  # noqa: PLC0415 - see the head
 
     try:
         loop.run_forever()
