@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -186,12 +187,22 @@ async def deaf_client(front: Any) -> AsyncIterator[None]:
 
 
 async def test_a_client_that_reads_nothing_holds_up_no_result_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy_module, "TELL_SECONDS", 0.1)
-    proxy, told = late(Everything()), Told()
+    proxy, told, limits = late(Everything()), Told(), list[anyio.CancelScope]()
+
+    def limit(_: float) -> anyio.CancelScope:
+        limits.append(anyio.CancelScope())
+        return limits[-1]
+
+    async def on_message(message: Any) -> None:
+        await told(message)
+        for each in limits:
+            each.cancel()  # the time is over once the other one has been told
+
+    monkeypatch.setattr(proxy_module, "anyio", SimpleNamespace(**{**vars(anyio), "move_on_after": limit}))
     async with (
         proxy.running() as front,
         deaf_client(front),
-        Client(InMemoryTransport(front), mode="legacy", message_handler=told) as client,
+        Client(InMemoryTransport(front), mode="legacy", message_handler=on_message) as client,
     ):
         with anyio.fail_after(10):
             assert offloaded_references(await client.call_tool("log"))
