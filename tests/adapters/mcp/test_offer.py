@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -23,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest
 from coatcheck_mcp import Proxy, offloaded_references
 from coatcheck_mcp import proxy as proxy_module
-from tests.adapters.mcp.servers import Everything, client_of, wire
+from tests.adapters.mcp.servers import Everything, Limited, client_of, wire
 from tests.adapters.mcp.test_stdio import TINY
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ async def test_a_client_that_reads_nothing_holds_up_no_result_of_another(monkeyp
         for each in limits:
             each.cancel()  # the time is over once the other one has been told
 
-    monkeypatch.setattr(proxy_module, "anyio", SimpleNamespace(**{**vars(anyio), "move_on_after": limit}))
+    monkeypatch.setattr(proxy_module, "anyio", Limited(limit))
     async with (
         proxy.running() as front,
         deaf_client(front),

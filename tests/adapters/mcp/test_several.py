@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,7 +16,7 @@ from mcp import Client, MCPError
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
 from coatcheck_mcp import several as module
-from tests.adapters.mcp.servers import RESULTS, Everything, client_of, text, wire
+from tests.adapters.mcp.servers import RESULTS, Everything, Limited, client_of, text, wire
 from tests.adapters.mcp.test_relays import WILLING, speaking
 
 if TYPE_CHECKING:
@@ -366,11 +365,10 @@ class TestAServerThatIsNotThere:
             for each in limits:
                 each.cancel()
 
-        with_limit = {**vars(anyio), "move_on_after": until_another_has_answered}
         silent = Everything()
         silent.server.add_request_handler("tools/list", types.PaginatedRequestParams, _wait)
         async with client_of({"silent": silent.upstream(), "notes": Notes().upstream()}) as client:
-            monkeypatch.setattr(module, "anyio", SimpleNamespace(**with_limit))
+            monkeypatch.setattr(module, "anyio", Limited(until_another_has_answered))
             with anyio.fail_after(15):
                 names = await names_of(client)
         assert "notes_small" in names
