@@ -566,11 +566,12 @@ def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a
 ) -> None:
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
     monkeypatch.setattr(loops, "CLEAN_UP_SECONDS", 0.01)
-    monkeypatch.setattr(execution, "_background_loop", BackgroundLoop())
+    background, threads = BackgroundLoop(), set(threading.enumerate())
+    monkeypatch.setattr(execution, "_background_loop", background)
     monkeypatch.setattr(loops, "time", SimpleNamespace(monotonic=lambda: 0.0))  # so that the call begins, however late
-    threads = set(threading.enumerate())
-    blocked = _offloader(BlockingStorage(released)).offload([BIG], tool_name="t")
+    background._running()
     [abandoned] = set(threading.enumerate()) - threads
+    blocked = _offloader(BlockingStorage(released)).offload([BIG], tool_name="t")
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", PATIENCE)
     healthy = _offloader(AsyncDictStorage()).offload([BIG], tool_name="t")
     was_blocked = not released.is_set()
