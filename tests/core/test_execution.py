@@ -149,6 +149,7 @@ class _RefusingExecutor(ThreadPoolExecutor):
         pytest.fail("asyncio's own pool was used")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("storage", [InMemoryStorage, DictStorage, AsyncDictStorage])
 async def test_the_hosts_own_pool_of_threads_is_left_alone(storage: type) -> None:
     asyncio.get_running_loop().set_default_executor(_RefusingExecutor())
