@@ -69,6 +69,20 @@ def test_the_conversions_and_the_hook_are_short(package: str) -> None:
     assert 0 < hook_lines()[package] <= MOST_LINES
 
 
+APART = {"coatcheck_mcp"}
+"""Its framework does not install together with the others, so its types are checked elsewhere."""
+
+
+@pytest.mark.parametrize("package", sorted({*adapter_packages()} - APART))
+def test_a_type_checker_reads_how_users_configure_an_adapter(package: str) -> None:
+    assert f"from {package} import " in (ROOT / "tests/typing/adapters.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests/contract").glob("test_*.py")), ids=lambda path: path.stem)
+def test_every_contract_plays_the_golden_conversation(path: Path) -> None:
+    assert "from tests.contract.golden import Contract" in path.read_text(encoding="utf-8")
+
+
 def test_functions_are_alike_whatever_their_names_and_constants(tmp_path: Path) -> None:
     (pair,) = find_alike(functions_in(written(tmp_path, SUM, PRODUCT, LONGEST)))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ("find_references_in", "keep_references")
 
 MOST_KEPT = 20
-"""References in the line. The retrieval tool lists older ones, so the line need not grow."""
+"""How many references the line names. The retrieval tool lists older ones, so the line need not grow."""
 
 _OUTPUT = "function_call_output"
 """The type of a tool result in OpenAI's Responses API, where it is no message."""
@@ -66,7 +66,7 @@ class _Part(NamedTuple):
     """A part of a message."""
 
     content: object
-    """A text, or parts with texts."""
+    """What it says: a ``str``, or parts that have texts."""
 
     mark: object = None
     """Where the adapter wrote the references of an offloaded result."""

@@ -35,10 +35,10 @@ __all__ = (
 )
 
 DEFAULT_CONTEXT_LINES = 5
-"""As in the Strands tool that models know."""
+"""Strands' own tool, which models may know, shows as many."""
 
 MAX_CONTEXT_LINES = 100
-"""More is clamped to this: context is there to judge a match by; ``line_range`` reads on."""
+"""A larger number is clamped to this: context is there to judge a match by, and ``line_range`` reads on."""
 
 MAX_SELECTOR_CHARACTERS = 1_000
 """The longest pattern or query. People write at most some 200; the rest is room for generated alternatives."""
@@ -64,7 +64,7 @@ class Argument:
     """What the model calls it, and the parameter of ``Offloader.retrieve``."""
 
     json_type: str
-    """Its type in the JSON schema. What is accepted is more, and up to ``parse``."""
+    """Its type in the JSON schema. ``parse`` accepts more."""
 
     parse: Callable[[str, object], object]
     """Turns the argument's name and the value that a model sent into that of ``Request``; raises ``InvalidRequest``."""
@@ -217,7 +217,7 @@ ARGUMENTS = (
         metavar="N",
     ),
 )
-"""In the order of the schema."""
+"""All arguments, in the order of the schema."""
 
 OPTIONS = {each.name: each for each in ARGUMENTS if each.option is not None}
 """The arguments that may come with a reference: those that select a part, and those that say how it is shown."""

@@ -50,7 +50,7 @@ class ReadyPreview(NamedTuple):
     """A preview that was made before the placeholder was put together."""
 
     budget: int
-    """In tokens: it is the right one for this budget only."""
+    """Tokens that it was made for. For another budget, another preview is made."""
 
     text: str
 

@@ -74,16 +74,16 @@ _FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata"
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 
 _ITEMS = "items"
-"""In the metadata: how many texts were joined; as a parameter of the type: a digest of where each begins."""
+"""The key of how many texts were joined, in the metadata; as a parameter of the type, of a digest of where each begins."""
 
 _TOOL = "tool"
-"""In the metadata: the name of the tool, its first characters, in percent-encoding."""
+"""The key of the tool's name in the metadata: its first characters, in percent-encoding."""
 
 LONGEST_TOOL_NAME = 64
-"""Characters: as many as model providers allow."""
+"""Characters of a tool's name that are kept: as many as model providers allow."""
 
 _ARGUMENTS = "arguments"
-"""In the metadata, with ``list_arguments``: the arguments of the call as JSON, its first characters, encoded alike."""
+"""The key of the arguments of the call, with ``list_arguments``: the first characters of their JSON, encoded alike."""
 
 _LONGEST_ARGUMENTS = 600
 """Characters in percent-encoding: 600 of plain ASCII, 66 of Chinese. S3 takes 2 KB of metadata in all."""

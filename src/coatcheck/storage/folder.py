@@ -35,7 +35,7 @@ LOCK_SECONDS = 10.0
 """How long to wait for a lock, which its owner holds for milliseconds. ``flock`` alone has no time limit."""
 
 LOCK_PAUSE_SECONDS = 0.001
-"""Between two looks at a lock."""
+"""How long to wait between two looks at a lock."""
 
 # Most do not exist on Windows, where a planted symbolic link needs rights that make it moot.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -64,7 +64,7 @@ class Folder:
     path: Path
 
     descriptor: int | None
-    """Of the open folder; None if the system cannot look up names in one."""
+    """The descriptor of the open folder; None if the system cannot look up names in one."""
 
     base: str
     """What leads to a name in this folder: nothing if the system looks it up in ``descriptor``, else the path."""
