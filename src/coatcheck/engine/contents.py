@@ -74,7 +74,8 @@ _FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata"
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 
 _ITEMS = "items"
-"""The key of how many texts were joined, in the metadata; as a parameter of the type, of a digest of where each begins."""
+"""In the metadata, the key of how many texts were joined; in the type, the parameter that is a digest of where each
+begins."""
 
 _TOOL = "tool"
 """The key of the tool's name in the metadata: its first characters, in percent-encoding."""
