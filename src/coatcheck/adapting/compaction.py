@@ -117,7 +117,7 @@ def _parts_of(message: object) -> list[_Part]:
 
 
 def _part_of(part: object) -> _Part:
-    """Return a part of a message of Pydantic AI's, or of a content of Google ADK's."""
+    """Return a part of a message of Pydantic AI, or of a content of Google ADK's."""
     response = getattr(part, "function_response", None)
     if response is not None or hasattr(part, "text"):
         results = list((getattr(response, "response", None) or {}).values())

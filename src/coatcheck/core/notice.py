@@ -80,7 +80,7 @@ _OPENINGS = ("Tool result offloaded. [Offloaded: ",)
 
 _WARNINGS = ("INCOMPLETE: do not guess the rest or repeat this call for it.", "")
 """The line after the references, the newest first. It is written so, and each of them ends the references: keep each.
-The empty one is that of 0.1, whose references came last, just above the preview."""
+Version 0.1 wrote the empty one: its references came last, just above the preview."""
 
 _NOT_SHOWN = r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+"
 """White space, the marks of a notice, and control characters, those of writing direction among them."""

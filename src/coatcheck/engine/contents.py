@@ -405,7 +405,7 @@ def arguments_in(metadata: Mapping[str, str]) -> str | None:
 
 
 def _as_json(arguments: Mapping[str, object]) -> str:
-    """Return arguments as JSON: what JSON cannot say by its type, and nothing where they contain themselves."""
+    """Return arguments as JSON, with the types of values that JSON cannot hold; nothing if they contain themselves."""
     try:
         return json.dumps(dict(arguments), ensure_ascii=False, default=lambda value: type(value).__name__)
     except (TypeError, ValueError, RecursionError):

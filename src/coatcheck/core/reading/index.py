@@ -41,7 +41,7 @@ PIECE_CHUNKS = 16
 """Chunks in one piece of the work, which takes 1 to 3 milliseconds: what happens between two pieces does not count."""
 
 COPIED_AT_ONCE = 16_777_216
-"""Characters of ASCII, whose bytes are a plain copy: 2 milliseconds, and twice as long piece by piece."""
+"""Characters of ASCII encoded at once, which is a plain copy: 2 milliseconds, and twice as long piece by piece."""
 
 MAX_CHECKPOINTS = 4_096
 """About 140 KB of index at most; with more than 268 million characters the checkpoints are further apart."""
