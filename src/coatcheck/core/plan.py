@@ -47,7 +47,7 @@ CHARACTERS_PER_TOKEN = 4
 """Turns a threshold in characters into a budget in tokens: the usual estimate, which such thresholds come from too."""
 
 EXACT_UP_TO = 4
-"""How many times the threshold ``~T tokens`` is counted to; beyond that it is extrapolated."""
+"""Times the threshold: how far ``~T tokens`` is counted rather than extrapolated."""
 
 NOTICE_TOKENS = 160
 """What a placeholder of one block takes without its preview, rounded up. It takes 95, with an odd tool name 120, and
