@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from coatcheck_mcp.tables import Table
 
-__all__ = ("DEFAULT_STORAGE", "KEYS", "SERVER_KEYS", "TOOL_KEYS", "Config", "Server", "ToolRule", "load")
+__all__ = ("DEFAULT_STORAGE", "KEYS", "SERVER_KEYS", "TOOL_KEYS", "VARIABLE", "Config", "Server", "ToolRule", "load")
 
 ToolRule: TypeAlias = Always | Never | OverTokens
 """What a table of a tool says about its results."""
@@ -63,7 +63,8 @@ UNLIMITED = "unlimited"
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The names of its tools begin with it, and the protocol allows these characters. A dot ends it in patterns."""
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
+VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
+"""A variable of the environment in ``env``, ``url`` and ``headers``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,10 +291,10 @@ def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Ser
     def filled(key: str, text: str) -> str:
         if variables is None:
             return text
-        missing = [variable for variable in _VARIABLE.findall(text) if variable not in variables]
+        missing = [variable for variable in VARIABLE.findall(text) if variable not in variables]
         if missing:
             table.refuse(key, f"names the variable {missing[0]}, which is not set; set it where the proxy starts")
-        return _VARIABLE.sub(lambda found: variables[found[1]], text)
+        return VARIABLE.sub(lambda found: variables[found[1]], text)
 
     return Server(
         name,

@@ -484,8 +484,6 @@ def _start_failure(name: str, error: Exception | None) -> MCPError:
             why = "it is about to end itself"
         case TimeoutError():
             why = f"it did not answer within {CONNECT_SECONDS:.0f} seconds"
-        case FileNotFoundError():
-            why = "there is no such command"
         case MCPError(code=types.CONNECTION_CLOSED):
             why = "it ended before it answered; what it said is on stderr"
         case _:

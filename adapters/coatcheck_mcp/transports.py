@@ -6,7 +6,7 @@ The library does both. Only its settings belong here: the environment, the limit
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INVALID_REQUEST
 
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_codec
+from coatcheck_mcp.programs import missing_folder, missing_program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -82,7 +83,19 @@ def command_upstream(
         cwd=None if cwd is None else os.fspath(cwd),
         encoding=lines_codec(max_bytes),
     )
-    return Upstream(name=PurePath(program).name, connect=lambda: stdio_client(parameters))
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[TransportStreams]:
+        async with AsyncExitStack() as stack:
+            try:
+                streams = await stack.enter_async_context(stdio_client(parameters))
+            except OSError as error:  # the system says neither where it looked, nor whether it means program or folder
+                variables = parameters.env or {}
+                why = missing_folder(cwd) or missing_program(program, cwd=cwd, variables=variables) or str(error)
+                raise OSError(why) from None
+            yield streams
+
+    return Upstream(name=PurePath(program).name, connect=connect)
 
 
 def url_upstream(
