@@ -17,6 +17,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INVALID_REQUEST
 
+from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
 
@@ -30,6 +31,7 @@ __all__ = ("Upstream", "command_upstream", "url_upstream")
 
 Connect: TypeAlias = "Callable[[], AbstractAsyncContextManager[TransportStreams]]"
 
+_LOGIN_SECONDS = 120.0
 _CONNECT_SECONDS = 30.0
 _READ_SECONDS = 300.0
 """As the library's own client waits."""
@@ -63,6 +65,9 @@ class Upstream:
     connect: Connect
     """Opens a connection, and starts the process where there is one."""
 
+    start_seconds: float = START_SECONDS
+    """How long the server may take until it has answered its first question."""
+
 
 def command_upstream(
     command: Sequence[str],
@@ -70,6 +75,7 @@ def command_upstream(
     env: Mapping[str, str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
     max_bytes: int = MAX_MESSAGE_BYTES,
+    start_seconds: float = START_SECONDS,
 ) -> Upstream:
     """Return the server that a command starts, with the whole environment of this process and ``env``.
 
@@ -95,7 +101,7 @@ def command_upstream(
                 raise OSError(why) from None
             yield streams
 
-    return Upstream(name=PurePath(program).name, connect=connect)
+    return Upstream(name=PurePath(program).name, connect=connect, start_seconds=start_seconds)
 
 
 def url_upstream(
@@ -104,6 +110,7 @@ def url_upstream(
     headers: Mapping[str, str] | None = None,
     oauth: bool = False,
     max_bytes: int = MAX_MESSAGE_BYTES,
+    start_seconds: float = START_SECONDS,
 ) -> Upstream:
     """Return the server at a URL that speaks streamable HTTP.
 
@@ -112,6 +119,8 @@ def url_upstream(
         headers: sent with each request, such as ``Authorization``.
         oauth: log in with FastMCP's OAuth client, which opens a browser where it must.
         max_bytes: the longest message that is taken from it.
+        start_seconds: how long it may take until it has answered its first question; at least two minutes with
+            ``oauth``, for the person who logs in.
 
     """
     if not httpx2.URL(url).host:
@@ -128,7 +137,8 @@ def url_upstream(
         async with client, streamable_http_client(url, http_client=client, max_sse_event_size=max_bytes) as streams:
             yield streams
 
-    return Upstream(name=httpx2.URL(url).host, connect=connect)
+    seconds = max(start_seconds, _LOGIN_SECONDS) if oauth else start_seconds
+    return Upstream(name=httpx2.URL(url).host, connect=connect, start_seconds=seconds)
 
 
 def _oauth(url: str) -> httpx2.Auth:

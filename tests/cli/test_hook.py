@@ -278,6 +278,33 @@ def test_the_options_are_read_in_both_forms() -> None:
     assert (options, wrong) == (Options(storage="/a=b", max_age=60, max_bytes=5), [])
 
 
+@pytest.mark.parametrize(
+    ("word", "means"),
+    [
+        ("--max-age=7d", Options(max_age=604_800)),
+        ("--max-age=2W", Options(max_age=1_209_600)),
+        ("--max-bytes=3GB", Options(max_bytes=3_000_000_000)),
+        ("--max-bytes=5 mb", Options(max_bytes=5_000_000)),
+        ("--max-bytes=1.5GB", None),
+        ("--max-bytes=7d", None),
+        ("--max-age=d", None),
+        ("--max-age=-5", None),
+        ("--max-result-tokens=2KB", None),
+        ("--max-age=\u0665", None),
+    ],
+)
+def test_ages_and_sizes_are_written_as_everywhere_else(word: str, means: Options | None) -> None:
+    options, wrong = read_options([word])
+
+    assert options == (means or Options())
+    assert len(wrong) == (means is None)
+
+
+@pytest.mark.parametrize("words", [["--no-such", "5"], ["--max-bytes", "many"], ["--storage", "--max-age=5"]])
+def test_one_mistake_is_one_complaint(words: list[str]) -> None:
+    assert len(read_options(words)[1]) == 1
+
+
 def blocked(home: Path) -> None:
     """Put a file where the folder belongs; not a mode, which means nothing to root."""
     (home / ".coatcheck").write_bytes(b"")

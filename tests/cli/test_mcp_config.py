@@ -259,7 +259,7 @@ SERVER = '[servers.a]\ncommand = "SERVER"\n'
         ),
         (
             '[servers.a]\ncommand = "npx -y foo"',
-            '2: servers.a.command cannot start: \'npx -y foo\' is one word: the program is "npx" alone, and its',
+            "2: servers.a.command cannot start: 'npx -y foo' is one word: the program is \"npx\" alone, and its",
         ),
         (f'{SERVER}cwd = "away"', "3: servers.a.cwd must be a folder: there is no folder FOLDER/away"),
         (f'{SERVER}cwd = "coatcheck.toml"', "3: servers.a.cwd must be a folder: FOLDER/coatcheck.toml is not a folder"),

@@ -6,6 +6,7 @@ are loaded when a command runs, and neither needs the extra ``mcp``.
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import sys
@@ -73,6 +74,7 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
         limit = getattr(config, name)
         yield name, UNLIMITED if limit is None else f"{limit:,} bytes"
     yield "offer_tool", config.offer_tool
+    yield "start_timeout", f"{config.start_seconds:g} seconds" if math.isfinite(config.start_seconds) else UNLIMITED
     derived = {"preview_tokens": config.settings.preview_limit, "max_retrieval_tokens": config.settings.retrieval_limit}
     for name in KNOBS:
         value = derived.get(name, getattr(config.settings, name))

@@ -105,6 +105,11 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
     new = {path: text for path, text in found.items() if text is not None}
     for path, text in new.items():
         _say(f"{tool}: {len(texts[path]):,} characters became {len(text):,}")
+    if new:
+        with loading:
+            from coatcheck.hook.command import list_command  # noqa: PLC0415 - loaded by now
+
+        _say(f"to list what this session stored: {list_command(options.folder, session)}")
     return new
 
 
