@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_looked_for_is_no_trouble_of_the_output(tmp_path
     [
         (
             "gs://bucket/folder",
-            'gs://bucket/folder: this is for fsspec. Install it with: pip install "coatcheck[fsspec]"',
+            'gs://bucket/folder: this is for fsspec. Install it with: pip install "/path/to/checkout[fsspec]"',
         ),
         ("file://folder/of/mine", "file://folder/of/mine names a folder on the machine 'folder'; give a path"),
         ("~no-such-user/folder", "FileStorage cannot find the folder '~no-such-user/folder': Could not determine home"),
@@ -136,5 +136,5 @@ def test_a_bucket_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) ->
 
     assert (ran.exit_code, ran.stderr) == (
         2,
-        'coatcheck: S3Storage needs boto3. Install it with: pip install "coatcheck[s3]"\n',
+        'coatcheck: S3Storage needs boto3. Install it with: pip install "/path/to/checkout[s3]"\n',
     )

@@ -59,5 +59,7 @@ def _require(module: str, *, by: str, install: str) -> None:
     try:
         importlib.import_module(module)
     except ImportError as error:
-        msg = f'{by} needs {module}, which is not installed. Install it with: pip install "{install}"'
+        from coatcheck.core.errors import install_command  # noqa: PLC0415 - only then
+
+        msg = f"{by} needs {module}, which is not installed. Install it with: {install_command(install)}"
         raise ImportError(msg) from error

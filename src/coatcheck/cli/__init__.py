@@ -35,7 +35,9 @@ def main() -> None:
     except ImportError as error:
         if (error.name or "").partition(".")[0] != _EXTRA:
             raise
-        sys.stderr.write('coatcheck: the command line needs its extra: pip install "coatcheck[cli]"\n')
+        from coatcheck.core.errors import install_command  # noqa: PLC0415 - see above
+
+        sys.stderr.write(f"coatcheck: the command line needs its extra: {install_command('coatcheck[cli]')}\n")
         raise SystemExit(2) from None
     # Python has None for a stream that the caller closed, and no command expects that.
     nowhere = Path(os.devnull)

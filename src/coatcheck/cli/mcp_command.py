@@ -21,6 +21,7 @@ from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, scope_of
 from coatcheck.cli.printing import complain
 from coatcheck.cli.storage_commands import stats
+from coatcheck.core.errors import install_command
 from coatcheck.hook.command import list_command
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _settings(path: Path | None, *, fill_in: bool = False) -> Config:
         import coatcheck_mcp.link  # noqa: F401, PLC0415 - needs the extra, and half a second
         from coatcheck_mcp import load  # noqa: PLC0415 - as above
     except ImportError as error:
-        msg = f'`coatcheck mcp` needs its extra ({error}): pip install "coatcheck[mcp]"'
+        msg = f"`coatcheck mcp` needs its extra ({error}): {install_command('coatcheck[cli,mcp]')}"
         raise CannotRun(msg) from error
     return load(path, variables=os.environ if fill_in else None)
 
