@@ -51,7 +51,7 @@ def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = 
         name: "" for server in raw.servers.values() for _, text in _filled_in(server) for name in VARIABLE.findall(text)
     }
     config = load(file, variables={**unset, **variables})
-    found = []
+    found: list[str] = []
     for name, table in root.tables("servers").items():
         found += _of_variables(raw.servers[name], table, variables)
         found += _of_program(config.servers[name], table, variables)

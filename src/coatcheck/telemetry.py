@@ -53,7 +53,8 @@ class OpenTelemetry:
             with loading:
                 from opentelemetry import metrics, trace  # noqa: PLC0415 - only those pay for it who use it
         except ImportError as error:
-            from coatcheck.core.errors import install_command  # noqa: PLC0415 - only then
+            with loading:
+                from coatcheck.core.errors import install_command  # noqa: PLC0415 - only then
 
             msg = f"OpenTelemetry needs opentelemetry-api. Install it with: {install_command('coatcheck[otel]')}"
             raise ImportError(msg) from error

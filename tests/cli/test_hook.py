@@ -159,6 +159,18 @@ def test_what_left_is_read_back_by_the_command_that_the_model_is_told(home: Path
     assert is_get(f"{command} {reference} --lines=500:501")
 
 
+def test_the_command_that_lists_what_a_session_stored_is_told_on_stderr(home: Path) -> None:
+    ended = run(home, event(BASH))
+    placeholder = json.loads(ended.stdout)["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
+
+    said = "coatcheck hook: to list what this session stored: "
+    (line,) = [line for line in ended.stderr.decode().splitlines() if line.startswith(said)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    words = [word for word in shlex.split(line.removeprefix(said)) if word != "-P"]
+    listed = subprocess.run(words, env=env, check=True, capture_output=True, text=True).stdout
+    assert placeholder.splitlines()[2].split()[0] in listed
+
+
 def test_the_mcp_tool_is_named_where_there_is_one(home: Path) -> None:
     placeholder = answer(home, event(BASH), "--retrieval-tool=mcp__files__retrieve_offloaded_content")["stdout"]
 
@@ -240,6 +252,73 @@ def test_what_was_read_back_in_the_shell_stays(home: Path) -> None:
 def test_the_threshold_is_a_setting(home: Path) -> None:
     assert answer(home, event(BASH), "--max-result-tokens", "20000") is None
     assert answer(home, event({**BASH, "stdout": HALF}), "--max-result-tokens=1000") is not None
+
+
+# What a file says.
+
+FILE = """
+max_result_tokens = 20000
+storage = "kept"
+max_bytes = "unlimited"
+[tools.Read]
+never = true
+[tools."db.*"]
+max_result_tokens = 1500
+[tools.shot]
+always = true
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "size", "leaves"),
+    [
+        ("Bash", 70_000, False),
+        ("Bash", 90_000, True),
+        ("Read", 90_000, False),
+        ("Read", 210_000, True),
+        ("mcp__db__rows", 5_000, False),
+        ("mcp__db__rows", 7_000, True),
+        ("mcp__other__rows", 7_000, False),
+        ("mcp__other__shot", 4_500, True),
+        ("shot", 3_000, False),
+    ],
+)
+def test_the_rules_of_a_file_decide_about_tools_of_the_client_and_of_mcp_servers(
+    home: Path, tool: str, size: int, leaves: bool
+) -> None:
+    (home / "coatcheck.toml").write_text(FILE)
+    text = f"{LARGE}{LARGE}{LARGE}{LARGE}{LARGE}{LARGE}"[:size]
+
+    found = answer(home, event(text, tool=tool), f"--config={home / 'coatcheck.toml'}")
+
+    assert (found is not None) == leaves
+    assert (home / "kept/v1").exists() == leaves
+    assert not (home / ".coatcheck").exists()
+
+
+def test_the_command_line_goes_before_the_file(home: Path) -> None:
+    (home / "coatcheck.toml").write_text(FILE)
+
+    words = [f"--config={home / 'coatcheck.toml'}", "--max-result-tokens=1000", f"--storage={home / 'mine'}"]
+
+    assert answer(home, event(LARGE, tool="Read"), *words) is not None
+    assert (home / "mine").exists()
+    assert not (home / "kept").exists()
+
+
+@pytest.mark.parametrize("text", [None, "max_tokens = 1", 'storage = "s3://a/b"'], ids=["missing", "wrong", "a bucket"])
+def test_a_file_that_the_hook_cannot_use_costs_nothing(home: Path, text: str | None) -> None:
+    if text is not None:
+        (home / "coatcheck.toml").write_text(text)
+
+    assert answer(home, event(BASH), f"--config={home / 'coatcheck.toml'}") is not None
+    assert (home / ".coatcheck/hook").exists()
+
+
+def test_a_small_result_loads_no_file(home: Path) -> None:
+    ended = run(home, event({**BASH, "stdout": SMALL}), "--config=/no/such/file")
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
 # What goes wrong.

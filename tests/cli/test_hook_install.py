@@ -130,7 +130,7 @@ def test_the_options_of_the_hook_become_part_of_its_command_and_stay_until_given
     assert ended.exit_code == 0
     assert read(settings).count("coatcheck hook") == 1
     assert "hook --max-result-tokens=6000 '--storage=/a folder' --max-bytes=2GB\"" in read(settings)
-    assert ended.output.splitlines()[-3:] == [
+    assert ended.output.splitlines()[-4:-1] == [
         "--max-result-tokens was 5000, and is 6000 now.",
         "--storage=/a folder is kept from before.",
         "--max-age=7d is no longer there.",
@@ -148,6 +148,15 @@ def test_words_that_somebody_wrote_into_the_command_are_named_when_they_go(setti
     assert "--max-bytes=7 is kept from before.\n" in ended.output
     assert "'--old' is no option of the hook" in ended.output
     assert "'tee' is no option of the hook" in ended.output
+
+
+def test_install_says_how_to_list_what_the_hook_stores(settings: Path) -> None:
+    write(settings, "{}")
+
+    ended = call("install", "--storage=~/kept here")
+
+    command = shlex.join([*program(), "ls", f"--storage={settings.parent.parent}/kept here", "--all-scopes"])
+    assert ended.output.endswith(f"To list what it stores: {command}\n")
 
 
 @pytest.mark.parametrize(
@@ -173,6 +182,24 @@ def test_a_wrong_option_is_refused_once_before_a_client_meets_it(
     assert refused.output.count("option of the hook") <= 1
     assert len(refused.output.splitlines()) == 1
     assert read(settings) == "{}"
+
+
+def test_a_file_of_settings_is_checked_and_named_with_its_whole_path(
+    settings: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(settings, "{}")
+    write(home / "coatcheck.toml", "max_tokens = 5\n")
+    monkeypatch.chdir(home)
+    refused = call("install", "--config=coatcheck.toml")
+    assert refused.exit_code == 2
+    assert f"{home}/coatcheck.toml:1: max_tokens is unknown" in refused.output
+
+    write(home / "coatcheck.toml", 'storage = "s3://bucket"\n')
+    assert "the hook stores in a folder; add --storage=FOLDER" in call("install", "--config=coatcheck.toml").output
+    assert read(settings) == "{}"
+
+    assert call("install", "--config=coatcheck.toml", "--storage=/kept").exit_code == 0
+    assert f'hook --config={home}/coatcheck.toml --storage=/kept"' in read(settings)
 
 
 NOTES = [

@@ -70,7 +70,9 @@ def test_a_folder_that_is_not_there_is_a_slip_of_the_pen(command: tuple[str, ...
     ran = run(*command, "--storage", tmp_path / "artefacts")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"coatcheck: there is no folder {tmp_path / 'artefacts'}; `coatcheck put` makes it")
+    assert ran.stderr.startswith(
+        f"coatcheck: there is no folder {tmp_path / 'artefacts'}; what is stored first makes it"
+    )
     assert ran.stderr.count("\n") == 1
     assert not (tmp_path / "artefacts").exists()
 

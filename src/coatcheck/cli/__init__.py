@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coatcheck.hook.options import Options
 
 __all__ = ("main",)
 
@@ -19,12 +23,18 @@ _EDITS = ("install", "uninstall")
 """What follows ``hook`` where a person typed it, and not a client."""
 
 
+def _options_of_file(options: Options, tool: str) -> Options:
+    from coatcheck.cli.hook_settings import options_for  # noqa: PLC0415 - only where a file is named
+
+    return options_for(options, tool)
+
+
 def main() -> None:
     """Run the command that the arguments name, and end the process with its exit code."""
     if sys.argv[1:2] == ["hook"] and not {*_EDITS, "-h", "--help"} & {*sys.argv[2:3]}:
         from coatcheck.hook.answer import main as answer_hook  # noqa: PLC0415 - a client waits: nothing else is loaded
 
-        answer_hook(sys.argv[2:])
+        answer_hook(sys.argv[2:], of_file=_options_of_file)
     import io  # noqa: PLC0415 - see above
     import logging  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415

@@ -19,7 +19,7 @@ from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.options import PlainCommand
 from coatcheck.cli.printing import show
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.hook.command import program
+from coatcheck.hook.command import list_command, program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,8 +36,9 @@ hook = typer.Typer(
     help="""\b
 Claude Code runs it after each tool: a preview takes a large result's place.
 Reads the hook's JSON on standard input. Exit codes: 0 always. Its options:
---storage DIR, --max-result-tokens N, --max-inline-tokens N, --max-bytes N,
---max-age SECONDS, --retrieval-tool NAME (for a client without a shell).""",
+--storage DIR, --max-result-tokens N, --max-inline-tokens N, --max-bytes SIZE,
+--max-age AGE, --config FILE (a coatcheck.toml), and --retrieval-tool NAME
+(for a client without a shell).""",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -51,7 +52,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the differen
 def install(
     options: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[OPTION...]", help="Of the hook, such as --max-age=7d; --max-age= drops it."),
+        typer.Argument(metavar="[OPTION]", help="Of the hook, such as --max-age=7d; --max-age= drops it."),
     ] = None,
     *,
     project: _Project = False,
@@ -63,6 +64,8 @@ def install(
     Everything else in the file stays as it is, comments too. Options that were
     given before stay, unless they are given anew.
     """
+    from coatcheck.hook.options import read_options, split_options  # noqa: PLC0415 - not for --help
+
     path = _path(file, project=project)
     given, dropped = _checked(options or [])
     notes: list[str] = []
@@ -70,10 +73,11 @@ def install(
     def add(text: str) -> str:
         from coatcheck_mcp.install.claude_hook import options_in, with_hook  # noqa: PLC0415 - not for --help
 
-        before, unknown = _split(options_in(text))
+        before, unknown = split_options(options_in(text))
         merged = {name: value for name, value in {**before, **given}.items() if name not in dropped}
-        notes.extend(_differences(before, merged, unknown))
         words = [f"{name}={value}" for name, value in merged.items()]
+        listing = list_command(read_options(words)[0].folder, all_scopes=True)
+        notes.extend([*_differences(before, merged, unknown), f"To list what it stores: {listing}"])
         command = shlex.join([*program(), "hook", *words])
         hooks = [{"type": "command", "command": command, "timeout": _SECONDS}]
         return with_hook(text, entry={"matcher": MATCHER, "hooks": hooks})
@@ -83,12 +87,6 @@ def install(
         show(note)
 
 
-def _split(words: list[str]) -> tuple[dict[str, str], list[str]]:
-    from coatcheck.hook.options import split_options  # noqa: PLC0415 - not for --help
-
-    return split_options(words)
-
-
 def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
     """Return the options that are given, and those that are to go back to their defaults.
 
@@ -96,14 +94,18 @@ def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
         CannotRun: one of them is wrong: a client would show nobody what the hook says of it.
 
     """
-    from coatcheck.hook.options import OPTIONS, read_options  # noqa: PLC0415 - not for --help
+    from coatcheck.cli.hook_settings import checked_file  # noqa: PLC0415 - not for --help
+    from coatcheck.hook.options import OPTIONS, read_options, split_options  # noqa: PLC0415
 
     dropped = {word[:-1] for word in words if word.endswith("=") and word[:-1] in OPTIONS}
     kept = [word for word in words if word.removesuffix("=") not in dropped]
     _, wrong = read_options(kept)
     if wrong:
         raise CannotRun("; ".join(wrong))
-    return _split(kept)[0], dropped
+    given, _ = split_options(kept)
+    if "--config" in given:
+        given["--config"] = checked_file(given["--config"], has_storage="--storage" in given)
+    return given, dropped
 
 
 def _differences(before: dict[str, str], now: dict[str, str], unknown: list[str]) -> Iterator[str]:

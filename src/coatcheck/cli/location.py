@@ -100,7 +100,7 @@ def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limit
         is_folder = stat.S_ISDIR(storage.root.stat().st_mode)
     except FileNotFoundError:
         msg = (
-            f"there is no folder {storage.root}; `coatcheck put` makes it,"
+            f"there is no folder {storage.root}; what is stored first makes it,"
             f" and --storage or {STORAGE_VARIABLE} names another storage"
         )
         raise CannotRun(msg) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,7 @@ from typer.core import TyperGroup
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, scope_of
-from coatcheck.cli.printing import complain
+from coatcheck.cli.printing import complain, show
 from coatcheck.cli.storage_commands import stats
 from coatcheck.core.errors import install_command
 from coatcheck.hook.command import list_command
@@ -27,7 +28,7 @@ from coatcheck.hook.command import list_command
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from coatcheck import Scope
+    from coatcheck.core.references import Scope
     from coatcheck.storage import Storage
     from coatcheck_mcp import Config, Proxy, Upstream
 
@@ -106,7 +107,8 @@ def run_proxy(
         raise CannotRun(msg)
     seconds = settings.start_seconds
     if is_one:
-        upstream = _upstream(command, url, headers=headers, oauth=oauth, seconds=seconds)
+        one = _upstream(command, url, headers=headers, oauth=oauth, seconds=seconds)
+        upstream: Upstream | dict[str, Upstream] = one if name is None else replace(one, name=name)
     else:
         upstream = _upstreams(settings, name)
     token = None if http is None else _token()
@@ -132,7 +134,10 @@ def proxy_stats(
     If you chose no scope, there is one for each server and folder. A proxy says
     on stderr, which your client's log keeps, the command that lists its scope.
     """
-    stats(storage=storage or _settings(None).storage, scope=None, as_json=as_json)
+    where = storage or _settings(None).storage
+    stats(storage=where, scope=None, as_json=as_json)
+    if not as_json:
+        show(f"To list a scope, paste what its proxy said. All: {list_command(where, all_scopes=True)}")
 
 
 def _settings(path: Path | None, *, fill_in: bool = False) -> Config:

@@ -26,11 +26,12 @@ def get_command(folder: str, scope: str) -> str:
     return shlex.join([*program(), "get", f"--storage={folder}", f"--scope={scope}"])
 
 
-def list_command(storage: str, scope: str | tuple[str, ...]) -> str:
-    """Return the command that lists a scope, to paste into a shell in any folder."""
+def list_command(storage: str, scope: str | tuple[str, ...] = (), *, all_scopes: bool = False) -> str:
+    """Return the command that lists a scope, or all of them, to paste into a shell in any folder."""
     where = storage if "://" in storage else os.path.abspath(os.path.expanduser(storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
     parts = (scope,) if isinstance(scope, str) else scope
-    return shlex.join([*program(), "ls", f"--storage={where}", *(f"--scope={part}" for part in parts)])
+    which = ["--all-scopes"] if all_scopes else [f"--scope={part}" for part in parts]
+    return shlex.join([*program(), "ls", f"--storage={where}", *which])
 
 
 def is_get(command: str) -> bool:

@@ -37,14 +37,23 @@ class Options:
     max_inline_tokens: int = 50_000
     """What a result may take if it could not be stored. As ``MAX_INLINE_TOKENS``."""
 
-    max_age: int = 7 * 86_400
-    """Seconds without use after which a content is removed."""
+    max_age: float | None = 7 * 86_400
+    """Seconds without use after which a content is removed. None: it stays."""
 
-    max_bytes: int = 2_000_000_000
-    """What the folder may hold."""
+    max_bytes: int | None = 2_000_000_000
+    """What the folder may hold. None: no limit."""
 
     retrieval_tool: str = ""
     """The name of an MCP tool that reads back, for clients without a shell; empty: ``coatcheck get``."""
+
+    config: str = ""
+    """A ``coatcheck.toml``, whose settings take the place of the defaults here; empty: none is read."""
+
+    preview_tokens: int | None = None
+    """Only a file says it. None: the default of the library."""
+
+    max_scope_bytes: int | None = None
+    """What a session may hold. Only a file says it."""
 
     @property
     def limit(self) -> int:
@@ -62,7 +71,9 @@ class Options:
         return os.path.abspath(os.path.expanduser(self.storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
 
 
-OPTIONS = tuple(f"--{name.replace('_', '-')}" for name in Options.__slots__)
+OPTIONS = tuple(
+    f"--{name.replace('_', '-')}" for name in Options.__slots__ if name not in {"preview_tokens", "max_scope_bytes"}
+)
 """As they are typed."""
 
 

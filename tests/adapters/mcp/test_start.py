@@ -156,6 +156,26 @@ class TestToken:
         )
 
 
+class TestWords:
+    def test_stats_say_how_to_list_everything(self, tmp_path: Path) -> None:
+        run("put", f"--storage={tmp_path}", given=b"kept")
+
+        said = run("mcp", "stats", f"--storage={tmp_path}").stdout.splitlines()[-1]
+
+        assert said.startswith("To list a scope, paste what its proxy said. All: ")
+        listed = subprocess.check_output(shlex.split(said.partition(" All: ")[2]), text=True)
+        assert "LAST SAVED OR USED" in listed
+
+    def test_a_server_is_called_as_its_user_named_it(self, tmp_path: Path) -> None:
+        client = Process(tmp_path, "no-such-command", options=["--name=issues"])
+        try:
+            error = client.shake_hands()["error"]
+        finally:
+            client.end()
+        assert error["message"].startswith("coatcheck could not start the MCP server issues: there is no such command")
+        assert "coatcheck: results of issues above" in client.stderr
+
+
 class TestScope:
     def test_the_command_that_lists_the_scope_is_told_and_can_be_pasted(self, tmp_path: Path) -> None:
         client = Process(tmp_path, *TINY)
