@@ -8,12 +8,14 @@ import shlex
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coatcheck import FileStorage, Offloader
+from coatcheck.cli.hook_settings import options_for
 from coatcheck.hook.command import get_command, is_get
 from coatcheck.hook.options import Options, read_options
 from coatcheck.hook.shapes import large_texts, replaced
@@ -270,40 +272,42 @@ always = true
 
 
 @pytest.mark.parametrize(
-    ("tool", "size", "leaves"),
+    ("tool", "tokens"),
     [
-        ("Bash", 70_000, False),
-        ("Bash", 90_000, True),
-        ("Read", 90_000, False),
-        ("Read", 210_000, True),
-        ("mcp__db__rows", 5_000, False),
-        ("mcp__db__rows", 7_000, True),
-        ("mcp__other__rows", 7_000, False),
-        ("mcp__other__shot", 4_500, True),
-        ("shot", 3_000, False),
+        ("Bash", 20_000),
+        ("Read", 50_000),
+        ("mcp__db__rows", 1_500),
+        ("mcp__other__rows", 20_000),
+        ("mcp__other__shot", 1_000),
+        ("shot", 1_000),
     ],
 )
 def test_the_rules_of_a_file_decide_about_tools_of_the_client_and_of_mcp_servers(
-    home: Path, tool: str, size: int, leaves: bool
+    home: Path, tool: str, tokens: int
 ) -> None:
     (home / "coatcheck.toml").write_text(FILE)
-    text = f"{LARGE}{LARGE}{LARGE}{LARGE}{LARGE}{LARGE}"[:size]
 
-    found = answer(home, event(text, tool=tool), f"--config={home / 'coatcheck.toml'}")
+    found = options_for(Options(config=str(home / "coatcheck.toml")), tool)
 
-    assert (found is not None) == leaves
-    assert (home / "kept/v1").exists() == leaves
+    assert found.max_result_tokens == tokens
+    assert (found.storage, found.max_age, found.max_bytes) == (str(home / "kept"), 604_800, None)
+
+
+def test_a_result_leaves_as_the_file_says(home: Path) -> None:
+    (home / "coatcheck.toml").write_text(FILE)
+    words = f"--config={home / 'coatcheck.toml'}"
+
+    assert answer(home, event(BASH), words) is None
+    assert answer(home, event(BASH, tool="mcp__other__shot"), words) is not None
+    assert (home / "kept/v1").exists()
     assert not (home / ".coatcheck").exists()
 
 
 def test_the_command_line_goes_before_the_file(home: Path) -> None:
     (home / "coatcheck.toml").write_text(FILE)
+    said = Options(config=str(home / "coatcheck.toml"), max_result_tokens=3_000, storage="/mine", max_bytes=7)
 
-    words = [f"--config={home / 'coatcheck.toml'}", "--max-result-tokens=1000", f"--storage={home / 'mine'}"]
-
-    assert answer(home, event(LARGE, tool="Read"), *words) is not None
-    assert (home / "mine").exists()
-    assert not (home / "kept").exists()
+    assert options_for(said, "Read") == replace(said, max_age=604_800.0)
 
 
 @pytest.mark.parametrize("text", [None, "max_tokens = 1", 'storage = "s3://a/b"'], ids=["missing", "wrong", "a bucket"])

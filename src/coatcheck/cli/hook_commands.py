@@ -80,7 +80,8 @@ def install(
         notes.extend([*_differences(before, merged, unknown), f"To list what it stores: {listing}"])
         command = shlex.join([*program(), "hook", *words])
         hooks = [{"type": "command", "command": command, "timeout": _SECONDS}]
-        return with_hook(text, entry={"matcher": MATCHER, "hooks": hooks})
+        new: str = with_hook(text, entry={"matcher": MATCHER, "hooks": hooks})
+        return new
 
     _edit(path, add, dry_run=dry_run, done="has the hook")
     for note in notes:

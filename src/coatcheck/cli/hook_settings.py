@@ -6,7 +6,7 @@ Loaded only for a hook that names a file, and only for a result that may be larg
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.policy import Always, Never
@@ -50,7 +50,7 @@ def options_for(options: Options, tool: str) -> Options:
 
     config = load(options.config, variables=None)
     default = Options()
-    said = {
+    said: dict[str, Any] = {
         "max_inline_tokens": config.settings.max_inline_tokens,
         "max_age": config.max_age_seconds,
         "max_bytes": config.max_bytes,
@@ -59,7 +59,7 @@ def options_for(options: Options, tool: str) -> Options:
         **_storage(config),
     }
     unset = {name: value for name, value in said.items() if getattr(options, name) == getattr(default, name)}
-    found = replace(options, **unset)  # type: ignore[arg-type]  # each by its name
+    found = replace(options, **unset)
     if options.max_result_tokens != default.max_result_tokens:
         return found
     return replace(found, max_result_tokens=_threshold(_rule(config, tool), config, found))
@@ -80,12 +80,14 @@ def _rule(config: Config, tool: str) -> ToolRule | None:
 
 
 def _threshold(rule: ToolRule | None, config: Config, options: Options) -> int:
+    threshold: int
     match rule:
         case None:
-            return config.settings.max_result_tokens
+            threshold = config.settings.max_result_tokens
         case Never():
-            return options.max_inline_tokens
+            threshold = options.max_inline_tokens
         case Always():
-            return LEAST_BYTES // BYTES_PER_TOKEN  # what is smaller than its placeholder stays
+            threshold = LEAST_BYTES // BYTES_PER_TOKEN  # what is smaller than its placeholder stays
         case _:
-            return rule.threshold
+            threshold = rule.threshold
+    return threshold

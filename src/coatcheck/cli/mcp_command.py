@@ -261,7 +261,7 @@ def _said_once(where: str) -> Callable[[str], str]:
 
     @cache
     def said(server: str) -> str:
-        scope = folder_scope(server)
+        scope: str = folder_scope(server)
         _say_how_to_list(where, scope)
         return scope
 
