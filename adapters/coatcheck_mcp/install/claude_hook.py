@@ -11,7 +11,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import InvalidRequest
-from coatcheck_mcp.install.spans import parse, skip
+from coatcheck_mcp.install.spans import comments, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -143,18 +143,9 @@ def _removed(text: str, container: Value, index: int) -> str:
     start, end = parts[index]
     if index + 1 < len(parts):
         after = parts[index + 1][0]
-        return text[:start] + _comments(text[end:after]) + text[after:]
+        return text[:start] + comments(text[end:after]) + text[after:]
     if index:
         before = parts[index - 1][1]
-        return text[:before] + _comments(text[before:start]) + text[end:]
+        return text[:before] + comments(text[before:start]) + text[end:]
     opening, closing = container.start + 1, container.end - 1
-    return text[:opening] + _comments(text[opening:start], text[end:closing]) + text[closing:]
-
-
-def _comments(*gaps: str) -> str:
-    """Return what is around a part, without commas; nothing if that is blanks alone."""
-    left = ""
-    for gap in gaps:
-        comma = skip(gap, 0)
-        left += gap[:comma] + gap[comma + 1 :]
-    return left if left.strip() else ""
+    return text[:opening] + comments(text[opening:start], text[end:closing]) + text[closing:]
