@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager, contextmanager
@@ -21,6 +20,7 @@ from mcp import MCPError
 from coatcheck import InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream, command_upstream, load, url_upstream
 from tests.adapters.mcp.servers import client_of
+from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
 from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process
 from tests.cli.running import run
 
@@ -98,15 +98,16 @@ class TestWaiting:
 
 
 @contextmanager
-def on_a_port(folder: Path, **env: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Start the proxy on a free port of loopback, without a token of whoever runs the tests."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}", f"--http={port}"]
-    variables = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
-    with subprocess.Popen(
-        [*command, "--", *TINY], env={**variables, **env}, stderr=subprocess.PIPE, text=True
-    ) as proxy:
+def on_a_port(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Start the proxy on a port of loopback, without a token of whoever runs the tests."""
+    command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}"]
+    env = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    with (
+        reserved_port() as port,
+        subprocess.Popen(
+            [*command, f"--http={port}", "--", *TINY], env=env, stderr=subprocess.PIPE, text=True
+        ) as proxy,
+    ):
         try:
             yield proxy, port
         finally:
@@ -114,19 +115,16 @@ def on_a_port(folder: Path, **env: str) -> Iterator[tuple[subprocess.Popen[str],
 
 
 def status_of(port: int, token: str) -> int:
-    """Return the status of a request with a token, once the port is open."""
+    """Return the status of a request with a token."""
     hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
-    while True:
-        connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        try:
-            connection.request("POST", "/mcp", message, {**headers, "Authorization": f"Bearer {token}"})
-            return connection.getresponse().status
-        except ConnectionRefusedError:
-            os.sched_yield()
-        finally:
-            connection.close()
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("POST", "/mcp", message, {**headers, "Authorization": f"Bearer {token}"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 class TestToken:
@@ -139,6 +137,7 @@ class TestToken:
                 token = line.removeprefix("coatcheck: clients must send the header 'Authorization: Bearer ").rstrip(
                     "'\n"
                 )
+                wait_until_listening(proxy, port)
                 assert status_of(port, token) == 200
                 assert status_of(port, f"{token}x") == 401
                 tokens.append(token)
