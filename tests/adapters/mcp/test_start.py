@@ -52,11 +52,12 @@ class TestWaiting:
 
         proxy = Proxy(Upstream(name="never", connect=connect), InMemoryStorage())
         async with client_of({}, proxy=proxy, mode="auto") as client:
-            async with anyio.create_task_group() as tasks:
-                for _ in range(3):
-                    tasks.start_soon(ask, client)
-                await anyio.wait_all_tasks_blocked()
-                starts[0].set()
+            with anyio.fail_after(PATIENCE):
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(3):
+                        tasks.start_soon(ask, client)
+                    await anyio.wait_all_tasks_blocked()
+                    starts[0].set()
             assert failures == [f"coatcheck could not start the MCP server never: {REASON}"] * 3
             assert len(starts) == 1
 
@@ -145,7 +146,10 @@ class TestToken:
         assert all(len(token) >= 43 for token in tokens), "256 bits"
 
     @pytest.mark.parametrize("value", ["", "  "], ids=["empty", "blanks"])
-    def test_an_empty_token_is_refused_at_the_start(self, tmp_path: Path, value: str) -> None:
+    def test_an_empty_token_is_refused_at_the_start(
+        self, tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("coatcheck.cli.mcp_command._serve_port", lambda *_: None)
         ran = run("mcp", "--http=8123", f"--storage={tmp_path}", "--", *TINY, env={TOKEN_VARIABLE: value})
 
         assert ran.exit_code == 2
