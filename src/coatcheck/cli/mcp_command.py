@@ -26,6 +26,7 @@ from coatcheck.core.errors import install_command
 from coatcheck.hook.command import list_command
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Sequence
 
     from coatcheck.core.references import Scope
@@ -111,12 +112,12 @@ def run_proxy(
         upstream: Upstream | dict[str, Upstream] = one if name is None else replace(one, name=name)
     else:
         upstream = _upstreams(settings, name)
-    token = None if http is None else _token()
+    token, listener = (None, None) if http is None else (_token(), _listener(http))
     proxy = _proxy(upstream, settings, storage, scope=scope, name=name)
-    if http is None:
+    if listener is None:
         _serve(proxy)
     else:
-        _serve_port(proxy, http, token)
+        _serve_port(proxy, listener, token)
 
 
 @mcp.command("stats", cls=PlainCommand, epilog="Exit codes: 0 counted, 2 could not run.")
@@ -297,20 +298,39 @@ def _token() -> str | None:
     return token
 
 
-def _serve_port(proxy: Proxy, port: int, token: str | None) -> None:
+def _listener(port: int) -> socket.socket:
+    """Open a port of this machine.
+
+    Raises:
+        CannotRun: it is taken, or not for this user.
+
+    """
+    import socket  # noqa: PLC0415 - only for HTTP
+
+    from coatcheck_mcp.serving import LOOPBACK  # noqa: PLC0415 - see _settings
+
+    try:
+        return socket.create_server((LOOPBACK, port))
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        msg = f"port {port} of {LOOPBACK} cannot be used: {why}; name another one with --http"
+        raise CannotRun(msg) from None
+
+
+def _serve_port(proxy: Proxy, listener: socket.socket, token: str | None) -> None:
     import secrets  # noqa: PLC0415 - only for HTTP
 
     import anyio  # noqa: PLC0415 - see _settings
 
     from coatcheck_mcp.serving import LOOPBACK, PATH, serve_http  # noqa: PLC0415 - see _settings
 
-    complain(f"coatcheck: serving on http://{LOOPBACK}:{port}{PATH}")
+    complain(f"coatcheck: serving on http://{LOOPBACK}:{listener.getsockname()[1]}{PATH}")
     if token is not None:
         complain(f"coatcheck: clients must send the header 'Authorization: Bearer' with the value of {TOKEN_VARIABLE}")
     else:
         token = secrets.token_urlsafe(32)
         complain(f"coatcheck: clients must send the header 'Authorization: Bearer {token}'")
-    anyio.run(partial(serve_http, proxy, port=port, token=token))
+    anyio.run(partial(serve_http, proxy, listener=listener, token=token))
 
 
 def _say_on_stderr() -> None:

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager, contextmanager
@@ -160,6 +162,17 @@ class TestToken:
 
 
 class TestWords:
+    def test_a_port_that_is_taken_is_said_on_one_line(self, tmp_path: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            ran = run("mcp", f"--http={port}", f"--storage={tmp_path}", "--", *TINY)
+
+        assert ran.exit_code == 2
+        why = os.strerror(errno.EADDRINUSE)
+        assert ran.stderr == (
+            f"coatcheck: port {port} of 127.0.0.1 cannot be used: {why}; name another one with --http\n"
+        )
+
     def test_stats_say_how_to_list_everything(self, tmp_path: Path) -> None:
         run("put", f"--storage={tmp_path}", given=b"kept")
 
