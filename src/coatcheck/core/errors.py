@@ -39,10 +39,10 @@ __all__ = (
 )
 
 LONGEST_NUMBER = 15
-"""Digits of a number that a message repeats. Python refuses to write an int of more than 4,300."""
+"""How many digits of a number a message repeats. Python refuses to write an int of more than 4,300."""
 
 _LONGEST_VALUE = 60
-"""Characters of a value that a message repeats."""
+"""How many characters of a value a message repeats."""
 
 
 class CoatcheckError(Exception):

@@ -572,7 +572,7 @@ def test_a_forked_child_reads_and_saves(storage: FsspecBridge, entry: Entry) -> 
     save(storage, entry)
     child = os.fork()
     if child == 0:
-        signal.alarm(30)  # ends a child that waits for a loop that only its parent runs
+        signal.alarm(60)  # ends a child that waits for a loop that only its parent runs
         if not isinstance(storage._given, MemoryFileSystem):
             save(storage, make_entry(b"from the child"))
         found = storage.load(entry.key)
