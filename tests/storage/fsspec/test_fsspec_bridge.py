@@ -84,6 +84,7 @@ class TestLocalFilesystem(Contract):
         return FsspecBridge(LocalFileSystem(), str(tmp_path / "artifacts"), clock=self.clock)
 
 
+@pytest.mark.no_cover
 class TestMemoryFilesystem(Contract):
     @pytest.fixture
     def storage(self) -> FsspecBridge:
@@ -91,6 +92,7 @@ class TestMemoryFilesystem(Contract):
         return FsspecBridge(MemoryFileSystem(), f"/test-{next(NUMBERS)}", clock=self.clock)
 
 
+@pytest.mark.no_cover
 class TestS3Filesystem(Contract):
     @pytest.fixture
     def storage(self, server: Server) -> FsspecBridge:
