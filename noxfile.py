@@ -328,6 +328,13 @@ def mcp_clients(session: nox.Session) -> None:
 
 
 @nox.session
+def durable(session: nox.Session) -> None:
+    """Let a workflow of Pydantic AI on DBOS go on after a crash, with SQLite, in another process."""
+    session.install("-e.[pydantic-ai]", *groups("test", "test-pydantic-ai", "test-durable"))
+    session.run("python", "-m", "pytest", "tests/durable", *session.posargs, env=OFFLINE)
+
+
+@nox.session
 def faults(session: nox.Session) -> None:
     """Kill writers, fill disks, break networks and damage files, for some minutes, and print what was lost."""
     session.install("-e.[all]", *groups("test", "test-s3", "test-langgraph"))
