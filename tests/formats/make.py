@@ -1,8 +1,8 @@
 """Writes what today's version keeps, for every later version to read: ``python -m tests.formats.make``.
 
-Run it once for each release, before it, with all extras and the groups of tests installed. It writes into ``<version>/``
-what is missing there, and touches no file that exists: what is there was written by that version. Most of ``0.1.0/``
-was written on 22 November 2026 by 0.1.0 as it was then, before anything of its formats was changed: it still stored
+Run it once for each release, before it, with all extras and the groups of tests installed. It writes what is missing in
+``<version>/``, and touches no file that exists: what is there was written by that version. Most of ``0.1.0/`` was
+written on 22 November 2026 by 0.1.0 as it was then, before anything of its formats was changed: it still stored
 many texts one by one, with an index, and "many blocks" and the rows of those conversations are so there. What the
 adapters for the OpenAI Agents SDK, Google ADK, Pydantic AI and the Agent Framework keep was added with these.
 
