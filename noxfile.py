@@ -122,9 +122,12 @@ Where bytecode is not written, each process compiles all that it imports anew: h
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run what CI runs for each change, a job on each core, and list how long each took."""
+    """Run what CI runs for each change, a job on each core and one more, and list how long each took.
+
+    The one more works while others wait: for a download, a disk, a server or a process that they started.
+    """
     table, failed = [], []
-    with ThreadPoolExecutor(os.cpu_count()) as cores:
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as cores:
         jobs = [cores.submit(run_job, name) for name in JOBS]
         try:
             for done in as_completed(jobs):  # one that fails lets the others run
@@ -450,7 +453,7 @@ def test_with_coverage(session: nox.Session, *paths: str, of: Sequence[str], onl
 
 
 def run_job(name: str) -> tuple[str, float, int, str]:
-    """Run a job in a nox and on a core of its own; return its name, its seconds, its exit code and what it printed.
+    """Run a job in a nox of its own, on one core; return its name, its seconds, its exit code and what it printed.
 
     Two jobs at once, with a process each, take less than one after the other with two processes: each job imports its
     framework and collects its tests once, and no process waits for the last test of another.

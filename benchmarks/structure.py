@@ -2,11 +2,12 @@
 
     python -m benchmarks.structure
 
-A room is a module or a package directly below ``src/coatcheck``; what lies inside a package counts as that package. An
-arrow leads from a room to one that it imports, inside a function or for types as well. A circle is a set of rooms that
-all lead to each other; the floors are the longest way along the arrows, with a circle as one room. Circles are also
-looked for among the modules inside ``core``, ``engine`` and ``storage``. What only a package's ``__init__`` imports is
-its front door: it is an arrow of the top level, but inside a package it is none.
+A room is a module or a package directly below ``src/coatcheck``. What lies inside a package counts as that package, and
+``__main__``, which starts the command line, counts as ``cli``. An arrow leads from a room to one that it imports,
+inside a function or for types as well. A circle is a set of rooms that all lead to each other; the floors are the
+longest way along the arrows, with a circle as one room. Circles are also looked for among the modules inside ``core``,
+``engine`` and ``storage``. What only a package's ``__init__`` imports is its front door: it is an arrow of the top
+level, but inside a package it is none.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 SOURCE = Path(__file__).parents[1] / "src/coatcheck"
 WITHIN = ("core", "engine", "storage")
 """Packages without a circle among their modules."""
+
+STARTS = {"__main__": "cli"}
+"""Modules that only start a program, with its room. Nothing imports them."""
 
 MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 16, 6, 50
 
@@ -77,9 +81,10 @@ def plan_of(folder: Path) -> Plan:
     """Return the plan of the rooms directly below ``folder``, a package; its own ``__init__`` is no room."""
     package = ".".join(("coatcheck", *folder.relative_to(SOURCE).parts))
     rooms = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    arrows: dict[str, set[str]] = {room: set() for room in rooms - {"__init__"}}
+    arrows: dict[str, set[str]] = {room: set() for room in rooms - {"__init__"} - STARTS.keys()}
     for path in sorted(folder.rglob("*.py")):
         room = path.relative_to(folder).parts[0].removesuffix(".py")
+        room = STARTS.get(room, room)
         if room in arrows:
             names = {name.removeprefix(f"{package}.").partition(".")[0] for name in _imported(path, package)}
             arrows[room] |= names & arrows.keys() - {room}

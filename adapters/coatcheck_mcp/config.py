@@ -25,13 +25,27 @@ if TYPE_CHECKING:
 
     from coatcheck_mcp.tables import Table
 
-__all__ = ("DEFAULT_STORAGE", "KEYS", "SERVER_KEYS", "TOOL_KEYS", "Config", "Server", "ToolRule", "load")
+__all__ = (
+    "DEFAULT_STORAGE",
+    "KEYS",
+    "SERVER_KEYS",
+    "START_SECONDS",
+    "TOOL_KEYS",
+    "VARIABLE",
+    "Config",
+    "Server",
+    "ToolRule",
+    "load",
+)
 
 ToolRule: TypeAlias = Always | Never | OverTokens
 """What a table of a tool says about its results."""
 
 DEFAULT_STORAGE = "~/.coatcheck/mcp"
 """A folder of its own: the limits below delete what is old there, and must not reach what people put elsewhere."""
+
+START_SECONDS = 60.0
+"""As long as a person waits, and a package takes to come from an index. Many clients give up after that too."""
 
 WEEK = 7 * 86_400.0
 TWO_GIGABYTES = 2_000_000_000
@@ -49,7 +63,18 @@ KNOBS = (
 """The fields of ``Settings`` that a file may set. A counter is Python; one call at a time has no step; threads and
 queues are for programs that serve many."""
 
-KEYS = ("storage", "scope", "max_age", "max_bytes", "max_scope_bytes", "offer_tool", *KNOBS, "tools", "servers")
+KEYS = (
+    "storage",
+    "scope",
+    "max_age",
+    "max_bytes",
+    "max_scope_bytes",
+    "offer_tool",
+    "start_timeout",
+    *KNOBS,
+    "tools",
+    "servers",
+)
 """The keys and tables of a file."""
 
 TOOL_KEYS = ("max_result_tokens", "never", "always")
@@ -63,7 +88,8 @@ UNLIMITED = "unlimited"
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The names of its tools begin with it, and the protocol allows these characters. A dot ends it in patterns."""
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
+VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
+"""A variable of the environment in ``env``, ``url`` and ``headers``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +141,9 @@ class Config:
 
     offer_tool: OfferTool = "always"
     """When the model is offered the retrieval tool."""
+
+    start_seconds: float = START_SECONDS
+    """How long a server may take until it has answered its first question."""
 
     settings: Settings = field(default_factory=Settings)
     """Those of the offloader, without policies: pass ``rule_of`` with each call."""
@@ -176,6 +205,7 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
         max_bytes=_whole(_limit(root, "max_bytes", parse_bytes, TWO_GIGABYTES)),
         max_scope_bytes=_whole(_limit(root, "max_scope_bytes", parse_bytes, None)),
         offer_tool=_offer_tool(root),
+        start_seconds=_limit(root, "start_timeout", parse_seconds, START_SECONDS) or math.inf,
         settings=settings,
         tools=MappingProxyType(rules),
         servers=MappingProxyType(servers),
@@ -290,10 +320,10 @@ def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Ser
     def filled(key: str, text: str) -> str:
         if variables is None:
             return text
-        missing = [variable for variable in _VARIABLE.findall(text) if variable not in variables]
+        missing = [variable for variable in VARIABLE.findall(text) if variable not in variables]
         if missing:
             table.refuse(key, f"names the variable {missing[0]}, which is not set; set it where the proxy starts")
-        return _VARIABLE.sub(lambda found: variables[found[1]], text)
+        return VARIABLE.sub(lambda found: variables[found[1]], text)
 
     return Server(
         name,

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ("Link",)
 
-CONNECT_SECONDS = 120.0
-"""Long enough for a command that first downloads its package."""
-
 ROOTS_SECONDS = 10.0
 """Roots need no person to answer."""
 
@@ -130,12 +127,12 @@ class Link:
             self._closing.set()
             self._ended.set()
         if not self.was_up:
-            raise _start_failure(self._name, failure)
+            raise _start_failure(self._name, failure, self._upstream.start_seconds)
         if failure is not None:
             logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, failure)
 
     async def _connect(self, session: _Session) -> None:
-        with anyio.fail_after(CONNECT_SECONDS):
+        with anyio.fail_after(self._upstream.start_seconds):
             await self._negotiate(session)
             self._session = session
             if self._label is None and session.server_info:
@@ -478,14 +475,12 @@ def _ended(name: str) -> MCPError:
     return MCPError(code=types.INTERNAL_ERROR, message=msg)
 
 
-def _start_failure(name: str, error: Exception | None) -> MCPError:
+def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPError:
     match error:
         case None:
             why = "it is about to end itself"
         case TimeoutError():
-            why = f"it did not answer within {CONNECT_SECONDS:.0f} seconds"
-        case FileNotFoundError():
-            why = "there is no such command"
+            why = f"it did not answer within {seconds:g} seconds; start_timeout in a coatcheck.toml gives it longer"
         case MCPError(code=types.CONNECTION_CLOSED):
             why = "it ended before it answered; what it said is on stderr"
         case _:

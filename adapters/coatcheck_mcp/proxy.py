@@ -85,6 +85,8 @@ class _Seat:
     client: Client
     link: Link | Several | None = None
     connecting: anyio.Lock = field(default_factory=anyio.Lock)
+    failure: MCPError | None = None
+    """Why the latest try to connect failed: also the answer to requests that waited for it."""
 
 
 class Proxy:
@@ -203,9 +205,17 @@ class Proxy:
 
         """
         seat = self._seat(ctx)
+        waits = seat.connecting.locked()
         async with seat.connecting:
+            if seat.failure is not None and waits:  # or each of them would wait as long again
+                raise seat.failure
             if seat.link is None or seat.link.closed:
-                seat.link = await self._connect(ctx, seat)
+                seat.failure = None
+                try:
+                    seat.link = await self._connect(ctx, seat)
+                except MCPError as error:
+                    seat.failure = error
+                    raise
         return seat.link
 
     async def _connect(self, ctx: Context, seat: _Seat) -> Link | Several:

@@ -17,6 +17,8 @@ from mcp.server.auth.settings import AuthSettings
 from pydantic import AnyHttpUrl
 
 if TYPE_CHECKING:
+    import socket
+
     from starlette.applications import Starlette
 
     from coatcheck_mcp.proxy import Proxy
@@ -40,18 +42,16 @@ async def serve_stdio(proxy: Proxy) -> None:
         tasks.cancel_scope.cancel()
 
 
-async def serve_http(proxy: Proxy, *, port: int, token: str) -> None:
+async def serve_http(proxy: Proxy, *, listener: socket.socket, token: str) -> None:
     """Serve clients on a port of this machine, until the process is told to end.
 
-    Raises:
-        OSError: the port is taken.
-
+    The port is opened by the caller: uvicorn ends the process with a traceback where it is taken.
     """
     import uvicorn  # noqa: PLC0415 - only for HTTP
 
     async with proxy.running():
-        config = uvicorn.Config(http_app(proxy, port=port, token=token), host=LOOPBACK, port=port, log_level="warning")
-        await uvicorn.Server(config).serve()
+        app = http_app(proxy, port=listener.getsockname()[1], token=token)
+        await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve([listener])
 
 
 def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:

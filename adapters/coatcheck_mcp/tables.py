@@ -47,16 +47,19 @@ class Table:
     values: Mapping[str, Any]
 
     def refuse(self, key: str | None, what: str) -> NoReturn:
-        """Say what is wrong with a key, or with the table itself if ``key`` is None. The key goes before ``what``.
+        """Raise ``complaint(key, what)``.
 
         Raises:
             InvalidRequest: always.
 
         """
+        raise InvalidRequest(self.complaint(key, what)) from None
+
+    def complaint(self, key: str | None, what: str) -> str:
+        """Return what is wrong with a key, or with the table itself if ``key`` is None, behind file, line and key."""
         keys = self.keys if key is None else (*self.keys, key)
         name = f"[{dotted(keys)}]" if key is None else dotted(keys)
-        msg = f"{self.file}:{_line_of(self.text, keys)}: {name} {what}"
-        raise InvalidRequest(msg) from None
+        return f"{self.file}:{_line_of(self.text, keys)}: {name} {what}"
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
         """Refuse a key that nobody reads: a slip of the pen would change nothing, and nobody would be told.

@@ -6,7 +6,7 @@ The library does both. Only its settings belong here: the environment, the limit
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,7 +17,9 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INVALID_REQUEST
 
+from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_codec
+from coatcheck_mcp.programs import missing_folder, missing_program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -29,6 +31,7 @@ __all__ = ("Upstream", "command_upstream", "url_upstream")
 
 Connect: TypeAlias = "Callable[[], AbstractAsyncContextManager[TransportStreams]]"
 
+_LOGIN_SECONDS = 120.0
 _CONNECT_SECONDS = 30.0
 _READ_SECONDS = 300.0
 """As the library's own client waits."""
@@ -62,6 +65,9 @@ class Upstream:
     connect: Connect
     """Opens a connection, and starts the process where there is one."""
 
+    start_seconds: float = START_SECONDS
+    """How long the server may take until it has answered its first question."""
+
 
 def command_upstream(
     command: Sequence[str],
@@ -69,6 +75,7 @@ def command_upstream(
     env: Mapping[str, str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
     max_bytes: int = MAX_MESSAGE_BYTES,
+    start_seconds: float = START_SECONDS,
 ) -> Upstream:
     """Return the server that a command starts, with the whole environment of this process and ``env``.
 
@@ -82,7 +89,19 @@ def command_upstream(
         cwd=None if cwd is None else os.fspath(cwd),
         encoding=lines_codec(max_bytes),
     )
-    return Upstream(name=PurePath(program).name, connect=lambda: stdio_client(parameters))
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[TransportStreams]:
+        async with AsyncExitStack() as stack:
+            try:
+                streams = await stack.enter_async_context(stdio_client(parameters))
+            except OSError as error:  # the system says neither where it looked, nor whether it means program or folder
+                variables = parameters.env or {}
+                why = missing_folder(cwd) or missing_program(program, cwd=cwd, variables=variables) or str(error)
+                raise OSError(why) from None
+            yield streams
+
+    return Upstream(name=PurePath(program).name, connect=connect, start_seconds=start_seconds)
 
 
 def url_upstream(
@@ -91,6 +110,7 @@ def url_upstream(
     headers: Mapping[str, str] | None = None,
     oauth: bool = False,
     max_bytes: int = MAX_MESSAGE_BYTES,
+    start_seconds: float = START_SECONDS,
 ) -> Upstream:
     """Return the server at a URL that speaks streamable HTTP.
 
@@ -99,6 +119,8 @@ def url_upstream(
         headers: sent with each request, such as ``Authorization``.
         oauth: log in with FastMCP's OAuth client, which opens a browser where it must.
         max_bytes: the longest message that is taken from it.
+        start_seconds: how long it may take until it has answered its first question; at least two minutes with
+            ``oauth``, for the person who logs in.
 
     """
     if not httpx2.URL(url).host:
@@ -115,7 +137,8 @@ def url_upstream(
         async with client, streamable_http_client(url, http_client=client, max_sse_event_size=max_bytes) as streams:
             yield streams
 
-    return Upstream(name=httpx2.URL(url).host, connect=connect)
+    seconds = max(start_seconds, _LOGIN_SECONDS) if oauth else start_seconds
+    return Upstream(name=httpx2.URL(url).host, connect=connect, start_seconds=seconds)
 
 
 def _oauth(url: str) -> httpx2.Auth:

@@ -53,7 +53,10 @@ class OpenTelemetry:
             with loading:
                 from opentelemetry import metrics, trace  # noqa: PLC0415 - only those pay for it who use it
         except ImportError as error:
-            msg = 'OpenTelemetry needs opentelemetry-api. Install it with: pip install "coatcheck[otel]"'
+            with loading:
+                from coatcheck.core.errors import install_command  # noqa: PLC0415 - only then
+
+            msg = f"OpenTelemetry needs opentelemetry-api. Install it with: {install_command('coatcheck[otel]')}"
             raise ImportError(msg) from error
         self._failed = trace.Status(trace.StatusCode.ERROR)
         ours = version("coatcheck")

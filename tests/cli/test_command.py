@@ -67,7 +67,7 @@ def test_without_its_extra_it_names_it_on_one_line(
 
     said = capsys.readouterr().err
     assert ended.value.code == 2
-    assert 'pip install "coatcheck[cli]"' in said
+    assert 'pip install "/path/to/checkout[cli]"' in said
     assert said.count("\n") == 1
 
 
@@ -86,7 +86,7 @@ def test_without_langchain_the_demo_names_the_extra_on_one_line(monkeypatch: pyt
     ran = run("demo")
 
     assert ran.exit_code == 2
-    assert 'pip install "coatcheck[cli,langgraph]"' in ran.stderr
+    assert 'pip install "/path/to/checkout[cli,langgraph]"' in ran.stderr
     assert ran.stderr.count("\n") == 1
     assert not ran.stdout
 

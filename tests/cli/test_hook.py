@@ -8,12 +8,14 @@ import shlex
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coatcheck import FileStorage, Offloader
+from coatcheck.cli.hook_settings import options_for
 from coatcheck.hook.command import get_command, is_get
 from coatcheck.hook.options import Options, read_options
 from coatcheck.hook.shapes import large_texts, replaced
@@ -159,6 +161,18 @@ def test_what_left_is_read_back_by_the_command_that_the_model_is_told(home: Path
     assert is_get(f"{command} {reference} --lines=500:501")
 
 
+def test_the_command_that_lists_what_a_session_stored_is_told_on_stderr(home: Path) -> None:
+    ended = run(home, event(BASH))
+    placeholder = json.loads(ended.stdout)["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
+
+    said = "coatcheck hook: to list what this session stored: "
+    (line,) = [line for line in ended.stderr.decode().splitlines() if line.startswith(said)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    words = [word for word in shlex.split(line.removeprefix(said)) if word != "-P"]
+    listed = subprocess.run(words, env=env, check=True, capture_output=True, text=True).stdout
+    assert placeholder.splitlines()[2].split()[0] in listed
+
+
 def test_the_mcp_tool_is_named_where_there_is_one(home: Path) -> None:
     placeholder = answer(home, event(BASH), "--retrieval-tool=mcp__files__retrieve_offloaded_content")["stdout"]
 
@@ -242,6 +256,75 @@ def test_the_threshold_is_a_setting(home: Path) -> None:
     assert answer(home, event({**BASH, "stdout": HALF}), "--max-result-tokens=1000") is not None
 
 
+# What a file says.
+
+FILE = """
+max_result_tokens = 20000
+storage = "kept"
+max_bytes = "unlimited"
+[tools.Read]
+never = true
+[tools."db.*"]
+max_result_tokens = 1500
+[tools.shot]
+always = true
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "tokens"),
+    [
+        ("Bash", 20_000),
+        ("Read", 50_000),
+        ("mcp__db__rows", 1_500),
+        ("mcp__other__rows", 20_000),
+        ("mcp__other__shot", 1_000),
+        ("shot", 1_000),
+    ],
+)
+def test_the_rules_of_a_file_decide_about_tools_of_the_client_and_of_mcp_servers(
+    home: Path, tool: str, tokens: int
+) -> None:
+    (home / "coatcheck.toml").write_text(FILE)
+
+    found = options_for(Options(config=str(home / "coatcheck.toml")), tool)
+
+    assert found.max_result_tokens == tokens
+    assert (found.storage, found.max_age, found.max_bytes) == (str(home / "kept"), 604_800, None)
+
+
+def test_a_result_leaves_as_the_file_says(home: Path) -> None:
+    (home / "coatcheck.toml").write_text(FILE)
+    words = f"--config={home / 'coatcheck.toml'}"
+
+    assert answer(home, event(BASH), words) is None
+    assert answer(home, event(BASH, tool="mcp__other__shot"), words) is not None
+    assert (home / "kept/v1").exists()
+    assert not (home / ".coatcheck").exists()
+
+
+def test_the_command_line_goes_before_the_file(home: Path) -> None:
+    (home / "coatcheck.toml").write_text(FILE)
+    said = Options(config=str(home / "coatcheck.toml"), max_result_tokens=3_000, storage="/mine", max_bytes=7)
+
+    assert options_for(said, "Read") == replace(said, max_age=604_800.0)
+
+
+@pytest.mark.parametrize("text", [None, "max_tokens = 1", 'storage = "s3://a/b"'], ids=["missing", "wrong", "a bucket"])
+def test_a_file_that_the_hook_cannot_use_costs_nothing(home: Path, text: str | None) -> None:
+    if text is not None:
+        (home / "coatcheck.toml").write_text(text)
+
+    assert answer(home, event(BASH), f"--config={home / 'coatcheck.toml'}") is not None
+    assert (home / ".coatcheck/hook").exists()
+
+
+def test_a_small_result_loads_no_file(home: Path) -> None:
+    ended = run(home, event({**BASH, "stdout": SMALL}), "--config=/no/such/file")
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
 # What goes wrong.
 
 
@@ -276,6 +359,33 @@ def test_the_options_are_read_in_both_forms() -> None:
     options, wrong = read_options(["--storage=/a=b", "--max-age", "60", "--max-bytes=5"])
 
     assert (options, wrong) == (Options(storage="/a=b", max_age=60, max_bytes=5), [])
+
+
+@pytest.mark.parametrize(
+    ("word", "means"),
+    [
+        ("--max-age=7d", Options(max_age=604_800)),
+        ("--max-age=2W", Options(max_age=1_209_600)),
+        ("--max-bytes=3GB", Options(max_bytes=3_000_000_000)),
+        ("--max-bytes=5 mb", Options(max_bytes=5_000_000)),
+        ("--max-bytes=1.5GB", None),
+        ("--max-bytes=7d", None),
+        ("--max-age=d", None),
+        ("--max-age=-5", None),
+        ("--max-result-tokens=2KB", None),
+        ("--max-age=\u0665", None),
+    ],
+)
+def test_ages_and_sizes_are_written_as_everywhere_else(word: str, means: Options | None) -> None:
+    options, wrong = read_options([word])
+
+    assert options == (means or Options())
+    assert len(wrong) == (means is None)
+
+
+@pytest.mark.parametrize("words", [["--no-such", "5"], ["--max-bytes", "many"], ["--storage", "--max-age=5"]])
+def test_one_mistake_is_one_complaint(words: list[str]) -> None:
+    assert len(read_options(words)[1]) == 1
 
 
 def blocked(home: Path) -> None:

@@ -120,25 +120,125 @@ def test_the_settings_of_a_project_are_those_of_its_folder(
     assert not (home / ".claude").exists()
 
 
-def test_the_options_of_the_hook_become_part_of_its_command_and_change_with_the_next_install(settings: Path) -> None:
+def test_the_options_of_the_hook_become_part_of_its_command_and_stay_until_given_anew(settings: Path) -> None:
     write(settings, "{}")
-    call("install", "--", "--max-result-tokens=5000", "--storage=/a folder")
-    assert "hook --max-result-tokens=5000 '--storage=/a folder'" in read(settings)
+    call("install", "--", "--max-result-tokens=5000", "--storage=/a folder", "--max-age=7d")
+    assert "hook --max-result-tokens=5000 '--storage=/a folder' --max-age=7d" in read(settings)
 
-    call("install", "--", "--max-bytes=7")
+    ended = call("install", "--max-bytes", "2GB", "--max-result-tokens=6000", "--max-age=")
 
+    assert ended.exit_code == 0
     assert read(settings).count("coatcheck hook") == 1
-    assert "hook --max-bytes=7" in read(settings)
+    assert "hook --max-result-tokens=6000 '--storage=/a folder' --max-bytes=2GB\"" in read(settings)
+    assert ended.output.splitlines()[-4:-1] == [
+        "--max-result-tokens was 5000, and is 6000 now.",
+        "--storage=/a folder is kept from before.",
+        "--max-age=7d is no longer there.",
+    ]
 
 
-def test_a_wrong_option_is_refused_before_a_client_meets_it(settings: Path) -> None:
+def test_words_that_somebody_wrote_into_the_command_are_named_when_they_go(settings: Path) -> None:
+    write(settings, "{}")
+    call("install", "--max-bytes=7")
+    write(settings, read(settings).replace("--max-bytes=7", "--max-bytes=7 --old=1 | tee 'log"))
+
+    ended = call("install")
+
+    assert 'hook --max-bytes=7"' in read(settings)
+    assert "--max-bytes=7 is kept from before.\n" in ended.output
+    assert "'--old' is no option of the hook" in ended.output
+    assert "'tee' is no option of the hook" in ended.output
+
+
+def test_install_says_how_to_list_what_the_hook_stores(settings: Path) -> None:
     write(settings, "{}")
 
-    refused = call("install", "--", "--max-bytes=many")
+    ended = call("install", "--storage=~/kept here")
+
+    command = shlex.join([*program(), "ls", f"--storage={settings.parent.parent}/kept here", "--all-scopes"])
+    assert ended.output.endswith(f"To list what it stores: {command}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--", "--max-bytes=many"], "--max-bytes must be a number of bytes, or one with KB, MB, GB or TB such as 2GB"),
+        (["--max-age=0"], "--max-age must be a number of seconds, or one with s, m, h, d or w such as 7d, not '0'"),
+        (["--max-result-tokens=1k"], "--max-result-tokens must be a whole number above 0, not '1k'"),
+        (["--storage"], "--storage lacks its value"),
+        (["--no-such", "5"], "'--no-such' is no option of the hook; these are --storage, --max-result-tokens,"),
+        (["x"], "'x' is no option of the hook; they begin with --"),
+    ],
+)
+def test_a_wrong_option_is_refused_once_before_a_client_meets_it(
+    settings: Path, words: list[str], complaint: str
+) -> None:
+    write(settings, "{}")
+
+    refused = call("install", *words)
 
     assert refused.exit_code == 2
-    assert "--max-bytes must be a whole number above 0, not 'many'" in refused.output
+    assert refused.output.startswith(f"coatcheck: {complaint}")
+    assert refused.output.count("option of the hook") <= 1
+    assert len(refused.output.splitlines()) == 1
     assert read(settings) == "{}"
+
+
+def test_a_file_of_settings_is_checked_and_named_with_its_whole_path(
+    settings: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(settings, "{}")
+    write(home / "coatcheck.toml", "max_tokens = 5\n")
+    monkeypatch.chdir(home)
+    refused = call("install", "--config=coatcheck.toml")
+    assert refused.exit_code == 2
+    assert f"{home}/coatcheck.toml:1: max_tokens is unknown" in refused.output
+
+    write(home / "coatcheck.toml", 'storage = "s3://bucket"\n')
+    assert "the hook stores in a folder; add --storage=FOLDER" in call("install", "--config=coatcheck.toml").output
+    assert read(settings) == "{}"
+
+    assert call("install", "--config=coatcheck.toml", "--storage=/kept").exit_code == 0
+    assert f'hook --config={home}/coatcheck.toml --storage=/kept"' in read(settings)
+
+
+NOTES = [
+    pytest.param('{\n  // a\n  "hooks": { /* b */ }\n}\n', id="in an object"),
+    pytest.param('{"hooks": {"PostToolUse": [\n    // a\n]}}', id="in an array"),
+    pytest.param("{\n  // nothing yet\n}", id="in the file"),
+]
+
+
+@pytest.mark.parametrize("text", NOTES)
+def test_uninstall_keeps_comments_in_what_is_empty_then(settings: Path, text: str) -> None:
+    write(settings, text)
+    call("install")
+    assert call("uninstall").exit_code == 0
+
+    left = read(settings)
+    assert "coatcheck" not in left
+    for comment in ("// a", "/* b */", "// nothing yet"):
+        assert comment in left or comment not in text
+    assert call("install").exit_code == 0, "it is still a file that is understood"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("// mine\n{},", ""), ("", "// mine\n"), ("", "/* mine */,{}"), ("{}, // mine\n", ""), ("{} /* mine */,", ",{}")],
+)
+def test_uninstall_keeps_the_comments_around_its_entry(settings: Path, before: str, after: str) -> None:
+    write(settings, "{}")
+    call("install")
+    entry = json.dumps(json.loads(read(settings))["hooks"]["PostToolUse"][0])
+    write(settings, f'{{"hooks": {{"PostToolUse": [{before}{entry}{after}]}}}}')
+
+    assert call("uninstall").exit_code == 0
+
+    left = read(settings)
+    assert "coatcheck" not in left
+    assert left.count("mine") == 1
+    assert left.count("{}") == f"{before}{after}".count("{}")
+    assert call("uninstall").output.startswith("Nothing to do"), "it is still a file that is understood"
 
 
 def test_a_dry_run_shows_the_difference_and_writes_nothing(settings: Path) -> None:

@@ -70,7 +70,9 @@ def test_a_folder_that_is_not_there_is_a_slip_of_the_pen(command: tuple[str, ...
     ran = run(*command, "--storage", tmp_path / "artefacts")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"coatcheck: there is no folder {tmp_path / 'artefacts'}; `coatcheck put` makes it")
+    assert ran.stderr.startswith(
+        f"coatcheck: there is no folder {tmp_path / 'artefacts'}; what is stored first makes it"
+    )
     assert ran.stderr.count("\n") == 1
     assert not (tmp_path / "artefacts").exists()
 
@@ -97,7 +99,7 @@ def test_a_folder_that_cannot_be_looked_for_is_no_trouble_of_the_output(tmp_path
     [
         (
             "gs://bucket/folder",
-            'gs://bucket/folder: this is for fsspec. Install it with: pip install "coatcheck[fsspec]"',
+            'gs://bucket/folder: this is for fsspec. Install it with: pip install "/path/to/checkout[fsspec]"',
         ),
         ("file://folder/of/mine", "file://folder/of/mine names a folder on the machine 'folder'; give a path"),
         ("~no-such-user/folder", "FileStorage cannot find the folder '~no-such-user/folder': Could not determine home"),
@@ -136,5 +138,5 @@ def test_a_bucket_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) ->
 
     assert (ran.exit_code, ran.stderr) == (
         2,
-        'coatcheck: S3Storage needs boto3. Install it with: pip install "coatcheck[s3]"\n',
+        'coatcheck: S3Storage needs boto3. Install it with: pip install "/path/to/checkout[s3]"\n',
     )

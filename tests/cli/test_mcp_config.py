@@ -211,29 +211,50 @@ def test_check_prints_the_defaults_and_names_a_file_that_it_did_not_read(home: P
     assert ran.stderr == f"{home.parent}/project/coatcheck.toml was not read: name it with --config.\n"
 
 
-def test_check_prints_what_a_file_says_without_its_secrets(tmp_path: Path) -> None:
+def test_check_prints_what_a_file_says_without_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "s3cret")
     config = tmp_path / "coatcheck.toml"
     config.write_text(
         'scope = "mine"\nmax_bytes = "unlimited"\npreview_tokens = 0\nshow_path = true\n'
-        '[tools."a.*"]\nmax_result_tokens = 5000\n[tools.b]\nnever = true\n'
-        '[servers.far]\nurl = "https://h/mcp?key=s3cret"\nheaders.Authorization = "${NOT_SET}"\n'
-        '[servers.near]\ncommand = "npx"\nargs = ["--key", "s3cret"]\n'
+        '[tools."far.*"]\nmax_result_tokens = 5000\n[tools.b]\nnever = true\n'
+        '[servers.far]\nurl = "https://me:s3cret@h/mcp?key=s3cret"\nheaders.Authorization = "${TOKEN}"\n'
+        f'[servers.near]\ncommand = "{sys.executable}"\ncwd = "."\nenv.LOGIN = "s3cret"\n'
+        'args = ["-y", "a b", "--key", "s3cret", "--auth-token=s3cret", "s3cret7890abcdefghijkl", "db://me:s3cret@h/x"]\n'
     )
 
     ran = run("mcp", "check", "--config", config)
 
-    assert ran.exit_code == 0
+    assert ran.exit_code == 0, ran.output
     lines = [" ".join(line.split()) for line in ran.stdout.splitlines()]
-    assert lines[0] == f"{config} is right."
+    assert lines[0] == f"{config} is right. It says:"
     for line in ("scope 'mine'", "max_bytes unlimited", "preview_tokens 0", "show_path true"):
         assert line in lines
-    assert lines[-4:] == [
-        "tool a.*: over 5,000 tokens",
+    assert lines[-8:] == [
+        "tool far.*: over 5,000 tokens",
         "tool b: never",
-        "server far: https://h/mcp, with Authorization",
-        "server near: npx",
+        "(which tools these are is known when the servers run)",
+        "server far: https://***@h/mcp?***",
+        "with Authorization",
+        f"server near: {sys.executable} -y 'a b' --key '***' '--auth-token=***' '***' 'db://***@h/x'",
+        f"in the folder {tmp_path}",
+        "with LOGIN",
     ]
     assert "s3cret" not in ran.output
+
+
+def test_check_names_what_would_fail_here(tmp_path: Path) -> None:
+    config = tmp_path / "coatcheck.toml"
+    config.write_text('[tools."typo.*"]\nnever = true\n[servers.a]\ncommand = "no-such"\n')
+
+    ran = run("mcp", "check", "--config", config, env={"PATH": "/bin"})
+
+    assert ran.exit_code == 1
+    assert ran.stdout.startswith(f"{config} says:\n")
+    assert ran.stderr == (
+        f"coatcheck: {config}:4: servers.a.command cannot start: there is no such command as no-such in the folders of"
+        " PATH: /bin\n"
+        f"coatcheck: {config}:1: [tools.\"typo.*\"] begins with 'typo', which is no [servers.NAME]; those are a\n"
+    )
 
 
 def test_check_names_the_line_and_the_key_of_a_mistake(tmp_path: Path) -> None:

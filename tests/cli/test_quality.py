@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from benchmarks.quality.methods import Way
     from benchmarks.quality.transcripts import Result
 
+pytestmark = pytest.mark.no_cover  # of `benchmarks`, whose coverage is not measured
+
 RESULTS = 32
 """Of one kind, one for each conversation: enough for its interval to decide."""
 

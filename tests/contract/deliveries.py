@@ -11,10 +11,12 @@ import os
 
 from coatcheck.testing.adapter import DELIVERIES
 
-__all__ = ("ASYNC_ONLY", "ASYNC_ON_FILES", "SYNC_ON_FILES")
+__all__ = ("ASYNC_ONLY", "ASYNC_ON_FILES", "SYNC_ONLY", "SYNC_ON_FILES")
 
 _IS_THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 
 SYNC_ON_FILES = DELIVERIES if _IS_THOROUGH else ("sync, files", "async, memory")
 ASYNC_ON_FILES = DELIVERIES if _IS_THOROUGH else ("sync, memory", "async, files")
 ASYNC_ONLY = DELIVERIES[1::2] if _IS_THOROUGH else ("async, files",)
+SYNC_ONLY = DELIVERIES if _IS_THOROUGH else ("sync, files",)
+"""For a second way into code of an adapter that another way runs sync and async; its spans are looked at in both."""

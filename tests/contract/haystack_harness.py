@@ -1,6 +1,6 @@
 """The harness of the Haystack adapter: an ``Agent`` with the hook, and the real OpenAI client.
 
-It builds the agent and runs it, sync or async. What the fixture's blocks look like in Haystack stands here too. The
+It builds the agent and runs it, sync or async. What the fixture's blocks look like in Haystack is here too. The
 client refuses media in a tool result, and calls without an id; then what it was about to send is read off the
 framework's own messages.
 """

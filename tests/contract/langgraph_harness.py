@@ -1,6 +1,6 @@
 """Harnesses of the LangChain adapter: three ways in which people build agents, each with the real OpenAI client.
 
-A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in LangChain stands here too.
+A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in LangChain is here too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The harness of the Strands adapter: a real agent with the plugin, and Strands' OpenAI model on the scripted server.
 
-A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in Strands stands here too.
+A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in Strands is here too.
 """
 
 from __future__ import annotations

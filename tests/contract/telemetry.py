@@ -1,6 +1,6 @@
 """A conversation that offloads a result and reads it back, and under which spans a framework calls us meanwhile.
 
-Only running and looking belong here; which spans these must be stands in the tests of each framework.
+Only running and looking belong here; the tests of each framework say which spans these must be.
 """
 
 from __future__ import annotations

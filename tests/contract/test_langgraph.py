@@ -15,7 +15,7 @@ from coatcheck.testing import SCENARIOS, AdapterContract
 from coatcheck_langchain.hook import CallWrapper
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
-from tests.contract.deliveries import ASYNC_ON_FILES, SYNC_ON_FILES
+from tests.contract.deliveries import ASYNC_ON_FILES, SYNC_ONLY
 from tests.contract.golden import Contract
 from tests.contract.inexpressible import LANGCHAIN, LANGCHAIN_BY_CALL
 from tests.contract.langgraph_harness import (
@@ -49,7 +49,7 @@ class TestCreateAgent(Contract):
 
 class TestToolNode(Contract):
     lacks = LANGCHAIN_BY_CALL
-    deliveries = SYNC_ON_FILES
+    deliveries = SYNC_ONLY  # `ToolNode` calls the hook that the middleware above has
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> ToolNodeHarness:

@@ -135,7 +135,7 @@ def dense_index(text: str, spacing: int) -> LineIndex:
 
 
 def body(answer: Answer) -> str:
-    """Return what stands between the first and the last line end of an answer."""
+    """Return what is between the first and the last line end of an answer."""
     return answer.text.partition("\n")[2].rpartition("\n")[0]
 
 

@@ -1,6 +1,6 @@
 """OpenTelemetry's SDK with exporters in memory, and a run that brings about every kind of event.
 
-Only collecting and running belong here; what must come of it stands in the tests.
+Only collecting and running belong here; the tests say what must come of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the host is told besides: several listeners, listeners that fail or block, and log records with fields."""
+"""What else the host is told: several listeners, listeners that fail or block, and log records with fields."""
 
 from __future__ import annotations
 

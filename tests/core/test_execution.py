@@ -47,7 +47,7 @@ LARGE = TextBlock("words of a large result\n" * 100_000)
 REPOSITORY = Path(__file__).parents[2]
 
 PATIENCE = 60
-"""Seconds until a test that would wait for ever is given up. Nothing waits for so long where the code is right."""
+"""Seconds until a test that would wait forever is given up. Nothing waits for so long where the code is right."""
 
 
 class SilentAsyncStorage(AsyncDictStorage):
@@ -149,6 +149,7 @@ class _RefusingExecutor(ThreadPoolExecutor):
         pytest.fail("asyncio's own pool was used")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("storage", [InMemoryStorage, DictStorage, AsyncDictStorage])
 async def test_the_hosts_own_pool_of_threads_is_left_alone(storage: type) -> None:
     asyncio.get_running_loop().set_default_executor(_RefusingExecutor())
@@ -426,7 +427,7 @@ def test_a_forked_child_offloads_although_its_parents_threads_are_gone(shell: st
         work()
         child = os.fork()
         if not child:
-            signal.alarm({PATIENCE})  # ends a child that waits for ever
+            signal.alarm({PATIENCE})  # ends a child that waits forever
             work()
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -468,7 +469,7 @@ def test_a_forked_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_hel
         vocabulary._bundled_ranks = ranks
         child = os.fork()
         if not child:
-            signal.alarm({PATIENCE})  # ends a child that waits for ever
+            signal.alarm({PATIENCE})  # ends a child that waits forever
             outcome = offloader.offload([TextBlock("some words " * 20_000)], tool_name="t")
             os._exit(0 if outcome.references and offloader.stats().offloaded == 1 else 1)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -566,11 +567,12 @@ def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a
 ) -> None:
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
     monkeypatch.setattr(loops, "CLEAN_UP_SECONDS", 0.01)
-    monkeypatch.setattr(execution, "_background_loop", BackgroundLoop())
+    background, threads = BackgroundLoop(), set(threading.enumerate())
+    monkeypatch.setattr(execution, "_background_loop", background)
     monkeypatch.setattr(loops, "time", SimpleNamespace(monotonic=lambda: 0.0))  # so that the call begins, however late
-    threads = set(threading.enumerate())
-    blocked = _offloader(BlockingStorage(released)).offload([BIG], tool_name="t")
+    background._running()
     [abandoned] = set(threading.enumerate()) - threads
+    blocked = _offloader(BlockingStorage(released)).offload([BIG], tool_name="t")
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", PATIENCE)
     healthy = _offloader(AsyncDictStorage()).offload([BIG], tool_name="t")
     was_blocked = not released.is_set()

@@ -87,7 +87,7 @@ def test_a_model_without_a_reference_gets_the_list_newest_first(reference: str |
     answer = offloader.retrieve(reference, scope="s").text
 
     head, position, _, *rows = answer.split("\n")
-    assert head == "Stored in this conversation, newest first:"
+    assert head == "Stored results, newest first:"
     assert position == "[Lines 1-2 of 2]"
     assert f"{second} (list_files, text/plain, 7 bytes)" in rows[0]
     assert f"{first} (get_issue, text/plain, 5 bytes)" in rows[1]

@@ -109,6 +109,7 @@ def test_the_gap_in_a_text_names_numbers() -> None:
     assert "15838" in _shown(text, 200)
 
 
+@pytest.mark.no_cover
 def test_a_preview_in_bytes_keeps_to_its_budget_inside_an_envelope() -> None:
     text = json.dumps({"type": "text", "text": RECORDS})
     for budget in range(1, 400, 7):

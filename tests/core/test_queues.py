@@ -47,7 +47,7 @@ assert len(SMALL.text) < SHORT_BYTES < len(BIG.text)
 REPOSITORY = Path(__file__).parents[2]
 
 PATIENCE = 60
-"""Seconds until a test that would wait for ever is given up. Nothing waits for so long where the code is right."""
+"""Seconds until a test that would wait forever is given up. Nothing waits for so long where the code is right."""
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ def test_long_work_that_pauses_lets_short_work_end_first(
     monkeypatch.setattr(execution, "GIVE_WAY_SECONDS", 0.0)
     hanging = threading.Event()
     executors.short.submit(hanging.wait, PATIENCE)
-    assert execution._ends_turn(executors.long) is False  # it does not wait for ever
+    assert execution._ends_turn(executors.long) is False  # it does not wait forever
     hanging.set()
 
 

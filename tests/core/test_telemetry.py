@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE = 60
-"""Seconds until a test that would wait for ever is given up."""
+"""Seconds until a test that would wait forever is given up."""
 
 
 @pytest.fixture

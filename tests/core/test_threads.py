@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATIENCE = 60
-"""Seconds until a test that would wait for ever is given up."""
+"""Seconds until a test that would wait forever is given up."""
 
 
 def ours(name: str) -> list[threading.Thread]:

@@ -92,7 +92,7 @@ class Block:
     """What becomes of it: it runs, its commands are looked up, it is compared, it is parsed."""
 
     text: str
-    """What stands in it."""
+    """What is in it."""
 
     line: int
     """Lines of the page above its first one."""

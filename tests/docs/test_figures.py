@@ -7,7 +7,7 @@ from inspect import signature
 
 import pytest
 
-from coatcheck import InMemoryStorage, Settings
+from coatcheck import InMemoryStorage, Settings, TiktokenCounter
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.forks import LOADING_SECONDS
 from coatcheck.core.plan import PREVIEW_SHARE, SHRINK_FROM_TOKENS
@@ -19,6 +19,7 @@ from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_QUERY_BYTES
 from coatcheck.engine.cleanup import GRACE_SECONDS
 from coatcheck.engine.execution import SHORT_BYTES
 from coatcheck.engine.loops import TIME_LIMIT_SECONDS
+from coatcheck.replay.measure import definition_tokens
 from coatcheck.storage.fsspec_bridge import HEAD_BYTES
 from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES
 from tests.meta.source_tree import ROOT
@@ -29,6 +30,8 @@ QUERY = f"{MAX_QUERY_BYTES / 1e6:.0f} MB"
 PARSED = f"{MAX_PARSED_CHARACTERS / 1e6:.0f} MB"
 IN_A_STORE = f"{MAX_ENTRY_BYTES * 3 / 4 / 1e6:.0f} MB"
 """Content is kept in a LangGraph store as base64."""
+TOOL = definition_tokens(TiktokenCounter())
+"""Tokens of the retrieval tool's definition in OpenAI's form, which every request of an agent has."""
 
 
 @pytest.mark.parametrize(
@@ -56,6 +59,9 @@ IN_A_STORE = f"{MAX_ENTRY_BYTES * 3 / 4 / 1e6:.0f} MB"
         ("docs/storages.md", f"What was saved within the last {'hour' if GRACE_SECONDS == 3_600 else '?'} stays"),
         ("docs/thresholds.md", f"Parsing JSON, at most {QUERY if QUERY == PARSED else '?'} for a preview or a query"),
         ("docs/quality.md", "{:.0%} of the budget, {:.0%} in numbered source code".format(*_SHARE_OF_NAMES)),
+        ("README.md", f"the definition of the retrieval tool adds {TOOL} to each request"),
+        ("docs/settings.md", f"The definition of the retrieval tool, {TOOL} tokens, goes with every request"),
+        ("docs/thresholds.md", f"sent with every turn: {TOOL} tokens of `o200k_base` in OpenAI's form"),
         ("docs/switching/deepagents.md", f"counts up to {MAX_HITS:,} matches"),
     ],
 )

@@ -69,6 +69,57 @@ def test_the_conversions_and_the_hook_are_short(package: str) -> None:
     assert 0 < hook_lines()[package] <= MOST_LINES
 
 
+APART = {"coatcheck_mcp"}
+"""Its framework does not install together with the others, so its types are checked elsewhere."""
+
+
+@pytest.mark.parametrize("package", sorted({*adapter_packages()} - APART))
+def test_a_type_checker_reads_how_users_configure_an_adapter(package: str) -> None:
+    assert f"from {package} import " in (ROOT / "tests/typing/adapters.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests/contract").glob("test_*.py")), ids=lambda path: path.stem)
+def test_every_contract_plays_the_golden_conversation(path: Path) -> None:
+    assert "from tests.contract.golden import Contract" in path.read_text(encoding="utf-8")
+
+
+FRAMEWORK_PAGES = {
+    package: [
+        path.name for path in sorted((ROOT / "docs/frameworks").glob("*.md")) if package in path.read_text("utf-8")
+    ]
+    for package in adapter_packages()
+}
+OF_CLIENTS = {"coatcheck_claude", "coatcheck_mcp"}
+"""Adapters for programs and protocols: other pages are about them."""
+
+
+@pytest.mark.parametrize("package", sorted(FRAMEWORK_PAGES.keys() - OF_CLIENTS))
+def test_every_list_of_frameworks_leads_to_the_pages_of_an_adapter(package: str) -> None:
+    [page] = FRAMEWORK_PAGES[package] or ["none"]
+    listed = {
+        list_: [f"{folder}/{page}" for folder in folders if f"{folder}/{page}" not in (ROOT / list_).read_text("utf-8")]
+        for list_, folders in {
+            "README.md": ("docs/quickstart", "docs/frameworks"),
+            "docs/index.md": ("quickstart",),
+            "mkdocs.yml": ("quickstart", "frameworks"),
+        }.items()
+    }
+
+    assert page != "none", f"no page in docs/frameworks/ is about {package}"
+    assert not any(listed.values()), listed
+    assert package in (ROOT / "docs/quickstart" / page).read_text("utf-8")
+    assert any(package in path.read_text("utf-8") for path in (ROOT / "examples").glob("*.py")), "examples/"
+
+
+@pytest.mark.parametrize("page", ["docs/comparison.md", "docs/guarantees.md"])
+@pytest.mark.parametrize("package", sorted(FRAMEWORK_PAGES.keys() - OF_CLIENTS))
+def test_what_is_said_of_all_frameworks_names_an_adapters(package: str, page: str) -> None:
+    [about] = FRAMEWORK_PAGES[package]
+    title = (ROOT / "docs/frameworks" / about).read_text("utf-8").partition("\n")[0].removeprefix("# ")
+
+    assert title.partition(" and ")[0] in " ".join((ROOT / page).read_text("utf-8").split())
+
+
 def test_functions_are_alike_whatever_their_names_and_constants(tmp_path: Path) -> None:
     (pair,) = find_alike(functions_in(written(tmp_path, SUM, PRODUCT, LONGEST)))
 

@@ -145,5 +145,5 @@ def test_the_command_without_its_extra_names_it() -> None:
     ran = subprocess.run([program, "demo"], check=False, capture_output=True, text=True)
 
     assert ran.returncode != 0
-    assert "coatcheck[cli" in ran.stderr
+    assert "/path/to/checkout[cli" in ran.stderr
     assert "Traceback" not in ran.stderr

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from coatcheck import InMemoryStorage, InvalidRequest, Offloader, retrieval_arguments, retrieval_schema
+from coatcheck import InMemoryStorage, InvalidRequest, Offloader, TextBlock, retrieval_arguments, retrieval_schema
 from coatcheck.core.arguments import ARGUMENTS, OPTIONS, Request, parse_request
 from coatcheck.core.facts import Estimate
 from coatcheck.core.notice import notice
@@ -124,10 +124,31 @@ def test_the_second_page_of_a_search_is_asked_for_with_every_option_of_the_first
     assert name == "offset" or answer.next_call[name] == _given(name)
 
 
-def test_the_notice_names_every_selector_that_selects_by_itself() -> None:
-    words = notice([], blocks=1, tokens=Estimate(1, exact=True), retrieval_tool="read", searchable=True)
+@pytest.mark.parametrize(
+    ("tool", "call"),
+    [
+        ("read", "read(reference, {})".format(" | ".join(name for name, each in OPTIONS.items() if each.selects))),
+        (
+            "coatcheck get",
+            "coatcheck get REFERENCE {}".format(
+                " | ".join(f"{each.option}={each.metavar}" for each in OPTIONS.values() if each.selects)
+            ),
+        ),
+    ],
+)
+def test_a_placeholder_names_every_option_that_selects_by_itself(tool: str, call: str) -> None:
+    outcome = Offloader().offload([TextBlock("x\n" * 9_000)], tool_name="t", scope="s", retrieval_tool=tool)
 
-    assert f"read(reference, {' | '.join(name for name, each in OPTIONS.items() if each.selects)})" in words
+    (block,) = outcome.blocks
+    assert isinstance(block, TextBlock)
+    assert call in block.text.splitlines()[4]
+
+
+@pytest.mark.parametrize(("tool", "call"), [("read", "it: read(reference)"), ("run me", "it, run: run me REFERENCE")])
+def test_the_notice_of_content_without_text_names_no_option(tool: str, call: str) -> None:
+    words = notice([], blocks=1, tokens=Estimate(1, exact=True), retrieval_tool=tool, selectors={})
+
+    assert words.endswith(f"To read {call}")
 
 
 def test_content_without_text_refuses_every_option() -> None:
@@ -150,6 +171,9 @@ def test_the_command_line_has_a_flag_for_every_option() -> None:
     }
 
     assert flags == {name: argument.option for name, argument in OPTIONS.items()}
+    assert {each.name: each.metavar for each in command.params if each.name in OPTIONS} == {
+        name: argument.metavar for name, argument in OPTIONS.items()
+    }
     assert taken == {name: PYTHON_TYPES[argument.json_type] for name, argument in OPTIONS.items()}
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.structure import SOURCE, WITHIN, plan_of
+from benchmarks.structure import MOST_ARROWS, MOST_FLOORS, MOST_ROOMS, SOURCE, STARTS, WITHIN, plan_of
+from tests.meta.source_tree import modules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +19,23 @@ def test_no_room_leads_back_to_itself(package: str) -> None:
 
     assert len(plan.arrows) > 5
     assert not plan.circles
+
+
+def test_the_house_is_small_enough_to_be_seen_at_a_glance() -> None:
+    plan = plan_of(SOURCE)
+
+    assert len(plan.arrows) <= MOST_ROOMS
+    assert len(plan.floors) <= MOST_FLOORS
+    assert plan.count <= MOST_ARROWS
+
+
+def test_a_module_that_counts_as_the_room_that_it_starts_only_starts_it() -> None:
+    for name, room in STARTS.items():
+        [start] = [module for module in modules("src") if module.name == f"coatcheck.{name}"]
+        imported = {each.module for each in start.imports()} - {"__future__"}
+
+        assert imported == {f"coatcheck.{room}"}
+        assert not any(each.module.endswith(name) for module in modules("src") for each in module.imports())
 
 
 def test_a_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore.session
+import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -53,7 +55,7 @@ class Server:
 
 @cache
 def session() -> boto3.session.Session:
-    """Return a session with credentials: the server takes any. One for all, since each reads S3's description anew."""
+    """Return a session with credentials: the server takes any."""
     return boto3.session.Session(
         aws_access_key_id="any",
         aws_secret_access_key="any",  # noqa: S106 - no secret
@@ -64,6 +66,9 @@ def session() -> boto3.session.Session:
 @contextmanager
 def running_server(folder: Path) -> Iterator[Server]:
     """Start a server that keeps its data in ``folder``, and kill it in the end.
+
+    While it runs, all sessions of AWS share what they read of S3's description. Each would parse it anew for its first
+    client, an eighth of a second of processor, and each command makes a session of its own.
 
     Raises:
         RuntimeError: it did not come up; the message holds the end of what it said.
@@ -77,7 +82,9 @@ def running_server(folder: Path) -> Iterator[Server]:
         try:
             server = Server(f"http://127.0.0.1:{ports[PORTS.index('s3.port')]}")
             if answers(server, process):
-                yield server
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
+                    yield server
                 return
         finally:
             process.kill()  # asked politely, it takes half a minute, and no one will read its data again

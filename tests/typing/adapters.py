@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from coatcheck import FileStorage
+from coatcheck import FileStorage, Offloader
 from coatcheck_adk import OffloadPlugin
 from coatcheck_agent_framework import ToolOffloader as AgentFrameworkOffloader
+from coatcheck_claude import hooks
+from coatcheck_haystack import ToolResultOffloadHook
 from coatcheck_langchain import OffloadMiddleware
 from coatcheck_openai import ToolOffloader
 from coatcheck_pydantic_ai import ToolOffloader as PydanticToolOffloader
@@ -26,3 +28,7 @@ AgentFrameworkOffloader(storage, max_result_tokens=4_000)
 AgentFrameworkOffloader(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 PydanticToolOffloader(storage, max_result_tokens=4_000)
 PydanticToolOffloader(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+ToolResultOffloadHook(storage, max_result_tokens=4_000)
+ToolResultOffloadHook(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+hooks(Offloader(storage), retrieval_tool="coatcheck get")
+hooks(Offloader(storage), retrieval_tool=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

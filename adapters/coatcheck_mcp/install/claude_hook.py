@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import InvalidRequest
-from coatcheck_mcp.install.spans import parse
+from coatcheck_mcp.install.spans import comments, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from coatcheck_mcp.install.spans import Member, Value
 
-__all__ = ("with_hook", "without_hook")
+__all__ = ("options_in", "with_hook", "without_hook")
 
 _EVENT = "PostToolUse"
+_BLANKS = " \t\r\n"
 _OURS = " -m coatcheck hook"
 """In every command that ``install`` writes."""
 
@@ -45,7 +47,7 @@ def with_hook(text: str, *, entry: Mapping[str, Any]) -> str:
 
 
 def without_hook(text: str) -> str:
-    """Return the text of a settings file without the hook, and without what would be empty then.
+    """Return the text of a settings file without the hook, and without what would be empty then. Comments stay.
 
     Raises:
         InvalidRequest: it is not JSON, with or without comments; the message begins with the number of the line.
@@ -53,9 +55,24 @@ def without_hook(text: str) -> str:
     """
     while (path := _path_to_ours(parse(text))) is not None:
         # What holds nothing but ours goes with it.
-        container, index = next((each for each in reversed(path) if len(_parts(each[0])) > 1), path[0])
+        container, index = next((each for each in reversed(path) if _holds_more(text, *each)), path[0])
         text = _removed(text, container, index)
     return text
+
+
+def options_in(text: str) -> list[str]:
+    """Return the words behind the hook's command in a settings file; none if the hook is not there.
+
+    Raises:
+        InvalidRequest: it is not JSON, with or without comments; the message begins with the number of the line.
+
+    """
+    commands = [command for _, command in _ours(parse(text))]
+    behind = commands[-1].rpartition(_OURS)[2] if commands else ""
+    try:
+        return shlex.split(behind)
+    except ValueError:  # a quote that never ends: somebody wrote it anew
+        return behind.split()
 
 
 def _require(value: Value, name: str, *, members: bool) -> Value:
@@ -96,6 +113,14 @@ def _parts(container: Value) -> list[tuple[int, int]]:
     return members or [(item.start, item.end) for item in container.items or ()]
 
 
+def _holds_more(text: str, container: Value, index: int) -> bool:
+    """Return whether a container has more than one of its parts: another, or a comment."""
+    parts = _parts(container)
+    start, end = parts[index]
+    around = text[container.start + 1 : start] + text[end : container.end - 1]
+    return len(parts) > 1 or not set(around) <= {*_BLANKS, ","}
+
+
 def _inserted(text: str, container: Value, new: object, *, depth: int, name: str | None = None) -> str:
     """Return the text with one more member or item at the end of a container, laid out as the file is."""
     line = "\r\n" if "\r\n" in text else "\n"
@@ -117,9 +142,10 @@ def _removed(text: str, container: Value, index: int) -> str:
     parts = _parts(container)
     start, end = parts[index]
     if index + 1 < len(parts):
-        return text[:start] + text[parts[index + 1][0] :]
+        after = parts[index + 1][0]
+        return text[:start] + comments(text[end:after]) + text[after:]
     if index:
-        return text[: parts[index - 1][1]] + text[end:]
-    before, behind = text[container.start + 1 : start], text[end : container.end - 1].lstrip(",")
-    inside = f"{before}{behind}" if f"{before}{behind}".strip() else ""
-    return text[: container.start + 1] + inside + text[container.end - 1 :]
+        before = parts[index - 1][1]
+        return text[:before] + comments(text[before:start]) + text[end:]
+    opening, closing = container.start + 1, container.end - 1
+    return text[:opening] + comments(text[opening:start], text[end:closing]) + text[closing:]

@@ -13,12 +13,13 @@ import json
 import re
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from coatcheck import InvalidRequest
 from coatcheck.hook import program
-from coatcheck_mcp.install.spans import skip
+from coatcheck_mcp.install.spans import comments, skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -144,18 +145,21 @@ words directly follow the bracket."""
 
 
 def _own_args(text: str, command: Member, front: _Front) -> _Edit:
-    """Return the edit that takes the arguments of ours away, and their array if it is ours."""
+    """Return the edit that takes the arguments of ours away, and their array if it is ours, but no comment."""
     array, old = front.args.value, _behind(front)
-    start = (array.items or ())[0].start
+    words = (array.items or ())[: front.behind + 1]
+    start, kept = words[0].start, comments(*(text[word.end : after.start] for word, after in pairwise(words)))
     is_last = front.behind + 1 == len(array.items or ())
     if is_last and text[command.value.end : start] == _NO_ARGS and old.end + 1 == array.end:
-        return command.value.end, array.end, ""
+        return command.value.end, array.end, kept
     comma = skip(text, old.end)
     if not text.startswith(",", comma):
-        return start, old.end, ""
+        return start, old.end, kept
     if is_last or start > array.start + 1:  # somebody laid it out anew
-        return start, skip(text, comma + 1), ""
-    return start, comma + (2 if text.startswith(" ", comma + 1) else 1), ""
+        end = skip(text, comma + 1)
+        return start, end, kept + comments(text[old.end : end])
+    end = comma + (2 if text.startswith(" ", comma + 1) else 1)
+    return start, end, kept + comments(text[old.end : end])
 
 
 # In front of an address.
@@ -221,12 +225,14 @@ def _headers_again(entry: Value) -> Iterator[_Edit]:
 
 
 def _without(text: str, entry: Value, member: Member) -> _Edit:
-    """Return the edit that takes a member away, with one of the commas around it."""
+    """Return the edit that takes a member away, with one of the commas around it, and leaves the comments there."""
     after = skip(text, member.value.end)
     if text.startswith(",", after):
-        return member.key.start, skip(text, after + 1), ""
+        end = skip(text, after + 1)
+        return member.key.start, end, comments(text[member.value.end : end])
     before = [other for other in entry.members or () if other.value.end < member.key.start]
-    return (before[-1].value.end if before else member.key.start), member.value.end, ""
+    start = before[-1].value.end if before else member.key.start
+    return start, member.value.end, comments(text[start : member.key.start])
 
 
 # What the arguments say.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from coatcheck import InvalidRequest
 
-__all__ = ("Member", "Value", "parse", "skip")
+__all__ = ("Member", "Value", "comments", "parse", "skip")
 
 _MOST_LEVELS = 100
 """Clients write about ten. Python's own stack ends at several hundred."""
@@ -91,6 +91,15 @@ def skip(text: str, at: int) -> int:
     """Return where the next token begins: behind blanks, line ends and comments."""
     found = _SKIPPED.match(text, at)
     return found.end() if found else at
+
+
+def comments(*gaps: str) -> str:
+    """Return what is around a part that goes, without its commas; nothing if that is blanks alone."""
+    left = ""
+    for gap in gaps:
+        comma = skip(gap, 0)
+        left += gap[:comma] + gap[comma + 1 :]
+    return left if left.strip() else ""
 
 
 @dataclass(frozen=True, slots=True)

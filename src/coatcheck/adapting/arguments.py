@@ -79,7 +79,7 @@ def make_offloader(
     owner: str = "Offloader",
     no_steps: str | None = None,
 ) -> Offloader:
-    """Return the offloader that a user passed, or make one from the storage that he passed.
+    """Return the offloader that a user passed, or make one from the storage that they passed.
 
     Args:
         storage: a storage, or a ready ``Offloader``.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ("find_references_in", "keep_references")
 
 MOST_KEPT = 20
-"""References in the line. The retrieval tool lists older ones, so the line need not grow."""
+"""How many references the line names. The retrieval tool lists older ones, so the line need not grow."""
 
 _OUTPUT = "function_call_output"
 """The type of a tool result in OpenAI's Responses API, where it is no message."""
@@ -66,7 +66,7 @@ class _Part(NamedTuple):
     """A part of a message."""
 
     content: object
-    """A text, or parts with texts."""
+    """What it says: a ``str``, or parts that have texts."""
 
     mark: object = None
     """Where the adapter wrote the references of an offloaded result."""
@@ -117,7 +117,7 @@ def _parts_of(message: object) -> list[_Part]:
 
 
 def _part_of(part: object) -> _Part:
-    """Return a part of a message of Pydantic AI's, or of a content of Google ADK's."""
+    """Return a part of a message of Pydantic AI, or of a content of Google ADK's."""
     response = getattr(part, "function_response", None)
     if response is not None or hasattr(part, "text"):
         results = list((getattr(response, "response", None) or {}).values())

@@ -89,7 +89,7 @@ class Batch:
     """Results that have an offloader, a scope and a retrieval tool in common."""
 
     arrivals: Sequence[Arrival]
-    """In the order of the conversation."""
+    """The results, in the order of the conversation."""
 
     offloader: Offloader
 
@@ -177,7 +177,7 @@ class OneResult(Delivery[Raw]):
     """A delivery of one result, for frameworks that show one call at a time."""
 
     restore: Callable[[Sequence[Block]], Raw]
-    """Makes what the framework goes on with of blocks."""
+    """Returns what the framework goes on with, made of blocks."""
 
     def put_back(self, changed: Sequence[Changed]) -> Raw:
         """Return what ``restore`` makes of the blocks that the model gets to see."""

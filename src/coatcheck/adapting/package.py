@@ -9,6 +9,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
+from coatcheck.core.forks import loading
 from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
@@ -59,5 +60,8 @@ def _require(module: str, *, by: str, install: str) -> None:
     try:
         importlib.import_module(module)
     except ImportError as error:
-        msg = f'{by} needs {module}, which is not installed. Install it with: pip install "{install}"'
+        with loading:
+            from coatcheck.core.errors import install_command  # noqa: PLC0415 - only then
+
+        msg = f"{by} needs {module}, which is not installed. Install it with: {install_command(install)}"
         raise ImportError(msg) from error

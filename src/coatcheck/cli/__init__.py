@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coatcheck.hook.options import Options
 
 __all__ = ("main",)
 
@@ -19,12 +23,18 @@ _EDITS = ("install", "uninstall")
 """What follows ``hook`` where a person typed it, and not a client."""
 
 
+def _options_of_file(options: Options, tool: str) -> Options:
+    from coatcheck.cli.hook_settings import options_for  # noqa: PLC0415 - only where a file is named
+
+    return options_for(options, tool)
+
+
 def main() -> None:
     """Run the command that the arguments name, and end the process with its exit code."""
     if sys.argv[1:2] == ["hook"] and not {*_EDITS, "-h", "--help"} & {*sys.argv[2:3]}:
         from coatcheck.hook.answer import main as answer_hook  # noqa: PLC0415 - a client waits: nothing else is loaded
 
-        answer_hook(sys.argv[2:])
+        answer_hook(sys.argv[2:], of_file=_options_of_file)
     import io  # noqa: PLC0415 - see above
     import logging  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
@@ -35,7 +45,9 @@ def main() -> None:
     except ImportError as error:
         if (error.name or "").partition(".")[0] != _EXTRA:
             raise
-        sys.stderr.write('coatcheck: the command line needs its extra: pip install "coatcheck[cli]"\n')
+        from coatcheck.core.errors import install_command  # noqa: PLC0415 - see above
+
+        sys.stderr.write(f"coatcheck: the command line needs its extra: {install_command('coatcheck[cli]')}\n")
         raise SystemExit(2) from None
     # Python has None for a stream that the caller closed, and no command expects that.
     nowhere = Path(os.devnull)

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +19,7 @@ from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption, scope_of
 from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_json
-from coatcheck.core.arguments import OPTIONS, RANGE_FORMS
+from coatcheck.core.arguments import OPTIONS, RANGE_FORMS, SELECTORS
 from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
 from coatcheck.hook.command import program
@@ -103,7 +103,8 @@ def put(
     elif is_text(reference.content_type):
         lines = _command("get", reference.id, {"lines": "1:100"}, storage=storage, scope=chosen)
         show("Only a preview follows. Read on with one of these:")
-        show(f"  {lines}   or --pattern=REGEX, --query=JMESPATH, --offset=N in place of --lines")
+        others = ", ".join(form for name, form in SELECTORS.items() if name != "line_range")
+        show(f"  {lines}   or {others} in place of --lines")
         show(f"  {whole}   all of it")
     else:
         show(f"This is not text, so there is no preview. Get it with: {whole} > FILE")
@@ -111,26 +112,23 @@ def put(
         show(f"\n{shown}")
 
 
+def _option(name: str, shown: str, *, alias: str | None = None) -> Any:  # noqa: ANN401 - as typer has it
+    """Return the option of ``get`` for an argument of the retrieval tool, with ``shown`` as its help."""
+    names = (_FLAGS[name],) if alias is None else (_FLAGS[name], alias)
+    return typer.Option(*names, metavar=OPTIONS[name].metavar, help=shown)
+
+
 @reported
 def get(
     reference: ReferenceArgument,
     *,
-    pattern: Annotated[
-        str | None, typer.Option(_FLAGS["pattern"], metavar="REGEX", help="Lines that match, with their number (RE2).")
-    ] = None,
-    context_lines: Annotated[
-        int | None, typer.Option(_FLAGS["context_lines"], metavar="N", help="Lines around each match.")
-    ] = None,
+    pattern: Annotated[str | None, _option("pattern", "Lines that match, with their number (RE2).")] = None,
+    context_lines: Annotated[int | None, _option("context_lines", "Lines around each match.")] = None,
     line_range: Annotated[
-        str | None,
-        typer.Option(_FLAGS["line_range"], "--line-range", metavar="10:20", help="Those lines, or a match in them."),
+        str | None, _option("line_range", "Those lines, or a match in them.", alias="--line-range")
     ] = None,
-    query: Annotated[
-        str | None, typer.Option(_FLAGS["query"], metavar="JMESPATH", help="Fields of JSON or JSON Lines.")
-    ] = None,
-    offset: Annotated[
-        int | None, typer.Option(_FLAGS["offset"], metavar="N", help="Characters to skip; negative from the end.")
-    ] = None,
+    query: Annotated[str | None, _option("query", "Fields of JSON or JSON Lines.")] = None,
+    offset: Annotated[int | None, _option("offset", "Characters to skip; negative from the end.")] = None,
     max_tokens: Annotated[
         int, typer.Option(metavar="N", min=256, help="The longest answer, in tokens.")
     ] = _DEFAULT_TOKENS,

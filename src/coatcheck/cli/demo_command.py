@@ -13,6 +13,7 @@ import typer
 from coatcheck.cli.failure import DONE, NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
 from coatcheck.cli.printing import open_console, show_json
+from coatcheck.core.errors import install_command
 from coatcheck.core.settings import MAX_RESULT_TOKENS
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _run_demo(
         try:
             from coatcheck.cli.demo import Demo  # noqa: PLC0415 - needs the extra langgraph, and seconds
         except ImportError as error:
-            msg = f'the demo runs a LangChain agent ({error}): pip install "coatcheck[cli,langgraph]"'
+            msg = f"the demo runs a LangChain agent ({error}): {install_command('coatcheck[cli,langgraph]')}"
             raise CannotRun(msg) from error
     from coatcheck.cli.demo_builtin import builtin_cases  # noqa: PLC0415 - only this command needs them
     from coatcheck.cli.demo_input import input_case  # noqa: PLC0415

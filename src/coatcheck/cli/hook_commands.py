@@ -19,10 +19,10 @@ from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.options import PlainCommand
 from coatcheck.cli.printing import show
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.hook.command import program
+from coatcheck.hook.command import list_command, program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = ("hook",)
 
@@ -36,8 +36,9 @@ hook = typer.Typer(
     help="""\b
 Claude Code runs it after each tool: a preview takes a large result's place.
 Reads the hook's JSON on standard input. Exit codes: 0 always. Its options:
---storage DIR, --max-result-tokens N, --max-inline-tokens N, --max-bytes N,
---max-age SECONDS, --retrieval-tool NAME (for a client without a shell).""",
+--storage DIR, --max-result-tokens N, --max-inline-tokens N, --max-bytes SIZE,
+--max-age AGE, --config FILE (a coatcheck.toml), and --retrieval-tool NAME
+(for a client without a shell).""",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -49,7 +50,10 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the differen
 
 @reported
 def install(
-    options: Annotated[list[str] | None, typer.Argument(metavar="[-- OPTION...]", help="Options of the hook.")] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[OPTION]", help="Of the hook, such as --max-age=7d; --max-age= drops it."),
+    ] = None,
     *,
     project: _Project = False,
     file: _File = None,
@@ -57,18 +61,65 @@ def install(
 ) -> None:
     """Add the hook to the settings of Claude Code.
 
-    Everything else in the file stays as it is, comments too.
+    Everything else in the file stays as it is, comments too. Options that were
+    given before stay, unless they are given anew.
     """
-    from coatcheck.hook.options import read_options  # noqa: PLC0415 - not for --help
+    from coatcheck.hook.options import read_options, split_options  # noqa: PLC0415 - not for --help
 
-    _, wrong = read_options(options or [])
+    path = _path(file, project=project)
+    given, dropped = _checked(options or [])
+    notes: list[str] = []
+
+    def add(text: str) -> str:
+        from coatcheck_mcp.install.claude_hook import options_in, with_hook  # noqa: PLC0415 - not for --help
+
+        before, unknown = split_options(options_in(text))
+        merged = {name: value for name, value in {**before, **given}.items() if name not in dropped}
+        words = [f"{name}={value}" for name, value in merged.items()]
+        listing = list_command(read_options(words)[0].folder, all_scopes=True)
+        notes.extend([*_differences(before, merged, unknown), f"To list what it stores: {listing}"])
+        command = shlex.join([*program(), "hook", *words])
+        hooks = [{"type": "command", "command": command, "timeout": _SECONDS}]
+        new: str = with_hook(text, entry={"matcher": MATCHER, "hooks": hooks})
+        return new
+
+    _edit(path, add, dry_run=dry_run, done="has the hook")
+    for note in notes:
+        show(note)
+
+
+def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
+    """Return the options that are given, and those that are to go back to their defaults.
+
+    Raises:
+        CannotRun: one of them is wrong: a client would show nobody what the hook says of it.
+
+    """
+    from coatcheck.cli.hook_settings import checked_file  # noqa: PLC0415 - not for --help
+    from coatcheck.hook.options import OPTIONS, read_options, split_options  # noqa: PLC0415
+
+    dropped = {word[:-1] for word in words if word.endswith("=") and word[:-1] in OPTIONS}
+    kept = [word for word in words if word.removesuffix("=") not in dropped]
+    _, wrong = read_options(kept)
     if wrong:
         raise CannotRun("; ".join(wrong))
-    from coatcheck_mcp.install.claude_hook import with_hook  # noqa: PLC0415
+    given, _ = split_options(kept)
+    if "--config" in given:
+        given["--config"] = checked_file(given["--config"], has_storage="--storage" in given)
+    return given, dropped
 
-    command = shlex.join([*program(), "hook", *(options or [])])
-    entry = {"matcher": MATCHER, "hooks": [{"type": "command", "command": command, "timeout": _SECONDS}]}
-    _edit(_path(file, project=project), partial(with_hook, entry=entry), dry_run=dry_run, done="has the hook")
+
+def _differences(before: dict[str, str], now: dict[str, str], unknown: list[str]) -> Iterator[str]:
+    """Yield what became of the options that the entry had."""
+    for name, old in before.items():
+        if name not in now:
+            yield f"{name}={old} is no longer there."
+        elif now[name] == old:
+            yield f"{name}={old} is kept from before."
+        else:
+            yield f"{name} was {old}, and is {now[name]} now."
+    for each in unknown:
+        yield f"Dropped from the command of before: {each}."
 
 
 @reported
@@ -113,5 +164,9 @@ def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str)
 
 
 _command = partial(hook.command, cls=PlainCommand)
-_command("install", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(install)
+_command(
+    "install",
+    context_settings={"ignore_unknown_options": True},
+    epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.",
+)(install)
 _command("uninstall", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(uninstall)

@@ -14,6 +14,7 @@ import stat
 from typing import TYPE_CHECKING, TypedDict
 
 from coatcheck.cli.failure import CannotRun
+from coatcheck.core.errors import install_command
 
 if TYPE_CHECKING:
     from coatcheck.storage.protocol import Storage
@@ -99,7 +100,7 @@ def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limit
         is_folder = stat.S_ISDIR(storage.root.stat().st_mode)
     except FileNotFoundError:
         msg = (
-            f"there is no folder {storage.root}; `coatcheck put` makes it,"
+            f"there is no folder {storage.root}; what is stored first makes it,"
             f" and --storage or {STORAGE_VARIABLE} names another storage"
         )
         raise CannotRun(msg) from None
@@ -126,7 +127,7 @@ def _filesystem(url: str) -> Storage:
     try:
         from fsspec import url_to_fs  # noqa: PLC0415 - see _folder
     except ImportError:
-        msg = f'{url}: this is for fsspec. Install it with: pip install "coatcheck[fsspec]"'
+        msg = f"{url}: this is for fsspec. Install it with: {install_command('coatcheck[fsspec]')}"
         raise CannotRun(msg) from None
     from coatcheck.storage.fsspec_bridge import FsspecBridge  # noqa: PLC0415
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,12 +20,16 @@ from typer.core import TyperGroup
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, scope_of
-from coatcheck.cli.printing import complain
+from coatcheck.cli.printing import complain, show
 from coatcheck.cli.storage_commands import stats
+from coatcheck.core.errors import install_command
+from coatcheck.hook.command import list_command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import socket
+    from collections.abc import Callable, Sequence
 
+    from coatcheck.core.references import Scope
     from coatcheck.storage import Storage
     from coatcheck_mcp import Config, Proxy, Upstream
 
@@ -101,12 +106,18 @@ def run_proxy(
     if url is None and (headers or oauth):
         msg = "--header and --oauth are for --url; a command gets its secrets from the environment"
         raise CannotRun(msg)
-    upstream = _upstream(command, url, headers=headers, oauth=oauth) if is_one else _upstreams(settings, name)
+    seconds = settings.start_seconds
+    if is_one:
+        one = _upstream(command, url, headers=headers, oauth=oauth, seconds=seconds)
+        upstream: Upstream | dict[str, Upstream] = one if name is None else replace(one, name=name)
+    else:
+        upstream = _upstreams(settings, name)
+    token, listener = (None, None) if http is None else (_token(), _listener(http))
     proxy = _proxy(upstream, settings, storage, scope=scope, name=name)
-    if http is None:
+    if listener is None:
         _serve(proxy)
     else:
-        _serve_port(proxy, http)
+        _serve_port(proxy, listener, token)
 
 
 @mcp.command("stats", cls=PlainCommand, epilog="Exit codes: 0 counted, 2 could not run.")
@@ -121,9 +132,13 @@ def proxy_stats(
 ) -> None:
     """Count what proxies have stored, by scope.
 
-    If you chose no scope, there is one for each server and folder.
+    If you chose no scope, there is one for each server and folder. A proxy says
+    on stderr, which your client's log keeps, the command that lists its scope.
     """
-    stats(storage=storage or _settings(None).storage, scope=None, as_json=as_json)
+    where = storage or _settings(None).storage
+    stats(storage=where, scope=None, as_json=as_json)
+    if not as_json:
+        show(f"To list a scope, paste what its proxy said. All: {list_command(where, all_scopes=True)}")
 
 
 def _settings(path: Path | None, *, fill_in: bool = False) -> Config:
@@ -137,7 +152,7 @@ def _settings(path: Path | None, *, fill_in: bool = False) -> Config:
         import coatcheck_mcp.link  # noqa: F401, PLC0415 - needs the extra, and half a second
         from coatcheck_mcp import load  # noqa: PLC0415 - as above
     except ImportError as error:
-        msg = f'`coatcheck mcp` needs its extra ({error}): pip install "coatcheck[mcp]"'
+        msg = f"`coatcheck mcp` needs its extra ({error}): {install_command('coatcheck[cli,mcp]')}"
         raise CannotRun(msg) from error
     return load(path, variables=os.environ if fill_in else None)
 
@@ -154,13 +169,15 @@ def _headers(given: Sequence[str]) -> dict[str, str]:
     return headers
 
 
-def _upstream(command: Sequence[str], url: str | None, *, headers: dict[str, str], oauth: bool) -> Upstream:
+def _upstream(
+    command: Sequence[str], url: str | None, *, headers: dict[str, str], oauth: bool, seconds: float
+) -> Upstream:
     from coatcheck_mcp import command_upstream, url_upstream  # noqa: PLC0415 - see _settings
 
     if url is None:
-        return command_upstream(command)
+        return command_upstream(command, start_seconds=seconds)
     try:
-        return url_upstream(url, headers=headers, oauth=oauth)
+        return url_upstream(url, headers=headers, oauth=oauth, start_seconds=seconds)
     except ValueError as error:
         raise CannotRun(str(error)) from None
 
@@ -173,11 +190,13 @@ def _upstreams(settings: Config, name: str | None) -> dict[str, Upstream]:
         msg = "--name is for the one server of the command line; those of the file have their names there"
         raise CannotRun(msg)
     found = {}
+    seconds = settings.start_seconds
     for server in settings.servers.values():
         if server.command is None:
-            found[server.name] = url_upstream(server.url or "", headers=server.headers)
+            found[server.name] = url_upstream(server.url or "", headers=server.headers, start_seconds=seconds)
         else:
-            found[server.name] = command_upstream([server.command, *server.args], env=server.env, cwd=server.cwd)
+            words = [server.command, *server.args]
+            found[server.name] = command_upstream(words, env=server.env, cwd=server.cwd, start_seconds=seconds)
     return found
 
 
@@ -213,14 +232,17 @@ def _proxy(
     name: str | None,
 ) -> Proxy:
     from coatcheck_mcp import Proxy  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp.scope import folder_scope  # noqa: PLC0415 - see _settings
 
     where = storage or settings.storage
     limits = _limits(settings, storage)
     stored = storage_at(where, may_be_new=True, limits=limits)
+    chosen = scope_of(scope) if scope else settings.scope
     proxy = Proxy(
         upstream,
         stored,
-        scope=scope_of(scope) if scope else settings.scope,
+        scope=chosen,
+        identity_of=folder_scope if chosen is not None else _said_once(where),
         policy_of=settings.rule_of_shown if isinstance(upstream, dict) else partial(settings.rule_of, server=name),
         offer_tool=settings.offer_tool,
         settings=settings.settings,
@@ -229,7 +251,26 @@ def _proxy(
     names = ", ".join(upstream) if isinstance(upstream, dict) else upstream.name
     above = f"{proxy.offloader.settings.max_result_tokens:,} tokens"
     complain(f"coatcheck: results of {names} above {above} are stored in {where}; {_kept(stored, limits)}")
+    if chosen is not None:
+        _say_how_to_list(where, chosen)
     return proxy
+
+
+def _said_once(where: str) -> Callable[[str], str]:
+    """Return the function that makes a scope of a server's name, and says it: the name is known only once it is up."""
+    from coatcheck_mcp.scope import folder_scope  # noqa: PLC0415 - see _settings
+
+    @cache
+    def said(server: str) -> str:
+        scope: str = folder_scope(server)
+        _say_how_to_list(where, scope)
+        return scope
+
+    return said
+
+
+def _say_how_to_list(where: str, scope: Scope) -> None:
+    complain(f"coatcheck: to list them: {list_command(where, scope)}")
 
 
 def _serve(proxy: Proxy) -> None:
@@ -243,20 +284,53 @@ def _serve(proxy: Proxy) -> None:
     os._exit(0)
 
 
-def _serve_port(proxy: Proxy, port: int) -> None:
+def _token() -> str | None:
+    """Return the token of the environment; None if there is none, so that one is made.
+
+    Raises:
+        CannotRun: it is empty, so that no client could send it.
+
+    """
+    token = os.environ.get(TOKEN_VARIABLE)
+    if token is not None and not token.strip():
+        msg = f"{TOKEN_VARIABLE} is empty, so no client would get in; give it a value, or unset it to have one made"
+        raise CannotRun(msg)
+    return token
+
+
+def _listener(port: int) -> socket.socket:
+    """Open a port of this machine.
+
+    Raises:
+        CannotRun: it is taken, or not for this user.
+
+    """
+    import socket  # noqa: PLC0415 - only for HTTP
+
+    from coatcheck_mcp.serving import LOOPBACK  # noqa: PLC0415 - see _settings
+
+    try:
+        return socket.create_server((LOOPBACK, port))
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        msg = f"port {port} of {LOOPBACK} cannot be used: {why}; name another one with --http"
+        raise CannotRun(msg) from None
+
+
+def _serve_port(proxy: Proxy, listener: socket.socket, token: str | None) -> None:
     import secrets  # noqa: PLC0415 - only for HTTP
 
     import anyio  # noqa: PLC0415 - see _settings
 
     from coatcheck_mcp.serving import LOOPBACK, PATH, serve_http  # noqa: PLC0415 - see _settings
 
-    token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(32)
-    complain(f"coatcheck: serving on http://{LOOPBACK}:{port}{PATH}")
-    if TOKEN_VARIABLE in os.environ:
+    complain(f"coatcheck: serving on http://{LOOPBACK}:{listener.getsockname()[1]}{PATH}")
+    if token is not None:
         complain(f"coatcheck: clients must send the header 'Authorization: Bearer' with the value of {TOKEN_VARIABLE}")
     else:
+        token = secrets.token_urlsafe(32)
         complain(f"coatcheck: clients must send the header 'Authorization: Bearer {token}'")
-    anyio.run(partial(serve_http, proxy, port=port, token=token))
+    anyio.run(partial(serve_http, proxy, listener=listener, token=token))
 
 
 def _say_on_stderr() -> None:

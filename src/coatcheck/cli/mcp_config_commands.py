@@ -6,7 +6,9 @@ are loaded when a command runs, and neither needs the extra ``mcp``.
 
 from __future__ import annotations
 
+import math
 import os
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -42,17 +44,24 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would c
 def check(*, config: _Config = None) -> None:
     """Check a coatcheck.toml, and print what holds.
 
-    Without --config these are the defaults.
+    Without --config these are the defaults. No server is started.
     """
-    from coatcheck_mcp.config import load  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.checking import find_doubts  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.config import load  # noqa: PLC0415
 
     found = load(config, variables=None)
-    show("No file: these are the defaults." if found.path is None else f"{found.path} is right.")
+    doubts = [] if config is None else find_doubts(config)
+    right = f"{found.path} {'says' if doubts else 'is right. It says'}:"
+    show("No file: these are the defaults." if found.path is None else right)
     for name, value in (*_values(found), *_rules(found), *_servers(found)):
         show(f"{name:<{_NAME_COLUMNS}} {value}")
     unread = Path("coatcheck.toml").absolute()
     if config is None and unread.is_file():
         complain(f"{unread} was not read: name it with --config.")
+    for doubt in doubts:
+        complain(f"coatcheck: {doubt}")
+    if doubts:
+        raise typer.Exit(NOT_AS_EXPECTED)
 
 
 def _values(config: Config) -> Iterator[tuple[str, str]]:
@@ -65,6 +74,7 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
         limit = getattr(config, name)
         yield name, UNLIMITED if limit is None else f"{limit:,} bytes"
     yield "offer_tool", config.offer_tool
+    yield "start_timeout", f"{config.start_seconds:g} seconds" if math.isfinite(config.start_seconds) else UNLIMITED
     derived = {"preview_tokens": config.settings.preview_limit, "max_retrieval_tokens": config.settings.retrieval_limit}
     for name in KNOBS:
         value = derived.get(name, getattr(config.settings, name))
@@ -74,6 +84,8 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
 def _rules(config: Config) -> Iterator[tuple[str, str]]:
     for pattern, rule in config.tools.items():
         yield "tool", f"{pattern}: {_worded(rule)}"
+    if config.tools:
+        yield "", "(which tools these are is known when the servers run)"
 
 
 def _worded(rule: ToolRule) -> str:
@@ -82,10 +94,16 @@ def _worded(rule: ToolRule) -> str:
 
 
 def _servers(config: Config) -> Iterator[tuple[str, str]]:
+    from coatcheck_mcp.checking import without_secrets  # noqa: PLC0415 - not for --help
+
     for name, server in config.servers.items():
-        where = server.command or (server.url or "").partition("?")[0]
-        secrets = ", ".join((*server.env, *server.headers))
-        yield "server", f"{name}: {where}{f', with {secrets}' if secrets else ''}"
+        address = " ".join(without_secrets([server.url or ""]))
+        words = [] if server.command is None else without_secrets([server.command, *server.args])
+        yield "server", f"{name}: {shlex.join(words) or address}"
+        if server.cwd is not None:
+            yield "", f"in the folder {server.cwd}"
+        if secrets := ", ".join((*server.env, *server.headers)):
+            yield "", f"with {secrets}"
 
 
 @reported
@@ -210,7 +228,7 @@ def _facts(client: str, found: Found) -> dict[str, object]:
 def register(group: typer.Typer) -> None:
     """Add the commands to ``coatcheck mcp``."""
     command = partial(group.command, cls=PlainCommand)
-    command("check", epilog="Exit codes: 0 right, 2 wrong, or could not run.")(check)
+    command("check", epilog="Exit codes: 0 right, 1 would fail here, 2 wrong, or could not run.")(check)
     command("install", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(install)
     command("uninstall", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(uninstall)
     command("status", epilog="Exit codes: 0 listed, 1 a file could not be read, 2 could not run.")(status)

@@ -1,6 +1,7 @@
 """The arguments of the retrieval tool: what the model is told of each, how values are parsed, and the request.
 
-The JSON schema, the parsed request and the options of ``coatcheck get`` follow from the table ``ARGUMENTS``. Tests
+The JSON schema, the parsed request, the options of ``coatcheck get`` and the calls that a notice suggests follow from
+the table ``ARGUMENTS``. Tests
 compare it with what Python writes out by hand, such as the signature of ``Offloader.retrieve``. So a new argument is a
 row here, a field of ``Request`` with the code that uses it, and then whatever the tests name.
 
@@ -26,6 +27,7 @@ __all__ = (
     "MAX_CONTEXT_LINES",
     "OPTIONS",
     "RANGE_FORMS",
+    "SELECTORS",
     "Argument",
     "Request",
     "asks_for_list",
@@ -33,10 +35,10 @@ __all__ = (
 )
 
 DEFAULT_CONTEXT_LINES = 5
-"""As in the Strands tool that models know."""
+"""Strands' own tool, which models may know, shows as many."""
 
 MAX_CONTEXT_LINES = 100
-"""More is clamped to this: context is there to judge a match by; ``line_range`` reads on."""
+"""A larger number is clamped to this: context is there to judge a match by, and ``line_range`` reads on."""
 
 MAX_SELECTOR_CHARACTERS = 1_000
 """The longest pattern or query. People write at most some 200; the rest is room for generated alternatives."""
@@ -62,7 +64,7 @@ class Argument:
     """What the model calls it, and the parameter of ``Offloader.retrieve``."""
 
     json_type: str
-    """Its type in the JSON schema. What is accepted is more, and up to ``parse``."""
+    """Its type in the JSON schema. ``parse`` accepts more."""
 
     parse: Callable[[str, object], object]
     """Turns the argument's name and the value that a model sent into that of ``Request``; raises ``InvalidRequest``."""
@@ -75,6 +77,9 @@ class Argument:
 
     option: str | None = None
     """The option of ``coatcheck get``; None for the reference, which has a place of its own there."""
+
+    metavar: str | None = None
+    """What help and notices for a shell show in place of the option's value."""
 
     selects: bool = True
     """Whether it selects a part of the content by itself. If not, it changes only how a part is shown, and a request
@@ -174,15 +179,25 @@ def _integer(name: str, value: object) -> int | None:
 
 ARGUMENTS = (
     Argument(name="reference", json_type="string", parse=_unread),
-    Argument(name="pattern", json_type="string", described="RE2 regex", parse=_string, option="--pattern"),
+    Argument(
+        name="pattern", json_type="string", described="RE2 regex", parse=_string, option="--pattern", metavar="REGEX"
+    ),
     # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
-    Argument(name="line_range", json_type="string", described="Such as 10-20", parse=_line_range, option="--lines"),
+    Argument(
+        name="line_range",
+        json_type="string",
+        described="Such as 10-20",
+        parse=_line_range,
+        option="--lines",
+        metavar="10:20",
+    ),
     Argument(
         name="context_lines",
         json_type="integer",
         parse=_context_lines,
         default=DEFAULT_CONTEXT_LINES,
         option="--context-lines",
+        metavar="N",
         selects=False,
     ),
     Argument(
@@ -191,6 +206,7 @@ ARGUMENTS = (
         described="JMESPath, such as items[?price > `9`].name",
         parse=_string,
         option="--query",
+        metavar="JMESPATH",
     ),
     Argument(
         name="offset",
@@ -198,12 +214,16 @@ ARGUMENTS = (
         described="Characters; negative: from the end",
         parse=_integer,
         option="--offset",
+        metavar="N",
     ),
 )
-"""In the order of the schema."""
+"""All arguments, in the order of the schema."""
 
 OPTIONS = {each.name: each for each in ARGUMENTS if each.option is not None}
 """The arguments that may come with a reference: those that select a part, and those that say how it is shown."""
+
+SELECTORS = {name: f"{each.option}={each.metavar}" for name, each in OPTIONS.items() if each.selects}
+"""The arguments that select a part by themselves, each with its form in a shell, such as ``--pattern=REGEX``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,13 +35,14 @@ __all__ = (
     "StorageError",
     "describe_error",
     "describe_value",
+    "install_command",
 )
 
 LONGEST_NUMBER = 15
-"""Digits of a number that a message repeats. Python refuses to write an int of more than 4,300."""
+"""How many digits of a number a message repeats. Python refuses to write an int of more than 4,300."""
 
 _LONGEST_VALUE = 60
-"""Characters of a value that a message repeats."""
+"""How many characters of a value a message repeats."""
 
 
 class CoatcheckError(Exception):
@@ -126,3 +127,11 @@ class ForeignCall(AbstractContextManager["ForeignCall"]):
         if isinstance(error, Exception) and not isinstance(error, CoatcheckError):
             msg = f"{self.who!r} could not {self.doing}: {self.describe(error)}"
             raise self.failure(msg) from error
+
+
+def install_command(requirement: str) -> str:
+    """Return the command that installs a requirement such as ``coatcheck[s3]``.
+
+    Until the first release ours is a checkout: on the package index, anybody could have the name.
+    """
+    return f'pip install "{requirement.replace("coatcheck[", "/path/to/checkout[")}"'

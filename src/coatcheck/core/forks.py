@@ -53,7 +53,7 @@ _made: WeakSet[ForkSafeLock] = WeakSet()
 
 
 class _Loading:
-    """Around every import that is made when it is first needed: ``with loading: import tiktoken``.
+    """Wraps each import that is made when it is first needed: ``with loading: import tiktoken``.
 
     Any number of threads may load at once; only a fork waits, until no other thread does. So nothing waits here that
     would not wait for the module itself.

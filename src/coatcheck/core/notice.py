@@ -20,7 +20,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from coatcheck.core.facts import Estimate, Reference
 
@@ -80,7 +80,7 @@ _OPENINGS = ("Tool result offloaded. [Offloaded: ",)
 
 _WARNINGS = ("INCOMPLETE: do not guess the rest or repeat this call for it.", "")
 """The line after the references, the newest first. It is written so, and each of them ends the references: keep each.
-The empty one is that of 0.1, whose references came last, just above the preview."""
+Version 0.1 wrote the empty one: its references came last, just above the preview."""
 
 _NOT_SHOWN = r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+"
 """White space, the marks of a notice, and control characters, those of writing direction among them."""
@@ -93,7 +93,12 @@ _LONGEST_PATH = 256
 
 
 def notice(
-    references: Sequence[str], *, blocks: int, tokens: Estimate, retrieval_tool: str | None, searchable: bool
+    references: Sequence[str],
+    *,
+    blocks: int,
+    tokens: Estimate,
+    retrieval_tool: str | None,
+    selectors: Mapping[str, str],
 ) -> str:
     """Return the beginning of a placeholder: what was offloaded, the references, what not to do, how to read on.
 
@@ -106,17 +111,18 @@ def notice(
         tokens: how many tokens they would have taken.
         retrieval_tool: the name of the agent's retrieval tool, or None if it has none. A name with a space is a command
             that reads back in a shell, without the reference.
-        searchable: whether any of the content is text.
+        selectors: the tool's arguments that select a part, each with its form in a shell: ``arguments.SELECTORS``.
+            Empty if none of the content is text.
 
     """
     opening = f"{_OPENINGS[0]}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
     if retrieval_tool is None:
         way = "To read more: use your available tools with a reference above."
     elif " " in retrieval_tool:
-        options = " --pattern=REGEX | --lines=10:20 | --query=JMESPATH | --offset=N" if searchable else ""
-        way = f"To read {'more' if searchable else 'it'}, run: {retrieval_tool} REFERENCE{options}"
-    elif searchable:
-        way = f"To read more: {retrieval_tool}(reference, pattern | line_range | query | offset)"
+        options = " | ".join(selectors.values())
+        way = f"To read {'more' if selectors else 'it'}, run: {retrieval_tool} REFERENCE {options}".rstrip()
+    elif selectors:
+        way = f"To read more: {retrieval_tool}(reference, {' | '.join(selectors)})"
     else:
         way = f"To read it: {retrieval_tool}(reference)"
     return "\n".join((opening, "[Stored references:]", *references, _WARNINGS[0], way))

@@ -145,7 +145,7 @@ class ListedContent:
     """Time of the last save or, on a storage of this machine, of the last use; in seconds since the epoch."""
 
     tool_name: str | None = None
-    """The tool whose result it was; None where the storage did not say."""
+    """The tool that returned it; None where the storage did not say."""
 
     arguments: str | None = None
     """The arguments of the call as JSON, cut to 200 characters; None without ``list_arguments``."""

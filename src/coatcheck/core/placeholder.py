@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from coatcheck.core import preview
+from coatcheck.core.arguments import SELECTORS
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.notice import (
     block_heading,
@@ -49,7 +50,7 @@ class ReadyPreview(NamedTuple):
     """A preview that was made before the placeholder was put together."""
 
     budget: int
-    """In tokens: it is the right one for this budget only."""
+    """Tokens that it was made for. For another budget, another preview is made."""
 
     text: str
 
@@ -118,7 +119,7 @@ def build_placeholder(
             blocks=sum(slot.reference.items or 1 for slot in stored if slot.reference is not None),
             tokens=tokens,
             retrieval_tool=retrieval_tool,
-            searchable=any(slot.content is not None for slot in stored),
+            selectors=SELECTORS if any(slot.content is not None for slot in stored) else {},
         )
         fitted = _fit(head, listed, _rest(slots, marks=marks), decision, counter)
         if fitted is not None:

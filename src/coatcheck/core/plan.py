@@ -41,16 +41,17 @@ SHRINK_FROM_TOKENS = 512
 promise that a placeholder costs less cannot be kept; a smaller threshold is taken at its word."""
 
 PREVIEW_SHARE = 0.4
-"""Of the threshold that fired. The rest is room for the notice and the references."""
+"""The part of the threshold that the preview gets. The rest is room for the notice and the references."""
 
 CHARACTERS_PER_TOKEN = 4
-"""For thresholds in characters, where a budget in tokens is needed: the convention that such thresholds come from."""
+"""Turns a threshold in characters into a budget in tokens: the usual estimate, which such thresholds come from too."""
 
 EXACT_UP_TO = 4
 """Times the threshold: how far ``~T tokens`` is counted rather than extrapolated."""
 
 NOTICE_TOKENS = 160
-"""What a placeholder of one block takes without its preview, rounded up: 95, with an odd tool name 120, and a path."""
+"""What a placeholder of one block takes without its preview, rounded up. It takes 95, with an odd tool name 120, and
+more with a path."""
 
 REFERENCE_TOKENS = 60
 """What each further block takes: the line of its reference, and the heading or the mark, rounded up."""

@@ -42,7 +42,7 @@ _CODE_EXECUTION = "code_execution"
 """Anthropic's name for code as a caller, without the date that follows."""
 
 _CODE = frozenset({"program", "programmatic"})
-"""OpenAI's names: as a caller, and in ``allowed_callers``."""
+"""OpenAI's names for code as a caller, and in ``allowed_callers``."""
 
 Result = TypeVar("Result")
 MaybeAwaitable: TypeAlias = Result | Awaitable[Result]
@@ -133,7 +133,7 @@ class OverShare:
     """Offload a result that would take more than ``share`` of the model's context window."""
 
     share: float
-    """Above 0, at most 1: 0.02 is two percent."""
+    """The share: above 0, at most 1. 0.02 is two percent."""
 
     context_window: int = field(kw_only=True)
     """Size of the model's window in tokens."""
@@ -163,7 +163,7 @@ class Policies:
     """The policy of each tool: its exact name first, then a tuple that holds it, then ``"*"``, then the default."""
 
     by_tool: Mapping[str | tuple[str, ...], Policy]
-    """As the user gave it: names, tuples of names, and ``"*"``."""
+    """The policies as the user gave them, by name, by tuple of names, and by ``"*"``."""
 
     default: Rule
     """The rule of a tool that no key names."""

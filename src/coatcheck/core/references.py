@@ -67,19 +67,20 @@ CHECK_LENGTH = 4
 """Hex digits of the check over scope and content. It tells misses apart; it is no secret and guards nothing."""
 
 MAX_REFERENCE_LENGTH = 256
-"""Characters. The longest reference ever made has 32 + 1 + 16 + 1 + 4; the rest is room for what models put around."""
+"""Characters of what a model gives as a reference. The longest ever made has 32 + 1 + 16 + 1 + 4; the rest is room for
+what models put around it."""
 
 MAX_STORAGE_REFERENCE_LENGTH = 4_096
 """The same for a reference that a storage chose, which may be a path: the longest that Linux takes."""
 
 MAX_SCOPE_PARTS = 8
-"""Of a tuple. With nine tags a scope part has 144 characters: file systems take names of 255."""
+"""How many parts a tuple may have. With nine tags a scope part has 144 characters: file systems take names of 255."""
 
 _LINES = "lines"
 _MAX_SLUG_LENGTH = 32
 
 _SCOPE_PART = re.compile(rf"(?:[0-9a-f]{{{DIGEST_LENGTH}}}){{1,{MAX_SCOPE_PARTS + 1}}}", re.ASCII)
-"""Only hex digits, so that it is harmless as the name of a folder: no device is called so."""
+"""It has only hex digits, so that it is harmless as the name of a folder: no device is called so."""
 
 _KEY = re.compile(
     rf"(?P<scope>{_SCOPE_PART.pattern})/(?P<digest>[0-9a-f]{{{DIGEST_LENGTH}}})(?:-(?P<kind>[a-z]{{1,16}}))?", re.ASCII
@@ -97,7 +98,7 @@ _EXACT_END = re.compile(r"-[0-9a-f]{16}-[0-9a-f]{4}")
 """How each of them ends. It is found a hundred times faster, because it begins with a character that never varies."""
 
 _SCOPE_IN_NAME = re.compile(r"[0-9a-f]{16}_scope_([0-9a-f]{16})", re.ASCII | re.IGNORECASE)
-"""In what ``storage_name`` makes. With the digest before it, it is longer than the slug of a tool's name may be."""
+"""Finds the tag of a scope in what ``storage_name`` makes. No tool's slug matches: the digest is too long for one."""
 
 _NO_REFERENCE = r"\s\"'`<>()\[\]"
 

@@ -27,18 +27,19 @@ DEFAULT_PREVIEW_TOKENS = 500
 docs/thresholds.md."""
 
 MINIMUM_BUDGET = 256
-"""Tokens of a read-back. Header, next call and some content fit into it, with any pattern and any usual reference."""
+"""The fewest tokens that a read-back may have: header, next call and some content fit, with any pattern and
+any usual reference."""
 
 MAX_QUERY_BYTES = 8_000_000
 """Bytes. Parsing that much JSON takes 0.1 to 0.3 s for records, cannot be interrupted, and needs ten times the
 memory."""
 
 NETWORK_THREADS = 16
-"""Per offloader, so that a storage that hangs takes no thread from another. Threads that wait for a network hold no
-lock; 16 keep a storage busy without flooding it."""
+"""How many each offloader has, so that a storage that hangs takes no thread from another. Threads that wait for a
+network hold no lock; 16 keep a storage busy without flooding it."""
 
 QUEUE_SECONDS = 300.0
-"""Long enough for 2,400 saves of 2 s each on 16 threads."""
+"""Seconds that a call may wait for a thread: long enough for 2,400 saves of 2 s each on 16 threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

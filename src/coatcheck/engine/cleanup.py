@@ -50,13 +50,13 @@ class SweepLimits:
     """The limits of a sweep. None: no limit."""
 
     max_age_seconds: float | None
-    """Since the entry was last saved or refreshed."""
+    """How long ago the entry may have been saved or refreshed."""
 
     max_bytes: float | None
-    """In the whole storage."""
+    """How many bytes the whole storage may hold."""
 
     max_scope_bytes: float | None
-    """In each scope."""
+    """How many bytes each scope may hold."""
 
     def __post_init__(self) -> None:
         """Check the limits.

@@ -74,16 +74,17 @@ _FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata"
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 
 _ITEMS = "items"
-"""In the metadata: how many texts were joined; as a parameter of the type: a digest of where each begins."""
+"""In the metadata, the key of how many texts were joined; in the type, the parameter that is a digest of where each
+begins."""
 
 _TOOL = "tool"
-"""In the metadata: the name of the tool, its first characters, in percent-encoding."""
+"""The key of the tool's name in the metadata: its first characters, in percent-encoding."""
 
 LONGEST_TOOL_NAME = 64
-"""Characters: as many as model providers allow."""
+"""Characters of a tool's name that are kept: as many as model providers allow."""
 
 _ARGUMENTS = "arguments"
-"""In the metadata, with ``list_arguments``: the arguments of the call as JSON, its first characters, encoded alike."""
+"""The key of the arguments of the call, with ``list_arguments``: the first characters of their JSON, encoded alike."""
 
 _LONGEST_ARGUMENTS = 600
 """Characters in percent-encoding: 600 of plain ASCII, 66 of Chinese. S3 takes 2 KB of metadata in all."""
@@ -404,7 +405,7 @@ def arguments_in(metadata: Mapping[str, str]) -> str | None:
 
 
 def _as_json(arguments: Mapping[str, object]) -> str:
-    """Return arguments as JSON: what JSON cannot say by its type, and nothing where they contain themselves."""
+    """Return arguments as JSON, with the types of values that JSON cannot hold; nothing if they contain themselves."""
     try:
         return json.dumps(dict(arguments), ensure_ascii=False, default=lambda value: type(value).__name__)
     except (TypeError, ValueError, RecursionError):

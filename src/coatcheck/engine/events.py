@@ -80,11 +80,11 @@ class Event:
     """Tokens that the conversation did not get."""
 
     milliseconds: float = 0.0
-    """Time spent, from call to answer."""
+    """How long it took, from call to answer."""
 
     queued_milliseconds: float = field(default_factory=queued_milliseconds)
-    """Of that, how long calls to the storage waited for one of the ``network_threads`` of the offloader; 0 where they
-    need none: in the sync methods, and with a storage that is async or on this machine."""
+    """How much of that time calls to the storage waited for one of the ``network_threads`` of the offloader; 0 where
+    they need none: in the sync methods, and with a storage that is async or on this machine."""
 
     reason: str = ""
     """Why a result was kept or truncated, or what failed; never what a model wrote."""
@@ -122,7 +122,7 @@ class About:
     references: tuple[str, ...] = ()
 
     started: float = field(default_factory=time.perf_counter)
-    """In seconds of ``time.perf_counter``."""
+    """When the call began, in seconds of ``time.perf_counter``."""
 
 
 class Details(TypedDict, total=False):

@@ -47,17 +47,17 @@ __all__ = (
 Result = TypeVar("Result")
 
 LOCAL_THREADS = 2
-"""For short work, and as many for long. Measured: 64 offloads of 1 MB at once stall the loop for 5 ms with two threads,
-for 248 ms with asyncio's own pool, since every further thread competes with the loop for the interpreter's lock. So all
-offloaders of a process share them, and a folder on a network disk that does not answer holds up all their async calls:
-there is no time limit here."""
+"""How many threads there are for short work, and as many again for long. Measured: 64 offloads of 1 MB at once stall
+the loop for 5 ms with two threads, for 248 ms with asyncio's own pool, since every further thread competes with the
+loop for the interpreter's lock. So all offloaders of a process share them, and a folder on a network disk that does not
+answer holds up all their async calls: there is no time limit here."""
 
 SHORT_BYTES = 131_072
 """A result of up to so many bytes is short work: some milliseconds, whatever it holds. Short work has threads of its
 own, so that it never waits for a preview of a large result, which is one piece."""
 
 PIECE_BYTES = 1_048_576
-"""Of long work between two pauses: some 2 ms of encoding, scanning or counting."""
+"""How much long work does between two pauses: some 2 ms of encoding, scanning or counting."""
 
 GIVE_WAY_SECONDS = 0.02
 """How long one pause of long work waits for short work to end: several times what 20 KB take. A thread that computes

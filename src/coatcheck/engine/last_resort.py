@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from coatcheck.core.arguments import SELECTORS
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.facts import Estimate
@@ -111,7 +112,7 @@ class LastResort:
                     blocks=len(blocks) - len(rest),
                     tokens=tokens,
                     retrieval_tool=retrieval_tool,
-                    searchable=True,
+                    selectors=SELECTORS,
                 )
                 text = f"{head}\n\n{ends_shown()}\n{_ends(texts, min(self._preview, self._limit))}"
                 outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)

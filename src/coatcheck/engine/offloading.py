@@ -26,7 +26,7 @@ from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cu
 from coatcheck.core.plan import MOST_LISTED, Decision, Keep, Measure, Offload, decide, fit_step
 from coatcheck.core.policy import Rule, is_count
 from coatcheck.core.preview import Previewed
-from coatcheck.core.reading import Encoded, encode_bytes, index_text, is_text
+from coatcheck.core.reading import encode_bytes, index_text, is_text
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter
 from coatcheck.engine.events import Recorder, cause_for_model, class_of, log_failure, logger
 from coatcheck.engine.execution import Effect, Effects
@@ -193,19 +193,29 @@ class Offloading:
         return any(self._contents.belongs(match.group(), scope) for match in found)
 
     def _save(self, part: Part, departure: _Departure) -> Effects[Slot | CoatcheckError]:
-        """Save one part, if it is one that is stored; return what the placeholder needs to know about it."""
+        """Encode, hash, index, preview and save one part, if it is one that is stored; return its place.
+
+        Several texts share the budget of the previews, so theirs are made when all are saved.
+        """
         block, request = part.block, departure.request
+        encoded, content, ready = None, None, None
         if isinstance(block, MediaBlock) and block.data:
             data = block.data
             digest = self._contents.start_hash(data, part.content_type)
-            encoded, content, ready = None, _previewed(part), None
         elif part.text:
             data, chunks = yield from encode_bytes(part.text)
             digest = self._contents.start_hash(data, part.content_type, starts=part.starts)
-            # Meanwhile; nothing fails here that would keep the content from being saved.
-            encoded, content, ready = yield from self._describe(
-                part, departure, text=part.text, data=data, chunks=chunks
-            )
+            try:  # Large content is hashed meanwhile. What fails here is omitted, and the content is saved.
+                encoded = yield from index_text(part.text, data, chunks)
+                content = Previewed(text=part.text, content_type=part.content_type, lines=encoded.lines)
+                if sum(1 for each in departure.parts if each.text) == 1:
+                    content = replace(content, exceeds=departure.measure.exceeded - departure.measure.media)
+                    if len(content.text) > preview.LARGE_CHARACTERS:
+                        content = yield from preview.search_for_odd(content)
+                    budget = departure.decision.preview_tokens
+                    ready = ReadyPreview(budget, preview.preview(content, departure.measure.counter, budget=budget))
+            except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
+                log_failure(logger, "a text is stored without its line index or its preview", error=error)
         else:
             return Slot(block=block)
         reference = yield from self._contents.save(
@@ -222,28 +232,7 @@ class Offloading:
         if isinstance(reference, CoatcheckError):
             return reference
         path = self._contents.path_of(reference, request.about.scope) if self._settings.show_path else None
-        return Slot(block=block, content=content, preview=ready, reference=reference, path=path)
-
-    def _describe(
-        self, part: Part, departure: _Departure, *, text: str, data: bytes, chunks: Sequence[int]
-    ) -> Effects[tuple[Encoded | None, Previewed | None, ReadyPreview | None]]:
-        """Index the lines of the ``text`` of a part and preview it; omit what fails.
-
-        Several texts share the budget of the previews, so theirs are made when all are saved.
-        """
-        encoded, content, ready = None, None, None
-        try:
-            encoded = yield from index_text(text, data, chunks)
-            content = Previewed(text=text, content_type=part.content_type, lines=encoded.lines)
-            if sum(1 for each in departure.parts if each.text) == 1:
-                content = replace(content, exceeds=departure.measure.exceeded - departure.measure.media)
-                if len(content.text) > preview.LARGE_CHARACTERS:
-                    content = yield from preview.search_for_odd(content)
-                budget = departure.decision.preview_tokens
-                ready = ReadyPreview(budget, preview.preview(content, departure.measure.counter, budget=budget))
-        except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
-            log_failure(logger, "a text is stored without its line index or its preview", error=error)
-        return encoded, content or _previewed(part), ready
+        return Slot(block=block, content=content or _previewed(part), preview=ready, reference=reference, path=path)
 
     def _save_list(
         self, request: OffloadRequest, references: Sequence[Reference]

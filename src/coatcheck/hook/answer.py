@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.forks import loading
 from coatcheck.hook.options import read_options
-from coatcheck.hook.shapes import large_texts, replaced, stays
+from coatcheck.hook.shapes import LEAST_BYTES, large_texts, replaced, stays
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from coatcheck.hook.options import Options
     from coatcheck.hook.shapes import Path
@@ -28,8 +28,10 @@ _EVENT = "PostToolUse"
 _STDOUT, _STDERR = 1, 2
 
 
-def main(words: list[str]) -> None:
+def main(words: list[str], *, of_file: Callable[[Options, str], Options] | None = None) -> None:
     """Answer the hook that stdin holds, and end the process with 0.
+
+    ``of_file`` returns the options for a tool where a file says more; it is called for no small result.
 
     The process ends without what Python does last: there is nothing to clean up, and a reader that went away must not
     change the exit code, which a client may take for a refusal.
@@ -38,7 +40,7 @@ def main(words: list[str]) -> None:
         options, wrong = read_options(words)
         for each in wrong:
             _say(each)
-        answer = respond(sys.stdin.buffer.read(), options)
+        answer = respond(sys.stdin.buffer.read(), options, of_file=of_file)
         if answer is not None:
             _write(_STDOUT, json.dumps(answer).encode())
     except BaseException as error:  # noqa: BLE001 - a client takes any other end for a failure of its call
@@ -46,9 +48,11 @@ def main(words: list[str]) -> None:
     os._exit(0)
 
 
-def respond(raw: bytes, options: Options) -> dict[str, Any] | None:
+def respond(
+    raw: bytes, options: Options, *, of_file: Callable[[Options, str], Options] | None = None
+) -> dict[str, Any] | None:
     """Return the answer to what a client said; None if the result stays as it is."""
-    if len(raw) <= options.limit:  # so is the result, whatever the rest is
+    if len(raw) <= (LEAST_BYTES if options.config else options.limit):  # so is the result, whatever the rest is
         return None
     try:
         event = json.loads(raw)
@@ -61,9 +65,20 @@ def respond(raw: bytes, options: Options) -> dict[str, Any] | None:
     if not (isinstance(tool, str) and isinstance(session, str) and session):
         _say("tool_name or session_id is missing, so the result stays as it is")
         return None
+    if options.config and of_file is not None:
+        options = _with_file(options, tool, of_file)
     texts = leaving(tool, event.get("tool_input"), event.get("tool_response"), limit=options.limit)
     new = _replacements(texts, tool, session, options=options) if texts else {}
     return answer_with(replaced(event["tool_response"], new)) if new else None
+
+
+def _with_file(options: Options, tool: str, of_file: Callable[[Options, str], Options]) -> Options:
+    """Return the options that hold for a tool; those of the command line alone where the file cannot be read."""
+    try:
+        return of_file(options, tool)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the limits must hold
+        _say(f"{error}; the options of the command line hold without it")
+        return options
 
 
 def answer_with(response: object) -> dict[str, Any]:
@@ -105,6 +120,11 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
     new = {path: text for path, text in found.items() if text is not None}
     for path, text in new.items():
         _say(f"{tool}: {len(texts[path]):,} characters became {len(text):,}")
+    if new:
+        with loading:
+            from coatcheck.hook.command import list_command  # noqa: PLC0415 - loaded by now
+
+        _say(f"to list what this session stored: {list_command(options.folder, session)}")
     return new
 
 

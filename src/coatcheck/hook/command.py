@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 
-__all__ = ("get_command", "is_get", "program")
+__all__ = ("get_command", "is_get", "list_command", "program")
 
 _OPERATORS = frozenset(";&()<>|")
 _PIPE = "|"
@@ -23,6 +24,14 @@ def program() -> list[str]:
 def get_command(folder: str, scope: str) -> str:
     """Return the command that reads back from a folder, without its reference."""
     return shlex.join([*program(), "get", f"--storage={folder}", f"--scope={scope}"])
+
+
+def list_command(storage: str, scope: str | tuple[str, ...] = (), *, all_scopes: bool = False) -> str:
+    """Return the command that lists a scope, or all of them, to paste into a shell in any folder."""
+    where = storage if "://" in storage else os.path.abspath(os.path.expanduser(storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
+    parts = (scope,) if isinstance(scope, str) else scope
+    which = ["--all-scopes"] if all_scopes else [f"--scope={part}" for part in parts]
+    return shlex.join([*program(), "ls", f"--storage={where}", *which])
 
 
 def is_get(command: str) -> bool:

@@ -23,12 +23,19 @@ def offload(text: str, tool: str, session: str, *, options: Options) -> str | No
 
     If storing fails, a text within the hard limit stays, and of a larger one head and tail do.
     """
-    storage = FileStorage(options.folder, max_age=options.max_age, max_bytes=options.max_bytes)
+    storage = FileStorage(
+        options.folder,
+        max_age=options.max_age,
+        max_bytes=options.max_bytes,
+        max_scope_bytes=options.max_scope_bytes,
+    )
+    preview = options.preview_tokens
     offloader = Offloader(
         storage,
         token_counter=ByteCounter(),  # the vocabulary would take longer to load than all the rest
         max_result_tokens=options.max_result_tokens,
         max_inline_tokens=max(options.max_inline_tokens, options.max_result_tokens),
+        preview_tokens=preview if preview is None or preview < options.max_result_tokens else None,
     )
     outcome = offloader.offload(
         [TextBlock(text)],

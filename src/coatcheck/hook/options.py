@@ -9,7 +9,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-__all__ = ("BYTES_PER_TOKEN", "Options", "read_options")
+__all__ = ("BYTES_PER_TOKEN", "OPTIONS", "Options", "read_options", "split_options")
+
+_UNITS = {
+    "max_age": {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800},
+    "max_bytes": {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12},
+}
+_FORMS = {
+    "max_age": "a number of seconds, or one with s, m, h, d or w such as 7d",
+    "max_bytes": "a number of bytes, or one with KB, MB, GB or TB such as 2GB",
+}
 
 BYTES_PER_TOKEN = 4
 """As ``ByteCounter`` counts. ``coatcheck.core.tokens`` is not loaded for results that stay."""
@@ -28,14 +37,23 @@ class Options:
     max_inline_tokens: int = 50_000
     """What a result may take if it could not be stored. As ``MAX_INLINE_TOKENS``."""
 
-    max_age: int = 7 * 86_400
-    """Seconds without use after which a content is removed."""
+    max_age: float | None = 7 * 86_400
+    """Seconds without use after which a content is removed. None: it stays."""
 
-    max_bytes: int = 2_000_000_000
-    """What the folder may hold."""
+    max_bytes: int | None = 2_000_000_000
+    """What the folder may hold. None: no limit."""
 
     retrieval_tool: str = ""
     """The name of an MCP tool that reads back, for clients without a shell; empty: ``coatcheck get``."""
+
+    config: str = ""
+    """A ``coatcheck.toml``, whose settings take the place of the defaults here; empty: none is read."""
+
+    preview_tokens: int | None = None
+    """Only a file says it. None: the default of the library."""
+
+    max_scope_bytes: int | None = None
+    """What a session may hold. Only a file says it."""
 
     @property
     def limit(self) -> int:
@@ -53,26 +71,53 @@ class Options:
         return os.path.abspath(os.path.expanduser(self.storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
 
 
-def read_options(words: list[str]) -> tuple[Options, list[str]]:
-    """Return the options that the words of a command line are, and what is wrong with the others, which do not count.
+OPTIONS = tuple(
+    f"--{name.replace('_', '-')}" for name in Options.__slots__ if name not in {"preview_tokens", "max_scope_bytes"}
+)
+"""As they are typed."""
 
-    ``--max-bytes=N`` and ``--max-bytes N`` are the same.
-    """
+
+def read_options(words: list[str]) -> tuple[Options, list[str]]:
+    """Return the options that a command line sets, and what is wrong with the others, which do not count."""
+    given, wrong = split_options(words)
     chosen: dict[str, str | int] = {}
-    wrong = []
-    left = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    while left:
-        word = left.pop(0)
-        name = word.removeprefix("--").replace("-", "_")
-        default = getattr(Options(), name, None) if name in Options.__slots__ else None
-        if not word.startswith("--") or default is None or not left:
-            wrong.append(f"{word!r} is no option of the hook, or lacks its value")
-            continue
-        value = left.pop(0)
-        if isinstance(default, str):
+    for option, value in given.items():
+        name = option.removeprefix("--").replace("-", "_")
+        if isinstance(getattr(Options(), name), str):
             chosen[name] = value
-        elif value.isdecimal() and int(value) > 0:
-            chosen[name] = int(value)
+        elif number := _number(value, _UNITS.get(name, {})):
+            chosen[name] = number
         else:
-            wrong.append(f"{word} must be a whole number above 0, not {value!r}")
+            wrong.append(f"{option} must be {_FORMS.get(name, 'a whole number above 0')}, not {value!r}")
     return Options(**chosen), wrong  # type: ignore[arg-type]  # each by its default's type
+
+
+def split_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the value of each option as it was typed, and what is wrong with the other words.
+
+    ``--max-bytes=N`` and ``--max-bytes N`` are the same. Of an option that is there twice, the last counts.
+    """
+    given: dict[str, str] = {}
+    wrong = []
+    left = words[::-1]
+    while left:
+        word = left.pop()
+        option, equals, value = word.partition("=")
+        if not equals and word.startswith("--") and left and not left[-1].startswith("--"):
+            value, equals = left.pop(), " "
+        if not word.startswith("--"):
+            wrong.append(f"{word!r} is no option of the hook; they begin with --")
+        elif option not in OPTIONS:
+            wrong.append(f"{option!r} is no option of the hook; these are {', '.join(OPTIONS)}")
+        elif not equals or not value:
+            wrong.append(f"{option} lacks its value")
+        else:
+            given[option] = value
+    return given, wrong
+
+
+def _number(value: str, units: dict[str, int]) -> int:
+    """Return an amount as people write it; 0 if it is none. As ``core.amounts``, which takes longer to load."""
+    digits = value.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+    factor = {"": 1, **units}.get(value[len(digits) :].strip().lower(), 0)
+    return int(digits) * factor if digits.isascii() and digits.isdecimal() else 0

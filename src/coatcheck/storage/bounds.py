@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ("MOST_LOOKS", "TOTAL", "Bounds", "count_in", "count_out", "make_room", "recount")
 
 MOST_LOOKS = 5
-"""Of one save. The second is needed only if others used the room that the first one made."""
+"""How often one save looks for room, at most. It looks again only if others used the room that it had made."""
 
 LOOK_SECONDS = 3_600.0
 """How old a look may be: it removes what is too old and what killed writers left, and corrects the count."""
@@ -53,13 +53,13 @@ class Bounds:
     """What a storage may hold; None is no limit."""
 
     max_age: float | timedelta | None = None
-    """Since an entry was last saved or read; in seconds, or as a ``timedelta``."""
+    """How long ago an entry may have been saved or read; in seconds, or as a ``timedelta``."""
 
     max_bytes: int | None = None
-    """In the whole storage."""
+    """How many bytes the whole storage may hold."""
 
     max_scope_bytes: int | None = None
-    """In each scope."""
+    """How many bytes each scope may hold."""
 
     is_set: bool = field(init=False)
     """Whether there is any limit."""

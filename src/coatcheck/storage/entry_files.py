@@ -113,7 +113,7 @@ def content_name(folder: Folder, stem: str, metadata: Mapping[str, str]) -> str 
         existing = None
     if existing is None:
         return None
-    # Under its own type: other content that meets it here may have another, and hence another file name.
+    # Under its own type: other content that meets it here may have another, and so another file name.
     name = stem + extension(existing["content_type"])
     status = folder.status(name)
     if status is None or status.st_size != existing["size"]:

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ except ImportError:  # Windows: two processes must not delete and save the same 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
 __all__ = ("Folder", "make_folders", "open_folder")
@@ -36,7 +35,7 @@ LOCK_SECONDS = 10.0
 """How long to wait for a lock, which its owner holds for milliseconds. ``flock`` alone has no time limit."""
 
 LOCK_PAUSE_SECONDS = 0.001
-"""Between two looks at a lock."""
+"""How long to wait between two looks at a lock."""
 
 # Most do not exist on Windows, where a planted symbolic link needs rights that make it moot.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -65,7 +64,7 @@ class Folder:
     path: Path
 
     descriptor: int | None
-    """Of the open folder; None if the system cannot look up names in one."""
+    """The descriptor of the open folder; None if the system cannot look up names in one."""
 
     base: str
     """What leads to a name in this folder: nothing if the system looks it up in ``descriptor``, else the path."""
@@ -157,16 +156,40 @@ class Folder:
         if self.descriptor is not None:
             os.fsync(self.descriptor)
 
-    def locked(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def locked(self, descriptor: int | None = None) -> Iterator[None]:
         """Exclude all other threads and processes that lock this folder, if the file system has locks.
 
         The lock is of what is open and ends with the process, however that ends, so nothing is left to clean up.
+
+        Args:
+            descriptor: of an open file, to lock that instead of the folder.
 
         Raises:
             TimeoutError: another process held it for 10 seconds, as one does that was stopped in the middle of a save.
 
         """
-        return nullcontext() if self.descriptor is None else _lock(self.descriptor, self.path)
+        held = self.descriptor if descriptor is None else descriptor
+        given_up = 0.0
+        while fcntl is not None and held is not None:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                now = time.monotonic()
+                given_up = given_up or now + LOCK_SECONDS
+                if now > given_up:
+                    raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(self.path)) from None
+                time.sleep(LOCK_PAUSE_SECONDS)
+                continue
+            except OSError:
+                pass  # some network file systems have no locks: a sweep may miss a concurrent save there
+            break
+        try:
+            yield
+        finally:
+            if fcntl is not None and held is not None:
+                with suppress(OSError):
+                    fcntl.flock(held, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
 
     @contextmanager
     def locked_file(self, name: str, *, make: bool = False) -> Iterator[int | None]:
@@ -187,38 +210,13 @@ class Folder:
             yield None
             return
         try:
-            with _lock(descriptor, self.path):
+            with self.locked(descriptor):
                 yield descriptor
         finally:
             os.close(descriptor)
 
     def _no_file(self, name: str) -> CorruptContent:
         return CorruptContent(f"{str(self.path / name)!r} is not a file but a link, a folder or a device")
-
-
-@contextmanager
-def _lock(descriptor: int, path: Path) -> Iterator[None]:
-    """Hold the lock of what is open; ``Folder.locked`` says more."""
-    given_up = 0.0
-    while fcntl is not None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            now = time.monotonic()
-            given_up = given_up or now + LOCK_SECONDS
-            if now > given_up:
-                raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(path)) from None
-            time.sleep(LOCK_PAUSE_SECONDS)
-            continue
-        except OSError:
-            pass  # some network file systems have no locks: a sweep may miss a concurrent save there
-        break
-    try:
-        yield
-    finally:
-        if fcntl is not None:
-            with suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest
+from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, install_command
 from coatcheck.core.forks import loading
 from coatcheck.core.references import DIGEST_LENGTH, Key, is_scope_part, is_storage_key
 from coatcheck.storage.frame import Head, framed, read_head, unframed
@@ -70,7 +70,7 @@ class FsspecBridge:
                 from fsspec.asyn import AsyncFileSystem  # noqa: PLC0415 - as above
                 from fsspec.implementations.cached import CachingFileSystem  # noqa: PLC0415 - as above
         except ImportError as error:
-            msg = 'FsspecBridge needs fsspec. Install it with: pip install "coatcheck[fsspec]"'
+            msg = f"FsspecBridge needs fsspec. Install it with: {install_command('coatcheck[fsspec]')}"
             raise ImportError(msg) from error
         if not isinstance(filesystem, AbstractFileSystem) or getattr(filesystem, "asynchronous", False):
             msg = f"FsspecBridge needs an fsspec filesystem made without asynchronous=True, not {filesystem!r}"

@@ -14,7 +14,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode
 
-from coatcheck.core.errors import ForeignCall, InvalidRequest, StorageError
+from coatcheck.core.errors import ForeignCall, InvalidRequest, StorageError, install_command
 from coatcheck.core.forks import ForkSafeLock, loading
 from coatcheck.core.references import Key, is_storage_key
 from coatcheck.core.settings import NETWORK_THREADS
@@ -110,7 +110,7 @@ class S3Storage:
             with loading:
                 import boto3  # noqa: F401, PLC0415 - only those pay for it who use it
         except ImportError as error:
-            msg = 'S3Storage needs boto3. Install it with: pip install "coatcheck[s3]"'
+            msg = f"S3Storage needs boto3. Install it with: {install_command('coatcheck[s3]')}"
             raise ImportError(msg) from error
         if not isinstance(bucket, str) or not bucket or not isinstance(prefix, str):
             msg = f"S3Storage needs the name of a bucket and a prefix, both as str, not {bucket!r} and {prefix!r}"

@@ -25,7 +25,7 @@ def test_without_the_framework_the_error_names_the_extra() -> None:
 
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError:")
-    assert 'pip install "coatcheck[agent-framework]"' in last
+    assert 'pip install "/path/to/checkout[agent-framework]"' in last
     assert "The above exception was the direct cause" in done.stderr
 
 

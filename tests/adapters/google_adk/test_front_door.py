@@ -26,7 +26,7 @@ def test_without_adk_the_error_names_the_extra() -> None:
 
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError:")
-    assert 'pip install "coatcheck[google-adk]"' in last
+    assert 'pip install "/path/to/checkout[google-adk]"' in last
     assert "The above exception was the direct cause" in done.stderr
 
 

@@ -51,4 +51,4 @@ def test_without_haystack_the_error_names_the_extra() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert ran.returncode == 1
-    assert 'pip install "coatcheck[haystack]"' in ran.stderr
+    assert 'pip install "/path/to/checkout[haystack]"' in ran.stderr

@@ -42,7 +42,7 @@ def test_without_langchain_core_the_error_names_the_extra() -> None:
 
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError:")
-    assert 'pip install "coatcheck[langchain]"' in last
+    assert 'pip install "/path/to/checkout[langchain]"' in last
     assert "The above exception was the direct cause" in done.stderr
 
 
@@ -53,7 +53,7 @@ def test_without_langgraph_the_error_names_the_extra(name: str, missing: tuple[s
 
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(f"ImportError: {name} needs")
-    assert 'pip install "coatcheck[langgraph]"' in last
+    assert 'pip install "/path/to/checkout[langgraph]"' in last
 
 
 @pytest.mark.parametrize("name", NEEDS_CORE_ONLY)

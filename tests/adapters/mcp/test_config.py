@@ -45,6 +45,7 @@ max_age = "30d"
 max_bytes = "1.5 GB"
 max_scope_bytes = "unlimited"
 offer_tool = "when needed"
+start_timeout = "5m"
 max_result_tokens = 4000
 preview_tokens = 0
 max_retrieval_tokens = 3000
@@ -89,6 +90,7 @@ def test_every_key_is_read(write: Callable[[str], Path]) -> None:
         max_bytes=1_500_000_000,
         max_scope_bytes=None,
         offer_tool="when needed",
+        start_seconds=300,
         settings=Settings(
             max_result_tokens=4_000,
             preview_tokens=0,

@@ -205,6 +205,26 @@ def test_one_that_was_written_by_hand_comes_off_too() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '{"command": "py", "args": [ // one\n "-m", "coatcheck", "mcp", /* two */ "--", // three\n "npx" /* four */]}',
+        '{"command": "py", "args": ["-m", "coatcheck", "mcp", "--", "npx" /* one */, // two\n "-y"]} // three',
+        '{"command": "py", // one\n "args": ["-m", "coatcheck", "mcp", "--url", "http://h"], // two\n "env": {}}',
+        '{"command": "py", // one\n "args": ["-m", "coatcheck", "mcp", "--url", "http://h"] // two\n}',
+        '{"command": "py" /* one */, /* two */ "args": ["-m", "coatcheck", "mcp", "--url", "http://h"] /* three */ }',
+    ],
+)
+def test_comments_that_somebody_wrote_among_the_arguments_stay(entry: str) -> None:
+    after = unwrap(entry, parse(entry))
+
+    parse(after)
+    assert "coatcheck" not in after
+    assert [word for word in ("one", "two", "three", "four") if word in after] == [
+        word for word in ("one", "two", "three", "four") if word in entry
+    ]
+
+
 @pytest.mark.parametrize("program", ["", None])
 def test_without_a_program_to_start_nothing_is_written(program: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", program)

@@ -62,9 +62,8 @@ def test_the_defaults_are_those_of_the_parser(tmp_path: Path) -> None:
     for name, value in values.items():
         assert leaves[name][0] == (str(value).lower() if isinstance(value, bool) else f"{value:,}")
     assert kept["storage"][0] == f'`"{DEFAULT_STORAGE}"`'
-    written = [
-        f"{name} = {cells[0].strip('`')}" for name, cells in (*kept.items(), ("offer_tool", leaves["offer_tool"]))
-    ]
+    others = [(name, leaves[name]) for name in ("offer_tool", "start_timeout")]
+    written = [f"{name} = {cells[0].strip('`')}" for name, cells in (*kept.items(), *others)]
     file = tmp_path / "coatcheck.toml"
     file.write_text("\n".join(line for line in written if not line.startswith(("storage", "scope"))))
     assert load(file) == Config(path=file)

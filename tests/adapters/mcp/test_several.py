@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 KINDS = ["tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"]
 
 
+NOT_THERE = "there is no such command"
+
+
 class Notes(Everything):
     """A server with a resource, a template and a prompt that the other one has not."""
 
@@ -51,7 +54,7 @@ def two(**others: Upstream) -> tuple[Everything, Notes, dict[str, Upstream]]:
 def failing() -> Upstream:
     @asynccontextmanager
     async def connect() -> AsyncIterator[Any]:
-        raise FileNotFoundError
+        raise FileNotFoundError(NOT_THERE)
         yield
 
     return Upstream(name="gone", connect=connect)

@@ -189,11 +189,16 @@ def test_a_server_that_dies_ends_its_call_with_a_clear_error_and_is_started_agai
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("no-such-command-anywhere",), "there is no such command"),
+        (
+            ("no-such-command-anywhere",),
+            "there is no such command as no-such-command-anywhere in the folders of PATH: /",
+        ),
+        (("./no-such-server",), "/no-such-server"),
+        (("npx -y foo",), "'npx -y foo' is one word: the program is \"npx\" alone"),
         ((sys.executable, "-c", "import sys; sys.exit('a reason')"), "it ended before it answered"),
         ((*TINY, "--not-an-mcp-server"), "it ended before it answered"),
     ],
-    ids=["missing", "failing", "another program"],
+    ids=["missing", "missing in its folder", "one word", "failing", "another program"],
 )
 def test_a_server_that_does_not_start_is_named_in_the_error(
     start: Callable[..., Process], command: tuple[str, ...], words: str

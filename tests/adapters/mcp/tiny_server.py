@@ -65,7 +65,7 @@ def main() -> None:
                 answer(message, {"tools": [{"name": name, "inputSchema": SCHEMA} for name in TOOLS]})
             case "tools/call":
                 call(message, message["params"]["name"], message["params"].get("arguments") or {})
-            case "notifications/cancelled":
+            case "notifications/cancelled" if "CANCELLED" in os.environ:
                 Path(os.environ["CANCELLED"]).write_text(line, encoding="utf-8")
             case _ if "id" not in message:
                 pass

@@ -26,7 +26,7 @@ def test_without_the_sdk_the_error_names_the_extra() -> None:
 
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError:")
-    assert 'pip install "coatcheck[openai-agents]"' in last
+    assert 'pip install "/path/to/checkout[openai-agents]"' in last
     assert "The above exception was the direct cause" in done.stderr
 
 

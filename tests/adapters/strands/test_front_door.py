@@ -26,7 +26,7 @@ def test_without_strands_the_error_names_the_extra() -> None:
 
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError:")
-    assert 'pip install "coatcheck[strands]"' in last
+    assert 'pip install "/path/to/checkout[strands]"' in last
     assert "The above exception was the direct cause" in done.stderr
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from coatcheck import S3Storage
     from tests.storage.seaweed import Server
 
+pytestmark = pytest.mark.no_cover  # every line of the storage that commands run, others run too
+
 LINES = b"words of a large result\n" * 50_000
 
 

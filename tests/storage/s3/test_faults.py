@@ -171,6 +171,7 @@ def test_flipped_bytes_are_reported_as_corrupt_and_never_returned(
         offloader.load(reference)
 
 
+@pytest.mark.no_cover
 def test_sixty_four_offloads_through_a_bad_network_are_all_there(
     server: Server, prefix: str, endpoint: str, faults: Faults
 ) -> None:

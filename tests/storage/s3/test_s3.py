@@ -399,6 +399,7 @@ def test_many_threads_make_one_client(storage: S3Storage) -> None:
     assert len(made) == 8
 
 
+@pytest.mark.no_cover
 def test_sixty_four_offloads_at_once_are_all_there(storage: S3Storage) -> None:
     offloader = Offloader(storage)
     texts = [numbered_lines(2_000, first=number) for number in range(64)]

@@ -8,7 +8,7 @@ import re
 __all__ = ("UNITS_OF_A_REFERENCE", "unescaped")
 
 UNITS_OF_A_REFERENCE = 60
-"""Of work. An unknown name of 32 letters takes twice as much, ``&amp;`` a third."""
+"""Work of one reference. An unknown name of 32 letters takes twice as much, ``&amp;`` a third."""
 
 _NO_CHARACTER = re.compile(r"&#0*[1-9][0-9]{7,};?")
 """A number beyond the last character. ``html.unescape`` raises ``ValueError`` where Python refuses to read it."""

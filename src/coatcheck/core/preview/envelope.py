@@ -16,7 +16,7 @@ __all__ = ("Output", "output_in", "unescaped_text", "unwrapped")
 _MOST_CHARACTERS = 4_000_000
 _MOST_LEVELS = 4
 _LEAST_SHARE = 0.8
-"""Of the characters, for the text inside."""
+"""The share of the characters that the text inside must have."""
 
 _LEAST_CHARACTERS = 200
 _LEAST_ESCAPES = 3
@@ -37,7 +37,7 @@ _LONGEST_REST = 200
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _BACKSLASH = "\x00"
-"""In place of an escaped backslash, while the other escapes are resolved: no text of a tool holds one."""
+"""Takes the place of an escaped backslash while the other escapes are resolved: no tool returns text that holds it."""
 
 _COMMON = {"\\n": "\n", '\\"': '"', "\\'": "'", "\\t": "\t", "\\r": "\r"}
 

@@ -49,7 +49,7 @@ _KEPT = 200
 """Sorts of lines of each level that may be shown, half of them the first."""
 
 _TROUBLE_SHARE = 0.4
-"""Of the budget, at most, for lines of trouble; head and tail tell what ran and how it ended."""
+"""The share of the budget that lines of trouble may take. Head and tail tell what ran and how it ended."""
 
 _LEAST_FOR_TROUBLE = 80
 """Tokens: a line and the gaps around it."""

@@ -20,7 +20,7 @@ _SAMPLE = 4_096
 _BASE64 = re.compile(r"(?:data:[\w./+-]+;base64,)?(?:[A-Za-z0-9+/_-]{60,}\r?\n)*[A-Za-z0-9+/_-]*={0,2}\s*")
 _HEXADECIMAL = re.compile(r"(?:0x)?[0-9a-fA-F]+\s*")
 _LEAST_OF_EACH = 0.05
-"""Of upper case, lower case and digits, in what is base64: about 40%, 40% and 16%."""
+"""The share that upper case, lower case and digits must each have. In base64 they have about 40%, 40% and 16%."""
 
 _BEGINS_DATA = "base64,"
 _SHOWN = 64

@@ -25,17 +25,17 @@ __all__ = ("preview_sorts", "search_sorts")
 _LEAST_LINES = 20
 _LEAST_ALIKE = 4
 _LEAST_SHARE = 2 / 3
-"""Of the lines that are not blank: where fewer are of a sort, head and tail of the text say more."""
+"""The share of the lines that must be of a sort, blank ones aside. Otherwise head and tail of the text say more."""
 
 _MOST_DIGITS = 0.25
-"""Of the characters of a line: in a line of figures, these are what the agent needs."""
+"""The share of a line that may be digits: in a line of figures, these are what the agent needs."""
 
 _LEAST_WORDS = 2
 _SHARE_BEFORE_NAMES = 0.75
-"""Of the budget: lines get at least this; names and numbers in lines of rare sorts get the rest, if any."""
+"""The share of the budget that lines get at least. Names and numbers in lines of rare sorts get the rest, if any."""
 
 _RARE = 0.1
-"""Of the lines: a sort of fewer is rare."""
+"""The share of the lines below which a sort is rare."""
 
 _MOST_NAMED = 4
 """Sorts in the heading, those with the most lines."""

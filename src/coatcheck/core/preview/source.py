@@ -59,7 +59,7 @@ IN_NUMBERS = b"0123456789.,"
 """Lines that differ in nothing else are of one sort."""
 
 LEVELS = ("FATAL", "ERROR", "WARN")
-"""Of trouble, the worst first."""
+"""The levels of trouble, the worst first."""
 
 
 @dataclass(slots=True)

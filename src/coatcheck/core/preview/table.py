@@ -39,13 +39,13 @@ _LEAST_ROWS = 2
 _DEEPEST = 3
 _MOST_COLUMNS = 80
 _LEAST_FILLED = 0.4
-"""Of the cells: where records have less in common than that, they are no table."""
+"""The share of the cells that must be filled: records that have less in common are no table."""
 
 _UNITS_OF_A_CELL = 24
-"""To take it from its record, and again to write it."""
+"""Work of taking a cell from its record, and again of writing it."""
 
 _UNITS_OF_A_RECORD = 12
-"""To see of what kind it is."""
+"""Work of seeing of what kind a record is."""
 
 _CONTAINER = 1_000
 """Characters that a nested container may take, as long as it is not written."""
@@ -58,7 +58,7 @@ _CHARACTERS_OF_A_TOKEN = 8
 """At most, of names, so that most of what cannot fit is not counted."""
 
 _SHARE_OF_NAMES = 0.5
-"""Of the room for rows: where all records can be named within it, those that do not fit are named."""
+"""The share of the room for rows that names may take. If all records can be named in it, those that do not fit are."""
 
 _LEAST_FOR_SAME = 3
 _PART = " ; "
@@ -306,7 +306,7 @@ _CELLS = [Verbatim(f"[{index}]") for index in range(_MOST_COLUMNS + 1)]
 """The names of cells that have none."""
 
 _NO_CELL = Verbatim("")
-"""Where a record lacks a field."""
+"""Shown where a record lacks a field."""
 
 _ARE_CONTAINERS = frozenset({dict, list})
 

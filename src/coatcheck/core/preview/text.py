@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 __all__ = ("preview_text",)
 
 HEAD_SHARE = 0.5
-"""Of the budget. Nobody knows which end holds the answer: the head says what ran, the tail how it ended."""
+"""The share of the budget that the head gets. Nobody knows which end holds the answer: the head says what ran, the tail
+how it ended."""
 
 _NUMBERED = re.compile(r"\s*\d+[:|\t]")
 _NUMBERED_LINES = 0.5
-"""Of the first lines. So tools print a part of a file, read from its beginning: its end is no outcome."""
+"""The share of the first lines that must have numbers. Tools print a part of a file so: its end is no outcome."""
 
 _SHARE_OF_NAMES = (0.6, 0.4)
-"""Of the budget, for the names in what is not shown; less where the number of each line is among them. Found on one
-half of the conversations of ``docs/quality.md``, and confirmed on the other."""
+"""The share of the budget for the names in what is not shown; less where the number of each line is among them. Found
+on one half of the conversations of ``docs/quality.md``, and confirmed on the other."""
 
 _WORTH_THE_ROOM = 0.85
 

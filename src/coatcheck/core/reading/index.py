@@ -35,22 +35,22 @@ __all__ = (
 )
 
 CHUNK_CHARACTERS = 65_536
-"""Encoded in one step, some 50 microseconds: other threads get the interpreter in between."""
+"""Characters encoded in one step, which takes some 50 microseconds: other threads get the interpreter in between."""
 
 PIECE_CHUNKS = 16
-"""One piece of the work, some 1 to 3 milliseconds: long enough that what happens between two does not count."""
+"""Chunks in one piece of the work, which takes 1 to 3 milliseconds: what happens between two pieces does not count."""
 
 COPIED_AT_ONCE = 16_777_216
-"""Characters of ASCII, whose bytes are a plain copy: 2 milliseconds, and twice as long piece by piece."""
+"""Characters of ASCII encoded at once, which is a plain copy: 2 milliseconds, and twice as long piece by piece."""
 
 MAX_CHECKPOINTS = 4_096
 """About 140 KB of index at most; with more than 268 million characters the checkpoints are further apart."""
 
 INDEX_THRESHOLD = 1_048_576
-"""Bytes. Up to 1 MiB a scan from the start takes less time than fetching an index."""
+"""Content of up to so many bytes has no index: a scan from its start takes less time than fetching one."""
 
 _LONG_LINE = 48
-"""Bytes. From here on ``bytes.replace`` counts line ends faster than ``bytes.count``, measured on CPython 3.11."""
+"""From so many bytes on, ``bytes.replace`` counts line ends faster than ``bytes.count``, measured on CPython 3.11."""
 
 _VERSION = 2
 _SURROGATES = re.compile(rb"((?:\xed[\xa0-\xbf][\x80-\xbf])+)")

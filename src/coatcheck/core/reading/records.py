@@ -29,7 +29,7 @@ _LINES_AT_ONCE = 10_000
 """Some milliseconds of parsing, after which other threads get the interpreter."""
 
 EMPTY = object()
-"""In the place of the value of a blank line."""
+"""Takes the place of the value of a blank line."""
 
 _BOM = "\ufeff"
 

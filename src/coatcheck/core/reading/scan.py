@@ -28,7 +28,8 @@ MAX_HITS = 10_000
 """Counting stops here: a model that gets this many narrows its pattern anyway."""
 
 LONG_LINE = 1_000
-"""Characters. In a longer line each occurrence is a match of its own, shown as a window."""
+"""The longest line, in characters, that is one match. In a longer line each occurrence is a match of its own, shown as
+a window."""
 
 WINDOW = 1_048_576
 """Bytes searched in one piece, which fits a processor's cache. A longer line is searched before its end is read."""

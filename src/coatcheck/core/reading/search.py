@@ -33,7 +33,7 @@ MAX_WORK = 10_000_000_000
 content RE2 does 300 million in a second; other content costs far fewer."""
 
 LINE_START_REACH = 65_536
-"""Bytes. How far before an offset to look for the start of its line; a longer line is searched from the offset on."""
+"""How many bytes before an offset to look for the start of its line; a longer line is searched from the offset on."""
 
 AROUND = 100
 """Characters on both sides of an occurrence in a long line."""
@@ -171,7 +171,7 @@ class _Row:
     """Whether the line matches."""
 
     start: int | None = None
-    """For a window: its first character in the content."""
+    """The first character of a window, counted in the content; None for a whole line."""
 
     before: str = ""
     after: str = ""

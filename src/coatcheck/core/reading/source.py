@@ -60,7 +60,7 @@ class Source:
     """What is known of stored content without reading it."""
 
     reference: str
-    """As the model sees it; the literal next call repeats it."""
+    """The reference as the model sees it; the next call that an answer names repeats it."""
 
     content_type: str
     """MIME type of the stored bytes."""
@@ -141,7 +141,8 @@ _TEXT_TYPES = frozenset(
         "application/yaml",
     }
 )
-"""Text outside ``text/``. ``application/csv``, ``html``, ``md`` and ``txt`` are what Strands makes of its documents."""
+"""Types of text that do not begin with ``text/``. Strands makes ``application/csv``, ``html``, ``md`` and ``txt`` of
+its documents."""
 
 
 def is_text(content_type: str) -> bool:

@@ -86,9 +86,9 @@ def one_line(text: str) -> str:
 # -- the list of what a scope holds
 
 
-LISTED = "Stored in this conversation, newest first:"
-LISTED_IN_PART = "Some of what is stored in this conversation:"
-NOTHING_STORED = "Nothing is stored in this conversation."
+LISTED = "Stored results, newest first:"
+LISTED_IN_PART = "Some of the stored results:"
+NOTHING_STORED = "Nothing is stored."
 MORE_STORED = "[More is stored than this list can show.]"
 NOT_DESCRIBED = "[Of results without a tool, the list knows only reference and size.]"
 

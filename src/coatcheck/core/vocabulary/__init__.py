@@ -25,7 +25,7 @@ BUNDLED = "o200k_base"
 """The encoding that ships with this package: that of GPT-4o and later models."""
 
 BUNDLED_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-"""Of the unpacked ranks; ``tiktoken_ext.openai_public`` has the same value."""
+"""The digest of the unpacked ranks; ``tiktoken_ext.openai_public`` has the same value."""
 
 # The split pattern and special tokens of o200k_base, facts of the encoding as tiktoken_ext.openai_public defines it.
 # tests/core/test_vocabulary.py compares them with the installed tiktoken.

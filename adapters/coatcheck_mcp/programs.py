@@ -1,0 +1,46 @@
+"""Whether a server's program is there, and what to say if it is not.
+
+``coatcheck mcp check`` asks before the start, and the proxy after a failed one. Both say the same.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("missing_folder", "missing_program")
+
+
+def missing_folder(cwd: str | os.PathLike[str] | None) -> str | None:
+    """Return what is wrong with the folder in which a program should run; None if nothing is."""
+    if cwd is None or Path(cwd).is_dir():
+        return None
+    return f"{os.fspath(cwd)} is not a folder" if Path(cwd).exists() else f"there is no folder {os.fspath(cwd)}"
+
+
+def missing_program(command: str, *, cwd: str | os.PathLike[str] | None, variables: Mapping[str, str]) -> str | None:
+    """Return why a program cannot be found; None if it can.
+
+    Args:
+        command: the program. One with a slash is looked for in ``cwd``, any other in the folders of ``PATH``.
+        cwd: the folder in which it should run; None for the working directory.
+        variables: those of its environment.
+
+    """
+    path = variables.get("PATH", os.defpath)
+    place = Path(cwd or ".").absolute() / command
+    is_path = os.path.dirname(command) != ""  # noqa: PTH120 - "./server" has a folder, which Path drops
+    if shutil.which(place if is_path else command, path=path):
+        return None
+    program, *arguments = command.split() or [command]
+    if arguments:
+        words = ", ".join(f'"{word}"' for word in arguments)
+        return f'{command!r} is one word: the program is "{program}" alone, and its arguments are words too: {words}'
+    if is_path:
+        return f"{place} is not executable" if place.is_file() else f"there is no program {place}"
+    return f"there is no such command as {command} in the folders of PATH: {path}"

@@ -1,0 +1,93 @@
+"""What a ``coatcheck.toml`` says to ``coatcheck hook``: the same settings and rules as for ``coatcheck mcp``.
+
+Loaded only for a hook that names a file, and only for a result that may be large: it takes as long as all the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.policy import Always, Never
+from coatcheck.hook.options import BYTES_PER_TOKEN, Options
+from coatcheck.hook.shapes import LEAST_BYTES
+
+if TYPE_CHECKING:
+    from coatcheck_mcp.config import Config, ToolRule
+
+__all__ = ("checked_file", "options_for")
+
+_OF_SERVER = "mcp__"
+"""Claude Code names a tool of an MCP server ``mcp__SERVER__TOOL``."""
+
+
+def checked_file(path: str, *, has_storage: bool) -> str:
+    """Return the absolute path of a file that the hook can use.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or is wrong; the message names file, line and key. Or its storage is no
+            folder, and the command line names none.
+
+    """
+    from coatcheck_mcp.config import load  # noqa: PLC0415 - of an adapter
+
+    config = load(path, variables=None)
+    if "://" in config.storage and not has_storage:
+        msg = f"{config.path}: storage is {config.storage!r}, and the hook stores in a folder; add --storage=FOLDER"
+        raise InvalidRequest(msg)
+    return str(config.path)
+
+
+def options_for(options: Options, tool: str) -> Options:
+    """Return the options that hold for a tool: those of the command line, then those of the file.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or is wrong.
+
+    """
+    from coatcheck_mcp.config import load  # noqa: PLC0415 - of an adapter
+
+    config = load(options.config, variables=None)
+    default = Options()
+    said: dict[str, Any] = {
+        "max_inline_tokens": config.settings.max_inline_tokens,
+        "max_age": config.max_age_seconds,
+        "max_bytes": config.max_bytes,
+        "max_scope_bytes": config.max_scope_bytes,
+        "preview_tokens": config.settings.preview_tokens,
+        **_storage(config),
+    }
+    unset = {name: value for name, value in said.items() if getattr(options, name) == getattr(default, name)}
+    found = replace(options, **unset)
+    if options.max_result_tokens != default.max_result_tokens:
+        return found
+    return replace(found, max_result_tokens=_threshold(_rule(config, tool), config, found))
+
+
+def _storage(config: Config) -> dict[str, str]:
+    """Return the folder that the file names; nothing where it names none, or what is no folder."""
+    from coatcheck_mcp.config import DEFAULT_STORAGE  # noqa: PLC0415 - of an adapter
+
+    return {} if config.storage == DEFAULT_STORAGE or "://" in config.storage else {"storage": config.storage}
+
+
+def _rule(config: Config, tool: str) -> ToolRule | None:
+    server, between, own = tool.removeprefix(_OF_SERVER).partition("__")
+    if not (tool.startswith(_OF_SERVER) and between):
+        return config.rule_of(tool)
+    return config.rule_of(own, server=server) or config.rule_of(tool)
+
+
+def _threshold(rule: ToolRule | None, config: Config, options: Options) -> int:
+    threshold: int
+    match rule:
+        case None:
+            threshold = config.settings.max_result_tokens
+        case Never():
+            threshold = options.max_inline_tokens
+        case Always():
+            threshold = LEAST_BYTES // BYTES_PER_TOKEN  # what is smaller than its placeholder stays
+        case _:
+            threshold = rule.threshold
+    return threshold

@@ -1,0 +1,98 @@
+"""What ``coatcheck mcp check`` has against a right ``coatcheck.toml``, and which words it does not show."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from coatcheck_mcp.checking import find_doubts, without_secrets
+
+SERVER = '[servers.a]\ncommand = "SERVER"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "doubt"),
+    [
+        (
+            '[servers.a]\ncommand = "no-such"',
+            "2: servers.a.command cannot start: there is no such command as no-such in the folders of PATH: /bin",
+        ),
+        (
+            '[servers.a]\ncommand = "./server"',
+            "2: servers.a.command cannot start: there is no program FOLDER/server",
+        ),
+        (
+            f'{SERVER}cwd = "/"\n[servers.b]\nargs = []\ncommand = "FOLDER/coatcheck.toml"',
+            "6: servers.b.command cannot start: FOLDER/coatcheck.toml is not executable",
+        ),
+        (
+            '[servers.a]\ncommand = "npx -y foo"',
+            "2: servers.a.command cannot start: 'npx -y foo' is one word: the program is \"npx\" alone, and its",
+        ),
+        (f'{SERVER}cwd = "away"', "3: servers.a.cwd must be a folder: there is no folder FOLDER/away"),
+        (f'{SERVER}cwd = "coatcheck.toml"', "3: servers.a.cwd must be a folder: FOLDER/coatcheck.toml is not a folder"),
+        (f'{SERVER}env.B = "${{NOT_SET}}"', "3: servers.a.env names the variable NOT_SET, which is not set here;"),
+        (
+            '[servers.a]\nurl = "https://${NOT_SET}/mcp"',
+            "2: servers.a.url names the variable NOT_SET, which is not set here; set it where the proxy starts",
+        ),
+        (
+            '[servers.a]\nurl = "https://h"\nheaders.A = "${NOT_SET}"',
+            "3: servers.a.headers names the variable NOT_SET, which is not set here;",
+        ),
+        (
+            f'{SERVER}args = ["${{HOME}}"]',
+            "3: servers.a.args has ${HOME}, which stays as it is: variables are filled in only in env, url and headers",
+        ),
+        (
+            f'[tools."typo.*"]\nnever = true\n{SERVER}',
+            "1: [tools.\"typo.*\"] begins with 'typo', which is no [servers.NAME]; those are a",
+        ),
+    ],
+)
+def test_what_would_fail_here_is_named_with_its_line_and_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, doubt: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "coatcheck.toml"
+    file.write_text(text.replace("SERVER", sys.executable).replace("FOLDER", str(tmp_path)))
+
+    (found,) = find_doubts(file, variables={"PATH": "/bin"})
+
+    assert found.startswith(f"{file}:{doubt.replace('FOLDER', str(tmp_path))}")
+
+
+def test_what_only_a_running_server_knows_is_no_doubt(tmp_path: Path) -> None:
+    file = tmp_path / "coatcheck.toml"
+    rules = "".join(f'[tools."{name}"]\nnever = true\n' for name in ("*.search", "a*.x", "a.*", "a_search", "search"))
+    file.write_text(
+        f'{rules}[servers.a]\ncommand = "python"\nenv.PATH = "${{FOLDER}}"\n[servers.b]\nurl = "http://h"\n'
+    )
+
+    assert find_doubts(file, variables={"FOLDER": str(Path(sys.executable).parent)}) == []
+
+
+def test_a_pattern_may_name_the_server_of_the_command_line_in_a_file_without_servers(tmp_path: Path) -> None:
+    file = tmp_path / "coatcheck.toml"
+    file.write_text('[tools."anything.*"]\nnever = true\n')
+
+    assert find_doubts(file) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["npx", "-y", "@scope/server", "/a b"], ["npx", "-y", "@scope/server", "/a b"]),
+        (["--api-key", "abc", "--port", "1"], ["--api-key", "***", "--port", "1"]),
+        (["--token", "--verbose", "x"], ["--token", "--verbose", "x"]),
+        (["--auth=abc", "x"], ["--auth=***", "x"]),
+        (["postgres://me:abc@host/base"], ["postgres://***@host/base"]),
+        (["https://host/mcp?key=abc"], ["https://host/mcp?***"]),
+        (["sk-AbC0123456789AbC0123456789"], ["sk-***"]),
+        (["server-with-a-long-name-2025-06-18"], ["server-with-a-long-name-2025-06-18"]),
+    ],
+)
+def test_what_looks_like_a_secret_is_not_shown(words: list[str], shown: list[str]) -> None:
+    assert without_secrets(words) == shown

@@ -1,0 +1,218 @@
+"""The start of the proxy: how long it waits for a server, who may reach its port, and what it tells people."""
+
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+from contextlib import asynccontextmanager, contextmanager
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from mcp import MCPError
+
+from coatcheck import InMemoryStorage
+from coatcheck_mcp import Proxy, Upstream, command_upstream, load, url_upstream
+from tests.adapters.mcp.servers import client_of
+from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
+from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process
+from tests.cli.running import run
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+REASON = "no such luck"
+TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
+
+
+class TestWaiting:
+    async def test_requests_that_wait_for_the_same_start_fail_with_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("coatcheck_mcp.proxy.DISCOVER_SECONDS", 0.01)
+        starts: list[anyio.Event] = []
+        failures: list[str] = []
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[Any]:
+            starts.append(anyio.Event())
+            await starts[-1].wait()
+            raise OSError(REASON)
+            yield
+
+        async def ask(client: Any) -> None:
+            with pytest.raises(MCPError) as refused:
+                await client.list_tools()
+            failures.append(str(refused.value))
+
+        proxy = Proxy(Upstream(name="never", connect=connect), InMemoryStorage())
+        async with client_of({}, proxy=proxy, mode="auto") as client:
+            with anyio.fail_after(PATIENCE):
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(3):
+                        tasks.start_soon(ask, client)
+                    await anyio.wait_all_tasks_blocked()
+                    starts[0].set()
+            assert failures == [f"coatcheck could not start the MCP server never: {REASON}"] * 3
+            assert len(starts) == 1
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask, client)
+                await anyio.wait_all_tasks_blocked()
+                starts[1].set()
+        assert len(starts) == 2, "a later request tries again"
+
+    async def test_a_server_that_never_answers_is_given_up_in_the_time_that_the_settings_say(self) -> None:
+        silent = command_upstream([sys.executable, "-c", "import sys; sys.stdin.read()"], start_seconds=0.01)
+        with pytest.RaisesGroup(
+            pytest.RaisesExc(MCPError, match=r"within 0\.01 seconds; start_timeout in a coatcheck\.toml"),
+            flatten_subgroups=True,
+        ):
+            async with client_of(silent):
+                pass
+
+    def test_a_login_has_two_minutes_whatever_the_settings_say(self) -> None:
+        assert url_upstream("https://h/mcp", start_seconds=5).start_seconds == 5
+        assert url_upstream("https://h/mcp", start_seconds=5, oauth=True).start_seconds == 120
+
+    def test_the_file_says_how_long(self, tmp_path: Path) -> None:
+        file = tmp_path / "coatcheck.toml"
+        for text, seconds in (("", 60), ('start_timeout = "5m"', 300), ('start_timeout = "unlimited"', float("inf"))):
+            file.write_text(text)
+            assert load(file).start_seconds == seconds
+
+    def test_the_command_gives_each_server_the_time_of_the_file(self, tmp_path: Path) -> None:
+        settings = tmp_path / "coatcheck.toml"
+        settings.write_text('start_timeout = "1s"\n')
+        client = Process(
+            tmp_path, sys.executable, "-c", "import sys; sys.stdin.read()", options=[f"--config={settings}"]
+        )
+        try:
+            assert "it did not answer within 1 seconds" in client.shake_hands()["error"]["message"]
+        finally:
+            client.end()
+
+
+@contextmanager
+def on_a_port(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Start the proxy on a port of loopback, without a token of whoever runs the tests."""
+    command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}"]
+    env = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    with (
+        reserved_port() as port,
+        subprocess.Popen(
+            [*command, f"--http={port}", "--", *TINY], env=env, stderr=subprocess.PIPE, text=True
+        ) as proxy,
+    ):
+        try:
+            yield proxy, port
+        finally:
+            proxy.kill()
+
+
+def status_of(port: int, token: str) -> int:
+    """Return the status of a request with a token."""
+    hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
+    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("POST", "/mcp", message, {**headers, "Authorization": f"Bearer {token}"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+class TestToken:
+    def test_without_one_a_token_is_made_anew_and_told_on_stderr(self, tmp_path: Path) -> None:
+        tokens = []
+        for _ in range(2):
+            with on_a_port(tmp_path) as (proxy, port):
+                assert proxy.stderr is not None
+                line = next(line for line in proxy.stderr if "Authorization" in line)
+                token = line.removeprefix("coatcheck: clients must send the header 'Authorization: Bearer ").rstrip(
+                    "'\n"
+                )
+                wait_until_listening(proxy, port)
+                assert status_of(port, token) == 200
+                assert status_of(port, f"{token}x") == 401
+                tokens.append(token)
+        assert tokens[0] != tokens[1]
+        assert all(len(token) >= 43 for token in tokens), "256 bits"
+
+    @pytest.mark.parametrize("value", ["", "  "], ids=["empty", "blanks"])
+    def test_an_empty_token_is_refused_at_the_start(
+        self, tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("coatcheck.cli.mcp_command._serve_port", lambda *_: None)
+        ran = run("mcp", "--http=8123", f"--storage={tmp_path}", "--", *TINY, env={TOKEN_VARIABLE: value})
+
+        assert ran.exit_code == 2
+        assert ran.stderr == (
+            f"coatcheck: {TOKEN_VARIABLE} is empty, so no client would get in; give it a value, or unset it to have one"
+            " made\n"
+        )
+
+
+class TestWords:
+    def test_a_port_that_is_taken_is_said_on_one_line(self, tmp_path: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            ran = run("mcp", f"--http={port}", f"--storage={tmp_path}", "--", *TINY)
+
+        assert ran.exit_code == 2
+        why = os.strerror(errno.EADDRINUSE)
+        assert ran.stderr == (
+            f"coatcheck: port {port} of 127.0.0.1 cannot be used: {why}; name another one with --http\n"
+        )
+
+    def test_stats_say_how_to_list_everything(self, tmp_path: Path) -> None:
+        run("put", f"--storage={tmp_path}", given=b"kept")
+
+        said = run("mcp", "stats", f"--storage={tmp_path}").stdout.splitlines()[-1]
+
+        assert said.startswith("To list a scope, paste what its proxy said. All: ")
+        listed = subprocess.check_output(shlex.split(said.partition(" All: ")[2]), text=True)
+        assert "LAST SAVED OR USED" in listed
+
+    def test_a_server_is_called_as_its_user_named_it(self, tmp_path: Path) -> None:
+        client = Process(tmp_path, "no-such-command", options=["--name=issues"])
+        try:
+            error = client.shake_hands()["error"]
+        finally:
+            client.end()
+        assert error["message"].startswith("coatcheck could not start the MCP server issues: there is no such command")
+        assert "coatcheck: results of issues above" in client.stderr
+
+
+class TestScope:
+    def test_the_command_that_lists_the_scope_is_told_and_can_be_pasted(self, tmp_path: Path) -> None:
+        client = Process(tmp_path, *TINY)
+        try:
+            client.shake_hands()
+            (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
+        finally:
+            client.end()
+
+        (line,) = [line for line in client.stderr.splitlines() if line.startswith("coatcheck: to list them: ")]
+        listed = subprocess.check_output(shlex.split(line.removeprefix("coatcheck: to list them: ")), text=True)
+        assert reference in listed
+
+    @pytest.mark.parametrize("scope", [["mine"], ["team 7", "laptop"]], ids=["one part", "two parts"])
+    def test_a_scope_that_was_chosen_is_told_at_the_start(self, tmp_path: Path, scope: list[str]) -> None:
+        client = Process(tmp_path, *TINY, options=[f"--scope={part}" for part in scope])
+        try:
+            client.shake_hands()
+        finally:
+            client.end()
+
+        words = shlex.join(["ls", f"--storage={tmp_path / 'store'}", *(f"--scope={part}" for part in scope)])
+        assert client.stderr.count("to list them: ") == 1
+        assert f" -m coatcheck {words}\n" in client.stderr

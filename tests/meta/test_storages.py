@@ -1,0 +1,102 @@
+"""Every place that a new storage must be added to: the checklist of CONTRIBUTING.md, as far as a machine can check it.
+
+The files are read, not imported, because no environment has the libraries of all storages.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.meta.source_tree import ROOT, declared_all, modules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FORGETFUL = frozenset({"InMemoryStorage"})
+"""Storages whose entries end with the process, so that no later version can find them."""
+
+
+def methods_of(node: ast.ClassDef) -> set[str]:
+    return {each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def public_storages() -> Iterator[tuple[str, bool]]:
+    """Yield the name of each storage, and whether it chooses its references itself."""
+    for module in modules("src"):
+        _, names = declared_all(module) or (None, [])
+        if module.name.startswith("coatcheck.storage.") and not module.name.endswith(".protocol"):
+            for node in module.tree.body:
+                if isinstance(node, ast.ClassDef) and node.name in names and "load" in methods_of(node):
+                    yield node.name, "save_named" in methods_of(node)
+
+
+STORAGES = dict(public_storages())
+EVERY_STORAGE = pytest.mark.parametrize("storage", sorted(STORAGES))
+
+
+def tree_of(path: str) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+def made_in(tree: ast.AST) -> set[str]:
+    """Return the names that are called."""
+    return {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+
+
+def under_contract() -> set[str]:
+    """Return the names that are called in test classes that inherit the contract of storages."""
+    made: set[str] = set()
+    for path in sorted((ROOT / "tests").glob("**/test_*.py")):
+        bound = {"StorageContract"}
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and bound & {
+                base.id for base in node.bases if isinstance(base, ast.Name)
+            }:
+                bound.add(node.name)
+                made |= made_in(node)
+    return made
+
+
+def test_the_storages_are_found() -> None:
+    assert {"FileStorage", "InMemoryStorage", "S3Storage", "FsspecBridge", "StrandsStorageBridge"} <= STORAGES.keys()
+    assert any(STORAGES.values())
+
+
+@EVERY_STORAGE
+def test_a_storage_can_be_imported_from_the_storages_or_from_the_root(storage: str) -> None:
+    exported = {
+        name
+        for module in modules("src")
+        if module.name in {"coatcheck", "coatcheck.storage"}
+        for name in (declared_all(module) or (None, []))[1]
+    }
+
+    assert storage in exported, "src/coatcheck/storage/__init__.py"
+
+
+@EVERY_STORAGE
+def test_a_storage_is_on_the_pages(storage: str) -> None:
+    api, page = ((ROOT / path).read_text(encoding="utf-8") for path in ("docs/api/storages.md", "docs/storages.md"))
+
+    assert f".{storage}\n" in api, (
+        "docs/api/storages.md needs a ::: line; `python -m tests.docs.rewrite` writes the table"
+    )
+    assert f"`{storage}" in page, "docs/storages.md"
+
+
+@pytest.mark.parametrize("storage", sorted(name for name, names_references in STORAGES.items() if not names_references))
+def test_a_storage_with_keys_passes_the_contract(storage: str) -> None:
+    assert storage in under_contract(), "no test class inherits StorageContract and makes one: tests/storage/"
+
+
+@EVERY_STORAGE
+def test_a_storage_is_asked_for_made_up_references(storage: str) -> None:
+    assert storage in made_in(tree_of("tests/faults/test_fuzzed_references.py")), "MAKE there"
+
+
+@pytest.mark.parametrize("storage", sorted(STORAGES.keys() - FORGETFUL))
+def test_later_versions_can_prove_that_they_read_what_a_storage_keeps(storage: str) -> None:
+    assert storage in made_in(tree_of("tests/formats/make.py")), "a function there that fills one"
