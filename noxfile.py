@@ -331,6 +331,21 @@ def mcp_clients(session: nox.Session) -> None:
 
 
 @nox.session
+def durable(session: nox.Session) -> None:
+    """Crash a workflow of Pydantic AI on DBOS, with SQLite, and put its harness next to ours."""
+    session.install("-e.[pydantic-ai]", *groups("test", "test-pydantic-ai", "test-durable"))
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        "tests/durable",
+        "tests/adapters/pydantic_ai/test_tools.py",
+        *session.posargs,
+        env=OFFLINE,
+    )
+
+
+@nox.session
 def faults(session: nox.Session) -> None:
     """Kill writers, fill disks, break networks and damage files, for some minutes, and print what was lost."""
     session.install("-e.[all]", *groups("test", "test-s3", "test-langgraph"))

@@ -57,7 +57,9 @@ def offloaded_references(content: object) -> tuple[str, ...]:
 
 
 def _items_of(result: object) -> Sequence[Content]:
-    """Return the items that the framework makes of a result."""
+    """Return the items that the framework makes of a result; of one ``Content`` alone it makes JSON of its text."""
+    if isinstance(result, Content):
+        return [result]
     return Content.from_function_result("", result=result).items or []
 
 

@@ -17,7 +17,8 @@ from agent_framework import (
     AgentMiddleware,
     Content,
     FunctionMiddleware,
-    MiddlewareException,
+    MiddlewareFailure,
+    MiddlewareTermination,
     UserInputRequiredException,
 )
 from agent_framework.exceptions import ToolException
@@ -37,8 +38,8 @@ __all__ = ("Hook", "OffloadMiddleware", "Output", "SessionMiddleware", "Sessions
 
 logger = logging.getLogger("coatcheck_agent_framework")
 
-CONTROL_FLOW = (MiddlewareException, UserInputRequiredException)
-"""What the framework raises to end a loop or to ask the user."""
+CONTROL_FLOW = (MiddlewareFailure, MiddlewareTermination, UserInputRequiredException)
+"""What ends a loop or a run, or asks the user. Of any other exception, the framework may show the text to the model."""
 
 
 class Sessions:
@@ -143,7 +144,7 @@ class OffloadMiddleware(FunctionMiddleware):
         texts = _texts_of(result)
         if texts is not None and self._hook.offloader.keeps(texts, tool_name=context.function.name):
             return
-        if not isinstance(result, Content):  # one alone asks the user for an approval
+        if not _asks_the_user(result):
             context.result = await self._settle(result, context, restore=partial(contents_of, like=result))
 
     async def _settle(
@@ -157,10 +158,17 @@ def _error_of(blocks: Sequence[Block]) -> ToolException:
     return ToolException("\n".join(item.text or "" for item in contents_of(blocks)))
 
 
+def _asks_the_user(result: object) -> bool:
+    """Say whether a result is a request for an approval, which the framework does not show to the model."""
+    return isinstance(result, Content) and result.type == "function_approval_request"
+
+
 def _texts_of(result: object) -> Sequence[str] | None:
     """Return the texts of a result that holds nothing else."""
     if isinstance(result, str):
         return (result,)
+    if isinstance(result, Content) and result.type == "text":
+        return (result.text or "",)
     if isinstance(result, list) and all(isinstance(item, Content) and item.type == "text" for item in result):
         return [item.text or "" for item in result]
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from agent_framework import observability
 
 import coatcheck_agent_framework.hook
 from tests.contract.agent_framework_harness import AgentFrameworkHarness
@@ -13,6 +14,8 @@ from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ONLY
 from tests.contract.golden import Contract
 from tests.contract.inexpressible import AGENT_FRAMEWORK, AGENT_FRAMEWORK_BY_CHAT
+from tests.contract.telemetry import parents
+from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +45,22 @@ class TestChatCompletions(Contract):
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> AgentFrameworkHarness:
         return AgentFrameworkHarness(server, "chat completions")
+
+
+async def test_our_spans_are_children_of_those_that_the_framework_makes(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    telemetry = Telemetry()
+    # The framework asks for the global provider, which can be set once in a process.
+    monkeypatch.setattr(observability, "get_tracer", lambda: telemetry.tracer_provider.get_tracer("agent_framework"))
+    monkeypatch.setattr(observability.OBSERVABILITY_SETTINGS, "enable_instrumentation", True)
+
+    found = await parents(AgentFrameworkHarness(server), telemetry, mode="async")
+
+    assert found["retrieve offloaded content"] == "execute_tool retrieve_offloaded_content"
+    # It ends the span of a tool before middleware gets the result.
+    assert str(found["offload search"]).startswith("invoke_agent ")
+    assert len(found) == 2
 
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:

@@ -17,6 +17,8 @@ from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.golden import Contract
 from tests.contract.inexpressible import OPENAI_AGENTS, OPENAI_AGENTS_BY_CHAT
 from tests.contract.openai_agents_harness import OpenAIAgentsHarness
+from tests.contract.telemetry import HOST, parents
+from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +43,13 @@ class TestChatCompletions(Contract):
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> OpenAIAgentsHarness:
         return OpenAIAgentsHarness(server, "chat completions")
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+async def test_our_spans_are_children_of_the_hosts(server: ScriptedServer, mode: str) -> None:
+    found = await parents(OpenAIAgentsHarness(server), Telemetry(), mode=mode)
+
+    assert found == {"offload search": HOST, "retrieve offloaded content": HOST}
 
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
+from google.adk.artifacts import FileArtifactService, InMemoryArtifactService
 from langgraph.store.memory import InMemoryStore
 from strands.storage import LocalFileStorage
 from strands.vended_plugins.context_offloader import FileStorage as StrandsFileStorage
@@ -33,6 +34,7 @@ from coatcheck import (
 )
 from coatcheck.storage import FsspecBridge, LangGraphStoreBridge
 from coatcheck.testing.samples import MALFORMED_KEYS, numbered_lines
+from coatcheck_adk import ArtifactServiceBridge
 from coatcheck_haystack import FileSystemToolResultStore
 from tests.storage.seaweed import BUCKET, Server
 
@@ -88,6 +90,8 @@ MAKE: dict[str, Callable[[Path, Server], Storage | NamesReferences]] = {
     "LangGraphStoreBridge": lambda _, __: LangGraphStoreBridge(InMemoryStore()),
     "StrandsStorageBridge": lambda folder, _: StrandsStorageBridge(LocalFileStorage(str(folder))),
     "StrandsOffloaderStorageBridge": lambda folder, _: StrandsOffloaderStorageBridge(StrandsFileStorage(str(folder))),
+    "ArtifactServiceBridge, files": lambda folder, _: ArtifactServiceBridge(FileArtifactService(folder)),
+    "ArtifactServiceBridge, memory": lambda _, __: ArtifactServiceBridge(InMemoryArtifactService()),
     "ToolResultStoreBridge": lambda folder, _: ToolResultStoreBridge(FileSystemToolResultStore(folder)),
 }
 

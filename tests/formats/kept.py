@@ -18,7 +18,7 @@ from coatcheck import Always, Kept, Offloader, ReferenceNotFound, TextBlock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from coatcheck import NamesReferences, Storage
+    from coatcheck import NamesReferences, Scope, Storage
 
 HERE = Path(__file__).parent
 
@@ -70,12 +70,13 @@ def check_storage(storage: Storage | NamesReferences, left: Left) -> None:
 def check_conversation(offloader: Offloader, left: Left) -> None:
     """Fail unless every content of a conversation is read: whole and in parts."""
     (conversation,) = left.results
+    scope = tuple(conversation["scope"]) if isinstance(conversation["scope"], list) else conversation["scope"]
     for contents in conversation["contents"]:
-        _check_contents(offloader, contents, conversation["scope"], left.folder)
-    _check_reads(offloader, conversation["reads"], conversation["scope"])
+        _check_contents(offloader, contents, scope, left.folder)
+    _check_reads(offloader, conversation["reads"], scope)
 
 
-def _check_contents(offloader: Offloader, contents: Sequence[dict[str, Any]], scope: str, folder: Path) -> None:
+def _check_contents(offloader: Offloader, contents: Sequence[dict[str, Any]], scope: Scope, folder: Path) -> None:
     for content in contents:
         found = offloader.load(content["reference"], scope=scope)
         digest = hashlib.sha256(found.data.replace(bytes(folder), PLACE.encode())).hexdigest()
@@ -84,7 +85,7 @@ def _check_contents(offloader: Offloader, contents: Sequence[dict[str, Any]], sc
             offloader.load(content["reference"], scope=f"not {scope}")
 
 
-def _check_reads(offloader: Offloader, reads: Sequence[dict[str, Any]], scope: str) -> None:
+def _check_reads(offloader: Offloader, reads: Sequence[dict[str, Any]], scope: Scope) -> None:
     for read in reads:
         answer = offloader.retrieve(read["reference"], scope=scope, **read["arguments"]).text
         assert read["sees"] in answer, (read, answer)

@@ -1,9 +1,10 @@
 """Writes what today's version keeps, for every later version to read: ``python -m tests.formats.make``.
 
-Run it once for each release, before it, with all extras and the groups of tests installed. It writes ``<version>/`` and
-refuses to touch one that exists: what is there was written by that version. ``0.1.0/`` was written on 22 November 2026
-by 0.1.0 as it was then, before anything of its formats was changed: it still stored many texts one by one, with an
-index, and "many blocks" and the rows of the conversations are so there.
+Run it once for each release, before it, with all extras and the groups of tests installed. It writes what is missing in
+``<version>/``, and touches no file that exists: what is there was written by that version. Most of ``0.1.0/`` was
+written on 22 November 2026 by 0.1.0 as it was then, before anything of its formats was changed: it still stored
+many texts one by one, with an index, and "many blocks" and the rows of those conversations are so there. What the
+adapters for the OpenAI Agents SDK, Google ADK, Pydantic AI and the Agent Framework keep was added with these.
 
 For each storage and each adapter there are two files. ``NAME.tar.gz`` is the folder as the storage or the framework
 left it; a server's content is in it as JSON. ``NAME.json`` says what was offloaded, under which references, and what
@@ -39,13 +40,14 @@ from coatcheck import (
     __version__,
 )
 from coatcheck.storage import FsspecBridge, LangGraphStoreBridge
+from coatcheck.testing import ScriptedServer
 from coatcheck.testing.samples import ODD_TEXT, noise, numbered_lines, orders
 from tests.formats.kept import PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coatcheck import Block, NamesReferences, Storage
+    from coatcheck import Block, NamesReferences, Scope, Storage
 
 FOLDER = Path(__file__).parent / str(__version__)
 
@@ -136,7 +138,7 @@ def fill(storage: Storage | NamesReferences, folder: Path, *, without: tuple[str
     return placed(found, folder)
 
 
-def content_of(offloader: Offloader, reference: str, scope: str, folder: Path) -> dict[str, Any]:
+def content_of(offloader: Offloader, reference: str, scope: Scope, folder: Path) -> dict[str, Any]:
     """Return what the manifest says of one content; that of an index may hold paths, too."""
     content = offloader.load(reference, scope=scope)
     digest = hashlib.sha256(content.data.replace(bytes(folder), PLACE.encode())).hexdigest()
@@ -222,6 +224,14 @@ def haystack_store(folder: Path) -> list[dict[str, Any]]:
     return fill(ToolResultStoreBridge(FileSystemToolResultStore(folder / "results")), folder, without=("odd text",))
 
 
+def adk_artifacts(folder: Path) -> list[dict[str, Any]]:
+    from google.adk.artifacts import FileArtifactService  # noqa: PLC0415 - needs an extra
+
+    from coatcheck_adk import ArtifactServiceBridge  # noqa: PLC0415
+
+    return fill(ArtifactServiceBridge(FileArtifactService(folder / "artifacts")), folder)
+
+
 # Conversations.
 
 MARKER = "line 1,000 of 2,000"
@@ -231,7 +241,7 @@ ROWS = [json.dumps({"row": number, "what": "x" * 100}) for number in range(200)]
 """What the tools of each conversation return: a text, an image behind a text, one text a row."""
 
 
-def told(offloader: Offloader, references: list[list[str]], scope: str, folder: Path) -> list[dict[str, Any]]:
+def told(offloader: Offloader, references: list[list[str]], scope: Scope, folder: Path) -> list[dict[str, Any]]:
     """Return what the manifest says of a conversation whose messages hold these references."""
     assert [len(one) for one in references] == [1, 2, 1], references
     contents = [[content_of(offloader, reference, scope, folder) for reference in one] for one in references]
@@ -333,6 +343,101 @@ def haystack_with_a_store(folder: Path) -> list[dict[str, Any]]:
     return haystack(folder, FileSystemToolResultStore)
 
 
+STEP = [("text", {}), ("picture", {}), ("rows", {})]
+"""What the model calls at once, where a scripted server plays it."""
+
+
+def openai_agents(folder: Path) -> list[dict[str, Any]]:
+    from agents import SQLiteSession, ToolOutputImage, ToolOutputText  # noqa: PLC0415 - needs an extra
+
+    from coatcheck_openai import ToolOffloader, offloaded_references  # noqa: PLC0415
+    from tests.adapters.openai_agents.agents import config, returning, run  # noqa: PLC0415
+
+    image = ToolOutputImage(image_url=f"data:image/png;base64,{b64encode(IMAGE).decode()}")
+    tools = [
+        returning(TEXT, "text"),
+        returning([ToolOutputText(text=TEXT + "."), image], "picture"),
+        returning([ToolOutputText(text=row) for row in ROWS], "rows"),
+    ]
+    offload = ToolOffloader(FileStorage(folder / "artifacts"))
+
+    async def talk() -> list[Any]:
+        session = SQLiteSession("session-1", folder / "sessions.sqlite")
+        with ScriptedServer().serving() as server:
+            await run(server, offload.tools(tools), STEP, session=session, run_config=config("conversation-1"))
+        items = await session.get_items()
+        session.close()
+        return items
+
+    found = [list(references) for item in asyncio.run(talk()) if (references := offloaded_references(item))]
+    return told(offload.offloader, found, "conversation-1", folder)
+
+
+def google_adk(folder: Path) -> list[dict[str, Any]]:
+    from google.adk.sessions.sqlite_session_service import SqliteSessionService  # noqa: PLC0415 - needs an extra
+    from google.genai.types import Part  # noqa: PLC0415
+
+    from coatcheck_adk import OffloadPlugin, offloaded_references  # noqa: PLC0415
+    from tests.adapters.google_adk.agents import CONVERSATION, Talk, playing, returning  # noqa: PLC0415
+    from tests.adapters.scripts import Script  # noqa: PLC0415
+    from tests.contract.gemini import GeminiServer  # noqa: PLC0415
+
+    image = Part.from_bytes(data=IMAGE, mime_type="image/png")
+    tools = [
+        returning({"result": TEXT}, "text"),
+        returning([Part(text=TEXT + "."), image], "picture"),
+        returning({"result": "\n".join(ROWS)}, "rows"),
+    ]
+    plugin = OffloadPlugin(FileStorage(folder / "artifacts"))
+    service = SqliteSessionService(str(folder / "sessions.sqlite"))
+    with GeminiServer().serving() as server, playing(server, Script(STEP), tools) as agent:
+        events = asyncio.run(Talk(agent=agent, plugins=[plugin], service=service).ask())
+    (found,) = ([list(offloaded_references(event))] for event in events if offloaded_references(event))
+    one, two, three, four = found[0]
+    return told(plugin.offloader, [[one], [two, three], [four]], CONVERSATION, folder)
+
+
+def pydantic_ai(folder: Path) -> list[dict[str, Any]]:
+    from pydantic_ai import BinaryContent  # noqa: PLC0415 - needs an extra
+
+    from coatcheck_pydantic_ai import ToolOffloader, offloaded_references  # noqa: PLC0415
+    from tests.adapters.pydantic_ai.agents import parts_of, returning, run  # noqa: PLC0415
+
+    tools = [
+        returning(TEXT, "text"),
+        returning([TEXT + ".", BinaryContent(IMAGE, media_type="image/png")], "picture"),
+        returning("\n".join(ROWS), "rows"),
+    ]
+    offload = ToolOffloader(FileStorage(folder / "artifacts"))
+    with ScriptedServer().serving() as server:
+        _, result = asyncio.run(run(server, offload, STEP, tools=tools, conversation_id="conversation-1"))
+    (folder / "messages.json").write_bytes(result.all_messages_json())
+    found = [list(references) for part in parts_of(result) if (references := offloaded_references(part))]
+    return told(offload.offloader, found, "conversation-1", folder)
+
+
+def agent_framework(folder: Path) -> list[dict[str, Any]]:
+    from agent_framework import AgentSession, Content  # noqa: PLC0415 - needs an extra
+
+    from coatcheck_agent_framework import ToolOffloader, offloaded_references  # noqa: PLC0415
+    from tests.adapters.agent_framework.agents import returning, run  # noqa: PLC0415
+
+    tools = [
+        returning(TEXT, "text"),
+        returning([Content.from_text(TEXT + "."), Content.from_data(IMAGE, "image/png")], "picture"),
+        returning([Content.from_text(row) for row in ROWS], "rows"),
+    ]
+    offload, session = ToolOffloader(FileStorage(folder / "artifacts")), AgentSession(session_id="session-1")
+    with ScriptedServer().serving() as server:
+        asyncio.run(run(server, offload, tools, STEP, session=session))
+    saved = session.to_dict()
+    (folder / "session.json").write_text(json.dumps(saved))
+    (messages,) = (value["messages"] for value in saved["state"].values() if "messages" in value)
+    contents = [content for message in messages for content in message["contents"]]
+    found = [list(references) for content in contents if (references := offloaded_references(content))]
+    return told(offload.offloader, found, "session-1", folder)
+
+
 WRITERS: tuple[Callable[[Path], list[dict[str, Any]]], ...] = (
     file,
     s3,
@@ -342,10 +447,15 @@ WRITERS: tuple[Callable[[Path], list[dict[str, Any]]], ...] = (
     strands_unified,
     strands_offloader,
     haystack_store,
+    adk_artifacts,
     langchain,
     strands,
     haystack,
     haystack_with_a_store,
+    openai_agents,
+    google_adk,
+    pydantic_ai,
+    agent_framework,
 )
 
 
@@ -371,6 +481,8 @@ def unowned(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir()
+    FOLDER.mkdir(exist_ok=True)
     for each in WRITERS:
-        write(each.__name__.replace("_", "-"), each)
+        name = each.__name__.replace("_", "-")
+        if not (FOLDER / f"{name}.json").exists():
+            write(name, each)

@@ -26,6 +26,7 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
         ([Content.from_text("a"), Content.from_text("")], [TextBlock("a"), TextBlock("")]),
         ([Content.from_data(DATA, "image/png")], [MediaBlock(DATA, "image/png")]),
         ([Content("data", uri=PNG)], [MediaBlock(DATA, "image/png")]),
+        (Content("data", uri=PNG), [MediaBlock(DATA, "image/png")]),
         (
             [Content.from_data(DATA, "application/pdf", additional_properties={"filename": "a.pdf"})],
             [MediaBlock(DATA, "application/pdf", name="a.pdf")],
@@ -37,7 +38,19 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
         (7, [TextBlock("7")]),
         (None, [TextBlock("")]),
     ],
-    ids=["texts", "image", "image by its URL", "document", "unknown", "str", "dict", "list", "int", "None"],
+    ids=[
+        "texts",
+        "image",
+        "image by its URL",
+        "image alone",
+        "document",
+        "unknown",
+        "str",
+        "dict",
+        "list",
+        "int",
+        "None",
+    ],
 )
 def test_a_result_becomes_blocks(result: object, blocks: list[Block]) -> None:
     assert list(blocks_of(result)) == blocks

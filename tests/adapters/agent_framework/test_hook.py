@@ -11,6 +11,7 @@ from agent_framework import (
     Content,
     FunctionInvocationContext,
     FunctionMiddleware,
+    MiddlewareFailure,
     MiddlewareTermination,
     UserInputRequiredException,
 )
@@ -75,8 +76,8 @@ async def test_a_result_is_stored_and_its_search_finds_a_line(server: ScriptedSe
 
 @pytest.mark.parametrize(
     "result",
-    ["few", [Content.from_text("few")], [Content.from_text("few")] * 3, {"rows": [1]}, None],
-    ids=["str", "Content", "several", "dict", "None"],
+    ["few", Content.from_text("few"), [Content.from_text("few")], [Content.from_text("few")] * 3, {"rows": [1]}, None],
+    ids=["str", "Content", "list", "several", "dict", "None"],
 )
 async def test_a_small_result_is_the_very_same_object(result: object) -> None:
     assert (await processed(ToolOffloader(), result)).result is result
@@ -94,8 +95,8 @@ async def test_the_list_that_a_tool_returned_is_not_changed() -> None:
 @pytest.mark.parametrize(
     "raised",
     [
+        MiddlewareFailure(BIG),
         MiddlewareTermination(result=BIG),
-        MiddlewareException(BIG),
         UserInputRequiredException(contents=[Content.from_text(BIG)], message=BIG),
     ],
     ids=type,
@@ -117,6 +118,18 @@ async def test_a_question_for_the_user_passes_untouched() -> None:
     assert (await processed(ToolOffloader(max_inline_tokens=5_000), request)).result is request
 
 
+async def test_a_content_alone_is_offloaded_like_a_list_of_it(server: ScriptedServer) -> None:
+    def unpack(context: FunctionInvocationContext) -> None:
+        context.result = context.result[0]
+
+    parts = offloading(offload := ToolOffloader(), after=[Around(unpack)])
+
+    script = await run(server, offload, [returning(BIG)], call(), **parts)
+
+    (reference,) = set(shown_references(script.shown[-1][0]))
+    assert offload.offloader.load(reference, scope="conversation-1").text == BIG
+
+
 async def test_an_error_of_usual_size_is_the_very_same_object() -> None:
     error = LookupError(BIG)
 
@@ -126,8 +139,9 @@ async def test_an_error_of_usual_size_is_the_very_same_object() -> None:
     assert caught.value is error
 
 
-async def test_the_text_of_a_huge_error_is_offloaded_and_the_error_is_its_cause() -> None:
-    offload, error = ToolOffloader(max_inline_tokens=5_000), LookupError(BIG)
+@pytest.mark.parametrize("error", [LookupError(BIG), MiddlewareException(BIG)], ids=type)
+async def test_the_text_of_a_huge_error_is_offloaded_and_the_error_is_its_cause(error: Exception) -> None:
+    offload = ToolOffloader(max_inline_tokens=5_000)
 
     with pytest.raises(ToolException, match="Tool result offloaded") as caught:
         await processed(offload, error)

@@ -42,8 +42,8 @@ async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
 
 @pytest.mark.parametrize(
     "result",
-    [HUGE, {"rows": HUGE}, [{"rows": HUGE}], [Content.from_text(HUGE)], LookupError(HUGE)],
-    ids=["str", "dict", "list", "Content", "error"],
+    [HUGE, {"rows": HUGE}, [{"rows": HUGE}], Content.from_text(HUGE), [Content.from_text(HUGE)], LookupError(HUGE)],
+    ids=["str", "dict", "list", "Content", "Contents", "error"],
 )
 @pytest.mark.parametrize("parser", [None, SKIP_PARSING], ids=["parsed", "raw"])
 async def test_whatever_a_tool_returns_or_raises_is_limited(

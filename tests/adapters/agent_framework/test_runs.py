@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agent_framework.orchestrations import HandoffBuilder
+from agent_framework import AgentSession, Message
+from agent_framework.orchestrations import ConcurrentBuilder, HandoffBuilder, SequentialBuilder
 
 import coatcheck
 from coatcheck import RETRIEVAL_TOOL, keep_references
@@ -67,6 +71,74 @@ async def test_parallel_calls_answer_their_own_calls(server: ScriptedServer) -> 
     references = [shown_references(text)[0] for text in script.shown[-1]]
     assert [reference[:8] for reference in references] == [f"fetch_{number}-" for number in range(4)]
     assert len(set(references)) == 4
+
+
+async def found_by(server: ScriptedServer, offload: ToolOffloader, number: int) -> str:
+    """Return what the agent of a conversation reads back of what its own tool returned, and what it lists."""
+    session, script = f"conversation-{number}", Script(call(), reading(pattern="tenant"), [(RETRIEVAL_TOOL, {})])
+    with playing(server, script) as client:
+        agent = agent_on(client, offload, [returning(f"tenant {number}.\n{BIG}")])
+        await agent.run("Go.", session=AgentSession(session_id=session))
+    assert len(script.shown[-1]) == 3
+    return "".join(script.shown[-1][1:])
+
+
+async def test_conversations_at_once_read_and_list_their_own_alone(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+
+    found = await asyncio.gather(*(found_by(server, offload, number) for number in range(6)))
+
+    assert [set(re.findall(r"tenant \d\.", text)) for text in found] == [{f"tenant {number}."} for number in range(6)]
+
+
+async def test_one_serves_agents_in_threads_with_event_loops_of_their_own(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda number: asyncio.run(found_by(server, offload, number)), range(4)))
+
+    assert [set(re.findall(r"tenant \d\.", text)) for text in found] == [{f"tenant {number}."} for number in range(4)]
+
+
+async def test_a_call_that_waits_for_an_approval_goes_on_from_a_saved_session(server: ScriptedServer) -> None:
+    offload, script = ToolOffloader(), Script(call(), reading(pattern="^line 1,000 "))
+    tools = [returning(BIG, approval_mode="always_require")]
+    with playing(server, script) as client:
+        agent = agent_on(client, offload, tools)
+        session = agent.create_session(session_id="conversation-1")
+        asked = (await agent.run("Go.", session=session)).user_input_requests
+        saved = json.dumps(session.to_dict())
+        answer = Message("user", [request.to_function_approval_response(approved=True) for request in asked])
+        await agent_on(client, offload, tools).run(answer, session=AgentSession.from_dict(json.loads(saved)))
+
+    placeholder, found = script.shown[-1]
+    assert MIDDLE in found
+    assert offload.offloader.load(shown_references(placeholder)[0], scope="conversation-1").text == BIG
+
+
+@pytest.mark.parametrize("builder", [ConcurrentBuilder, SequentialBuilder])
+async def test_no_event_of_a_workflow_holds_a_raw_result(server: ScriptedServer, builder: Any) -> None:  # noqa: ANN401
+    offload, script = ToolOffloader(), Script(call(), call())
+    with playing(server, script) as client, coatcheck.scope("conversation-1"):
+        agents = [agent_on(client, offload, [returning(BIG)], name=name) for name in ("first", "second")]
+        workflow = builder(participants=agents).build()
+        events = [event async for event in workflow.run("Go.", stream=True)]
+
+    data = [event.data for event in events]
+    held = json.dumps(data, default=lambda each: each.to_dict() if hasattr(each, "to_dict") else vars(each))
+    assert "Tool result offloaded." in held
+    assert MIDDLE not in held
+
+
+async def test_what_an_agent_as_a_tool_streams_holds_no_raw_result(server: ScriptedServer) -> None:
+    seen: list[str] = []
+    with playing(server, Script(call())) as client:
+        helper = agent_on(client, ToolOffloader(), [returning(BIG)], name="helper")
+        tool = helper.as_tool(name="ask", stream_callback=lambda update: seen.append(str(update.to_dict())))
+        await run(server, None, [tool], call("ask", task="Go."))
+
+    assert any("Tool result offloaded." in text for text in seen)
+    assert not any(MIDDLE in text for text in seen)
 
 
 @pytest.mark.parametrize("shares", [True, False], ids=["with the session", "with a session of its own"])

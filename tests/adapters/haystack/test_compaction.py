@@ -78,6 +78,8 @@ def test_pruning_leaves_our_placeholders_as_they_are(compaction: ModuleType, con
 def test_offloading_leaves_our_placeholders_as_they_are(
     compaction: ModuleType, conversation: list[ChatMessage], tmp_path: Path
 ) -> None:
+    if not hasattr(compaction, "ToolResultOffloadCompactor"):
+        pytest.skip("newer than this Haystack")
     compactor = compaction.ToolResultOffloadCompactor(FileSystemToolResultStore(tmp_path), min_keep_steps=1)
 
     assert compactor.compact(conversation, 10, Characters()) is None

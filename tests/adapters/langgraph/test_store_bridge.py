@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.tools import tool
+from langgraph.store import base
 from langgraph.store.base import InvalidNamespaceError
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
@@ -484,8 +485,11 @@ def test_a_namespace_that_langgraph_refuses_is_refused_when_the_bridge_is_made(
     store: InMemoryStore,
     namespace: Any,  # noqa: ANN401 - whatever a user passes
 ) -> None:
-    with pytest.raises(InvalidNamespaceError):
-        store.put(namespace, "key", {})
+    if "\0" not in namespace[0] or hasattr(
+        base, "validate_op_namespace"
+    ):  # the oldest LangGraph takes it, PostgreSQL does not
+        with pytest.raises(InvalidNamespaceError):
+            store.put(namespace, "key", {})
 
     with pytest.raises(InvalidRequest, match=re.escape(f"not {namespace!r}: LangGraph's stores refuse it")):
         LangGraphStoreBridge(store, namespace)

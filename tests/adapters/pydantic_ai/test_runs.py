@@ -21,6 +21,7 @@ from coatcheck_pydantic_ai import ToolOffloader, offloaded_references
 from tests.adapters.pydantic_ai.agents import parts_of, playing, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, Script, call, reading
 from tests.contract.pydantic_ai_harness import model_on
+from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +103,20 @@ async def test_traces_hold_no_raw_result(server: ScriptedServer) -> None:
     spans = [span.to_json() for span in exporter.get_finished_spans()]
     assert any("Tool result offloaded." in span for span in spans)
     assert not any(MIDDLE in span for span in spans)
+
+
+async def test_our_spans_are_children_of_those_of_its_instrumentation(server: ScriptedServer) -> None:
+    telemetry = Telemetry()
+    instrumentation = Instrumentation(settings=InstrumentationSettings(tracer_provider=telemetry.tracer_provider))
+    offload = ToolOffloader(on_event=telemetry.listener)
+
+    await run(server, offload, call(), reading(), tools=[returning(BIG)], more=[instrumentation])
+
+    parents = {span.name: telemetry.parent_of(span) for span in telemetry.spans}
+    assert {name: parent and parent.name for name, parent in parents.items()} == {
+        "offload fetch": "execute_tool fetch",
+        "retrieve offloaded content": "execute_tool retrieve_offloaded_content",
+    }
 
 
 async def test_parallel_calls_answer_their_own_calls(server: ScriptedServer) -> None:

@@ -1,0 +1,39 @@
+"""What earlier versions left in sessions of the Agent Framework: the conversation goes on, and its content is read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from agent_framework import AgentSession
+
+from coatcheck import FileStorage
+from coatcheck_agent_framework import ToolOffloader, offloaded_references
+from tests.adapters.agent_framework.agents import run
+from tests.adapters.scripts import MIDDLE, reading
+from tests.formats.kept import check_conversation, every_version, left_by
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from coatcheck.testing import ScriptedServer
+
+
+def contents_in(saved: Any) -> list[Any]:  # noqa: ANN401 - as JSON
+    (messages,) = (value["messages"] for value in saved["state"].values() if "messages" in value)
+    return [content for message in messages for content in message["contents"]]
+
+
+@every_version
+async def test_a_session_goes_on(server: ScriptedServer, version: str, tmp_path: Path) -> None:
+    left, offload = left_by(version, "agent-framework", tmp_path), ToolOffloader(FileStorage(tmp_path / "artifacts"))
+    saved = json.loads((tmp_path / "session.json").read_text())
+    session = AgentSession.from_dict(saved)
+
+    script = await run(server, offload, [], reading(pattern="^line 1,000 of"), session=session)
+
+    before = contents_in(saved)
+    assert [list(found) for each in before if (found := offloaded_references(each))] == left.references
+    assert contents_in(session.to_dict())[: len(before)] == before, "nothing is offloaded again"
+    assert MIDDLE in script.shown[-1][-1]
+    check_conversation(offload.offloader, left)

@@ -1,0 +1,77 @@
+"""Runs an agent in a workflow of DBOS, in a process of its own: ``program.py FOLDER URL``.
+
+The first process ends in the middle, as in a crash; another one on the same folder lets the same workflow go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from dbos import DBOS, SetWorkflowID
+from pydantic_ai import Agent, Tool
+from pydantic_ai.durable_exec.dbos import DBOSDurability
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from coatcheck import FileStorage
+from coatcheck_pydantic_ai import ToolOffloader
+from tests.adapters.scripts import BIG
+
+FOLDER, URL = Path(sys.argv[1]), sys.argv[2]
+ANSWER, CRASHED, FETCHED = (FOLDER / name for name in ("answer", "crashed", "fetched"))
+WORKFLOW = "workflow-1"
+
+
+async def fetch() -> str:
+    """Give a result, and count the calls."""
+    with FETCHED.open("a") as calls:
+        calls.write("fetched\n")
+    return BIG
+
+
+async def crash() -> str:
+    """End this process the first time."""
+    if CRASHED.exists():
+        return "went on"
+    CRASHED.touch()
+    os._exit(3)
+
+
+agent = Agent(
+    OpenAIChatModel("scripted", provider=OpenAIProvider(base_url=URL, api_key="none")),
+    name="durable",
+    tools=[Tool(fetch), Tool(crash)],
+    capabilities=[ToolOffloader(FileStorage(FOLDER / "artifacts")), DBOSDurability()],
+)
+
+
+async def work() -> str:
+    """Run the agent, which DBOS records step by step."""
+    return (await agent.run("Go.", conversation_id="conversation-1")).output
+
+
+async def main() -> None:
+    """Begin the workflow, or wait for the one that DBOS recovers."""
+    if CRASHED.exists():
+        recovered = await DBOS.retrieve_workflow_async(WORKFLOW)
+        ANSWER.write_text(await recovered.get_result())
+        return
+    with SetWorkflowID(WORKFLOW):
+        await durable()
+
+
+DBOS(
+    config={
+        "name": "coatcheck",
+        "system_database_url": f"sqlite:///{FOLDER / 'dbos.sqlite'}",
+        "application_version": "1",
+        "run_admin_server": False,
+    }
+)
+durable = DBOS.workflow()(work)
+DBOS.launch()
+asyncio.run(main())
+DBOS.destroy()

@@ -1,0 +1,44 @@
+"""Pydantic AI on DBOS with SQLite: a workflow that a crash ends goes on in another process.
+
+``nox -s durable`` installs DBOS. Started in another way this test is skipped, and says so.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import FileStorage
+from coatcheck.testing import ScriptedServer
+from tests.adapters.scripts import BIG, MIDDLE, Script, call, reading
+from tests.meta.source_tree import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("dbos", reason="needs DBOS: nox -s durable")
+
+
+def test_a_workflow_that_crashed_goes_on_with_the_same_placeholder_and_reads_it(tmp_path: Path) -> None:
+    script = Script(call(), call("crash"), reading(pattern="^line 1,000 "))
+    with ScriptedServer().serving() as server, server.conversation(script) as conversation:
+        program = [sys.executable, str(ROOT / "tests/durable/program.py"), str(tmp_path), conversation.base_url]
+        crashed, recovered = (
+            subprocess.run(program, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, check=False)
+            for _ in range(2)
+        )
+
+    assert crashed.returncode == 3, crashed.stderr
+    assert recovered.returncode == 0, recovered.stderr
+    assert (tmp_path / "answer").read_text() == "done"
+    assert (tmp_path / "fetched").read_text() == "fetched\n" * 2  # what a tool did before the crash, it does again
+    _, before, after, last = script.shown
+    assert before[0].startswith("Tool result offloaded.")
+    assert before[0] == after[0] == last[0]
+    assert MIDDLE in last[2]
+    (stored,) = (listed for listed in FileStorage(tmp_path / "artifacts").entries("") if listed.size >= len(BIG))
+    assert stored.size < 2 * len(BIG)
