@@ -133,7 +133,7 @@ def _load_vocabulary() -> None:
     The first large result would wait for it. While it loads it takes 77 MB, of which 29 are free for the rest later. In
     a thread, next to the imports, it would take as long, and more memory at most.
     """
-    from coatcheck import TiktokenCounter  # noqa: PLC0415 - see above
+    from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415 - see above
 
     TiktokenCounter().warm_up()
 
