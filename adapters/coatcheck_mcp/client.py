@@ -5,6 +5,8 @@ It outlives the sessions with the server: a server that ended and was started ag
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,12 +15,14 @@ import mcp_types as types
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import event_from_wire
 
+from coatcheck_mcp.hook import logger
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable
 
     from mcp.server.session import ServerSession
 
-__all__ = ("LIST_CHANGES", "Client", "Identified")
+__all__ = ("LIST_CHANGES", "Client", "Identified", "without_tasks")
 
 Notification: TypeAlias = "types.Notification[Any, Any]"
 
@@ -28,6 +32,24 @@ LIST_CHANGES: Mapping[str, Callable[[], Notification]] = {
     "resources": types.ResourceListChangedNotification,
 }
 """What a client is told when a list is another one, by the capability of the list."""
+
+
+MOST_EARLY, MOST_EARLY_BYTES = 100, 2**20
+"""What a server may say before its client is ready, which the protocol hardly lets it. The client knows no list yet,
+so it misses no change of one."""
+
+
+_TASKS = "io.modelcontextprotocol/tasks"
+"""What the modern protocol calls them, among its extensions."""
+
+
+def without_tasks(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Return capabilities but for tasks: they are requests of their own, which the proxy does not forward."""
+    kept = {name: value for name, value in capabilities.items() if name != "tasks"}
+    extensions = kept.get("extensions")
+    if isinstance(extensions, Mapping) and _TASKS in extensions:
+        kept["extensions"] = {name: value for name, value in extensions.items() if name != _TASKS}
+    return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +73,7 @@ class Client:
         """Take what a client said about itself."""
         self.info = who.info
         self.modern = who.modern
-        # Tasks are requests of their own, which the proxy does not forward.
-        self.capabilities = {name: value for name, value in who.capabilities.items() if name != "tasks"}
+        self.capabilities = without_tasks(who.capabilities)
         self.front: ServerSession | None = None
         """The latest session with it. Over HTTP, a modern client has another one with each request."""
 
@@ -63,6 +84,7 @@ class Client:
         """What it wants to hear, if it has said that once for all; a server that starts later is told."""
 
         self._early: list[Notification] = []
+        self._early_bytes = 0
         self._bus = InMemorySubscriptionBus()
         self.serve_events = ListenHandler(self._bus)
         """Serves ``subscriptions/listen`` of modern clients."""
@@ -84,6 +106,13 @@ class Client:
         if self.modern:
             return
         if not self.ready.is_set():
-            self._early.append(message)
+            self._keep(message, len(json.dumps(data)))
         elif self.front is not None:
             await self.front.send_notification(message)  # type: ignore[arg-type]
+
+    def _keep(self, message: Notification, size: int) -> None:
+        self._early_bytes += size
+        if len(self._early) < MOST_EARLY and self._early_bytes <= MOST_EARLY_BYTES:
+            self._early.append(message)
+        else:
+            logger.debug("dropped a notification of %d bytes: the client is not ready yet", size)

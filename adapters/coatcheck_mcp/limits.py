@@ -15,7 +15,7 @@ from functools import partial
 import httpx2
 from mcp_types import INTERNAL_ERROR
 
-__all__ = ("MAX_MESSAGE_BYTES", "LimitedTransport", "lines_codec", "refusal")
+__all__ = ("MAX_MESSAGE_BYTES", "LimitedTransport", "id_in", "lines_codec", "refusal")
 
 MAX_MESSAGE_BYTES = 64 * 2**20
 """Twice a result of 20 MB as JSON, with room for escapes. The library alone takes five copies of what it parses."""
@@ -25,8 +25,11 @@ _EDGE = 4096
 
 _NAME = "coatcheck_lines_"
 
-_ID_FIRST = re.compile(rb'\A\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d+|"[^"\\]*")')
-_ID_LAST = re.compile(rb'"id"\s*:\s*(\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_ID = rb'"id"\s*:\s*(\d{1,18}(?!\d)|"[^"\\\x00-\x1f]*")'
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
+_ID_FIRST = re.compile(rb"\A\s*\{\s*" + _VERSION + rb"\s*,\s*" + _ID + rb'\s*,\s*"(?:result|error)"')
+_ID_LAST = re.compile(_ID + rb"\s*(?:,\s*" + _VERSION + rb"\s*)?\}\s*\Z")
+_ASKS = re.compile(rb"\A\s*\{\s*(?:" + _VERSION + rb'\s*,\s*)?(?:"id"\s*:[^,]{1,100},\s*)?"method"\s*:')
 
 
 def refusal(max_bytes: int) -> str:
@@ -35,6 +38,13 @@ def refusal(max_bytes: int) -> str:
         f"coatcheck refused this result: it has more than {max_bytes:,} bytes, and was not read. Ask the tool for less,"
         " such as a page or a filter"
     )
+
+
+def id_in(line: bytes) -> int | str | None:
+    """Return the id of the request that a line answers, from one of its ends; None if there is none to be seen."""
+    found = None if _ASKS.match(line) else _ID_FIRST.match(line) or _ID_LAST.search(line)
+    identifier: int | str | None = None if found is None else json.loads(found[1].decode("utf-8", "replace"))
+    return identifier
 
 
 def lines_codec(max_bytes: int) -> str:
@@ -87,11 +97,11 @@ class _Lines(codecs.IncrementalDecoder):
         return line.decode("utf-8", "replace") if size <= self._max_bytes else self._refuse(line)
 
     def _refuse(self, line: bytes) -> str:
-        found = _ID_FIRST.search(line) or _ID_LAST.search(line)
-        if found is None:  # a notification, or a request of the server's: nobody waits for it
+        identifier = id_in(line)
+        if identifier is None:  # a notification, or a request of the server's: nobody waits for it
             return ""
         error = {"code": INTERNAL_ERROR, "message": refusal(self._max_bytes)}
-        return json.dumps({"jsonrpc": "2.0", "id": json.loads(found[1]), "error": error})
+        return json.dumps({"jsonrpc": "2.0", "id": identifier, "error": error})
 
 
 class LimitedTransport(httpx2.AsyncHTTPTransport):

@@ -8,6 +8,7 @@ and list changes not at all, the server is told capabilities that the client lac
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio
@@ -20,6 +21,8 @@ from mcp.shared.subscriptions import event_to_notification
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from coatcheck_mcp.client import without_tasks
+from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from mcp.client.session import ClientRequestContext
     from mcp.server import ServerRequestContext
+    from mcp.server.session import ServerSession
 
     from coatcheck_mcp.client import Client
     from coatcheck_mcp.transports import Upstream
@@ -42,6 +46,18 @@ _MOST_PAGES = 100
 
 ASK_SECONDS = 300.0
 """For what a server asks while no request of the client runs: over HTTP, a client may not be listening then."""
+
+MOST_UNREAD = 64
+"""What a server says and its client has not read yet. Above this the server is not read either, so it waits."""
+
+UNREAD_SECONDS = 5.0
+"""How long a log message waits for a client over HTTP that shares its session with others, before it is dropped."""
+
+MOST_ASKED = 100
+"""Questions of a server that its client has not answered yet. More are refused."""
+
+MOST_IN_FLIGHT = 10_000
+"""Requests that one client has with one server. Each takes some kilobytes until it is answered."""
 
 _BACK = frozenset({"sampling", "elicitation", "roots"})
 """What a server may ask a client for, in the way of its era: by a request, or by an unfinished result."""
@@ -100,6 +116,10 @@ class Link:
         self._tools: dict[str, Mapping[str, Any]] | None = None
         self._subscribed: set[str] = set()
         self._resubscribed = anyio.Event()
+        self._unread = Gate(MOST_UNREAD)
+        self._asked = 0
+        self.resource_changes = 0
+        """How often the server said that its resources are others."""
 
     # The connection.
 
@@ -113,7 +133,10 @@ class Link:
         failure: Exception | None = None
         try:
             with self._connecting:
-                async with self._upstream.connect() as streams, _Session(*streams, **self._callbacks()) as session:
+                async with (
+                    self._upstream.connect() as (reads, writes),
+                    self._session_on(PacedReads(reads, self._unread), CountedWrites(writes, self._unread)) as session,
+                ):
                     # Inside, because a task group wraps what passes it.
                     try:
                         await self._connect(session)
@@ -190,7 +213,7 @@ class Link:
         """Return those of the server that the proxy can pass on."""
         offered = self.session.server_capabilities
         said = {} if offered is None else offered.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return {name: value for name, value in said.items() if name != "tasks"}
+        return without_tasks(said)
 
     @property
     def instructions(self) -> str | None:
@@ -202,16 +225,24 @@ class Link:
         """Whether the server speaks the protocol without a handshake."""
         return self.session.protocol_version in MODERN_PROTOCOL_VERSIONS
 
-    def _callbacks(self) -> dict[str, Any]:
+    def suits(self, version: str) -> bool:
+        """Return whether a client of a protocol version knows all that the server may say."""
+        own = None if self._session is None else self._session.protocol_version
+        within_one_era = (own in MODERN_PROTOCOL_VERSIONS) == (version in MODERN_PROTOCOL_VERSIONS)
+        return own is not None and own <= version and within_one_era
+
+    def _session_on(self, reads: PacedReads, writes: CountedWrites) -> _Session:
         info = self._client.info
-        return {
-            "offered": self._offer,
-            "client_info": types.Implementation.model_validate(info) if info else None,
-            "sampling_callback": self._ask_sampling,
-            "elicitation_callback": self._ask_elicitation,
-            "list_roots_callback": self._ask_roots,
-            "message_handler": self._relay,
-        }
+        return _Session(
+            reads,
+            writes,
+            offered=self._offer,
+            client_info=types.Implementation.model_validate(info) if info else None,
+            sampling_callback=self._ask_sampling,
+            elicitation_callback=self._ask_elicitation,
+            list_roots_callback=self._ask_roots,
+            message_handler=self._relay,
+        )
 
     def _offer(self, version: str) -> types.ClientCapabilities:
         within_one_era = self._client.modern == (version in MODERN_PROTOCOL_VERSIONS)
@@ -279,6 +310,9 @@ class Link:
             MCPError: the server's own error, or that it has ended, or that it answered what the protocol forbids.
 
         """
+        if len(self._in_flight) >= MOST_IN_FLIGHT:
+            msg = f"{MOST_IN_FLIGHT:,} requests wait for the MCP server {self._name}: wait until some are answered"
+            raise MCPError(code=types.INTERNAL_ERROR, message=msg)
         self._client.front = ctx.session
         key = object()  # modern clients that share a link may use the same ids
         self._in_flight[key] = ctx
@@ -303,7 +337,7 @@ class Link:
             meta.setdefault(types.LOG_LEVEL_META_KEY, self._client.log_level)
         sent = {**(params or {}), "_meta": meta}
         wants_progress = meta.pop("progressToken", None) is not None
-        on_progress = ctx.session.report_progress if ctx is not None and wants_progress else None
+        on_progress = partial(self._report, ctx.session) if ctx is not None and wants_progress else None
         request = _Request(method=method, params=sent)
         try:
             result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
@@ -354,6 +388,10 @@ class Link:
         """Return the ``_meta`` of a tool's definition."""
         return (await self.tools()).get(name, {}).get("_meta") or {}
 
+    def full_name(self, shown: str) -> str:
+        """Return the name of a tool that clients see: its own."""
+        return shown
+
     async def taken_names(self) -> Collection[str]:
         """Return the names that the retrieval tool cannot have."""
         return await self.tools()
@@ -394,17 +432,28 @@ class Link:
 
     # From the server to the client.
 
+    async def _report(self, front: ServerSession, *progress: Any) -> None:  # noqa: ANN401 - passed on
+        with self._unread:
+            await front.report_progress(*progress)
+
     async def _relay(self, message: object) -> None:
         """Pass a notification on: on the stream of the request that runs, or on the client's own stream."""
+        with self._unread:
+            await self._tell(message)
+
+    async def _tell(self, message: object) -> None:
         if isinstance(message, types.ProgressNotification) or not isinstance(message, types.Notification):
             return  # progress has a callback of its own
         if isinstance(message, types.ToolListChangedNotification):
             self._tools = None
+        if isinstance(message, types.ResourceListChangedNotification):
+            self.resource_changes += 1
         latest = self._latest()
         if isinstance(message, types.LoggingMessageNotification) and latest is not None:
             # A modern client says with each request what it wants to hear while that runs.
             if message.params.level in allowed_log_levels(latest.protocol_version, latest.meta):
-                await latest.session.send_notification(message, latest.request_id)
+                with anyio.move_on_after(UNREAD_SECONDS if self._client.modern else None):
+                    await latest.session.send_notification(message, latest.request_id)
             return
         await self._client.tell(message)
 
@@ -434,6 +483,18 @@ class Link:
         client = self._client
         if capability not in client.capabilities or client.modern:
             return _refused(f"the client behind coatcheck cannot be asked for {capability}")
+        if self._asked >= MOST_ASKED:
+            return _refused(f"the client behind coatcheck has not answered {MOST_ASKED} other questions yet")
+        self._asked += 1
+        try:
+            return await self._ask_client(request, answer, capability=capability, seconds=seconds)
+        finally:
+            self._asked -= 1
+
+    async def _ask_client(
+        self, request: types.ServerRequest, answer: type[AnswerT], *, capability: str, seconds: float | None
+    ) -> AnswerT | types.ErrorData:
+        client = self._client
         with anyio.move_on_after(ROOTS_SECONDS):
             await client.ready.wait()
         latest = self._latest()

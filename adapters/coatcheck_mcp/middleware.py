@@ -18,9 +18,9 @@ from fastmcp.tools import Tool
 from fastmcp.tools.base import ToolResult
 from pydantic import TypeAdapter
 
-from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_scope, make_offloader, resolve_scope
-from coatcheck_mcp.hook import Call, may_leave, offload_result
-from coatcheck_mcp.retrieval import answer_call, definition, free_name
+from coatcheck.adapting import ScopeOption, StorageOrOffloader, WarnOnce, check_scope, make_offloader, resolve_scope
+from coatcheck_mcp.hook import Call, logger, may_leave, offload_result
+from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class OffloadMiddleware(Middleware):
         self.offloader = make_offloader(storage, options, owner="OffloadMiddleware", no_steps=no_steps)
         self._scope = check_scope(scope)
         self._native_media = native_media
+        self._warn = WarnOnce(logger)
 
     async def on_list_tools(
         self,
@@ -90,7 +91,7 @@ class OffloadMiddleware(Middleware):
             for tool in tools
         ]
         ctx = context.fastmcp_context
-        name = free_name([tool.name for tool in tools]) if ctx is None else await _retrieval_name(ctx.fastmcp)
+        name = free_name([tool.name for tool in tools]) if ctx is None else await self._retrieval_name(ctx.fastmcp)
         return [*listed, _tool(name)]
 
     async def on_call_tool(
@@ -102,7 +103,7 @@ class OffloadMiddleware(Middleware):
         ctx = context.fastmcp_context
         if ctx is None or _running.get():
             return await call_next(context)
-        message, retrieval_tool = context.message, await _retrieval_name(ctx.fastmcp)
+        message, retrieval_tool = context.message, await self._retrieval_name(ctx.fastmcp)
         if message.name == retrieval_tool:
             scope, identity = self._scope_of(context, ctx)
             answered = await answer_call(
@@ -136,6 +137,14 @@ class OffloadMiddleware(Middleware):
         sent = await offload_result(raw, call, self.offloader)
         return result if sent is raw else _result(sent)
 
+    async def _retrieval_name(self, server: FastMCP[Any]) -> str:
+        taken: list[str] = []
+        while await server.get_tool(free_name(taken)) is not None:
+            taken.append(free_name(taken))
+        if taken:
+            self._warn(CLASH, taken[0], free_name(taken))
+        return free_name(taken)
+
     def _scope_of(self, context: MiddlewareContext[Any], ctx: Context) -> tuple[Scope | Exception | None, Scope | None]:
         """Return the scope that the user chose, or an error, and whom the transport knows."""
         try:
@@ -148,13 +157,6 @@ class OffloadMiddleware(Middleware):
         if ctx.transport in {None, "stdio"}:
             return given, folder_scope(ctx.fastmcp.name)
         return (no_scope() if given is None else given), None
-
-
-async def _retrieval_name(server: FastMCP[Any]) -> str:
-    taken: list[str] = []
-    while await server.get_tool(free_name(taken)) is not None:
-        taken.append(free_name(taken))
-    return free_name(taken)
 
 
 def _wire(result: ToolResult) -> Result:

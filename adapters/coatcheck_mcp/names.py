@@ -5,6 +5,7 @@ An underscore, because models' providers allow letters, digits, ``_`` and ``-`` 
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 from coatcheck import RETRIEVAL_TOOL
@@ -12,14 +13,31 @@ from coatcheck import RETRIEVAL_TOOL
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ("find_clash", "shown_name", "split_name")
+__all__ = ("LONGEST_SERVER", "LONGEST_TOOL", "find_clash", "full_name", "shown_name", "split_name")
 
 _BETWEEN = "_"
 
+LONGEST_TOOL = 64
+"""Characters. Several models' providers refuse a request with a longer name, and all its tools with it."""
+
+_DIGEST = 8
+
+LONGEST_SERVER = 48
+"""Characters, so that something of a tool's own name is left."""
+
+
+def full_name(server: str, name: str) -> str:
+    """Return the name of a server's tool or prompt, with the server's name before it."""
+    return f"{server}{_BETWEEN}{name}"
+
 
 def shown_name(server: str, name: str) -> str:
-    """Return the name under which clients see a tool or a prompt of a server."""
-    return f"{server}{_BETWEEN}{name}"
+    """Return the name under which clients see a tool: the full one, cut to 64 characters, the last of them a digest."""
+    full = full_name(server, name)
+    if len(full) <= LONGEST_TOOL:
+        return full
+    digest = hashlib.sha256(full.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+    return f"{full[: LONGEST_TOOL - _DIGEST - len(_BETWEEN)]}{_BETWEEN}{digest}"
 
 
 def split_name(shown: object, servers: Iterable[str]) -> tuple[str, str] | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
@@ -25,11 +26,12 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
 from coatcheck.adapting import OfferTool, StorageOrOffloader, WarnOnce, is_offered_late, make_offloader
 from coatcheck_mcp.client import LIST_CHANGES, Client, Identified
-from coatcheck_mcp.convert import offloaded_references
+from coatcheck_mcp.convert import Result, offloaded_references
+from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import Call, logger, may_leave, offload_result
 from coatcheck_mcp.link import Link
-from coatcheck_mcp.names import find_clash
-from coatcheck_mcp.retrieval import answer_call, definition, free_name
+from coatcheck_mcp.names import LONGEST_SERVER, find_clash
+from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope
 from coatcheck_mcp.several import Several
 
@@ -40,10 +42,10 @@ if TYPE_CHECKING:
     from mcp.server import ServerRequestContext
     from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult
+    from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
     from typing_extensions import Unpack
 
     from coatcheck import OffloaderOptions, Policy, Scope
-    from coatcheck_mcp.convert import Result
     from coatcheck_mcp.transports import Upstream
 
 __all__ = ("Proxy",)
@@ -60,7 +62,10 @@ _FORWARDED = (
     "completion/complete",
     "logging/setLevel",
 )
-"""Requests that pass as they are. Tasks do not: their results would come in later, past every check."""
+"""Requests that pass as they are."""
+
+_OF_TASKS = ("tasks/cancel", "tasks/get", "tasks/list", "tasks/result", "tasks/update")
+"""Requests that are refused: what a task returns would come in later, past every check."""
 
 DISCOVER_SECONDS = 6.0
 """Clients wait ten seconds for the answer to ``server/discover``, and take silence for a server of the handshake. A
@@ -72,8 +77,14 @@ TELL_SECONDS = 5.0
 _ANY_CAPABILITIES: dict[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
 """What a client is told of a server that is not up yet. What it asks then waits, and gets the server's own answer."""
 
+MOST_UNREAD = 1_000
+"""Answers that a client on pipes has not read yet. More than clients ask at once, which first write and then read."""
+
 _MOST_LINKS = 16
 """Sessions for modern clients over HTTP, who do not say when they leave; the one unused for longest is closed."""
+
+_answered: ContextVar[list[Result]] = ContextVar("coatcheck_mcp_answered")
+"""What the handler of this request returned, for the middleware around it."""
 
 Context: TypeAlias = "ServerRequestContext[Any, Any]"
 
@@ -167,8 +178,17 @@ class Proxy:
 
     async def serve_stdio(self) -> None:
         """Serve the one client on stdin and stdout, until it leaves."""
-        async with self.running() as front, stdio_server() as streams:
-            await front.run(streams[0], streams[1], front.create_initialization_options())
+        async with self.running(), stdio_server() as streams:
+            await self.serve_streams(*streams)
+
+    async def serve_streams(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> None:
+        """Serve one client on a pair of the library's streams, inside ``running``.
+
+        A client that does not read its answers is not read either, once some of them wait.
+        """
+        unread = Gate(MOST_UNREAD)
+        options = self.front.create_initialization_options()
+        await self.front.run(PacedReads(reads, unread), CountedWrites(writes, unread), options)
 
     def _build(self) -> FrontServer[Any]:
         # A modern client is told for how long a list holds; a server of the handshake does not say, so it does not.
@@ -176,6 +196,8 @@ class Proxy:
         front: FrontServer[Any] = FrontServer("coatcheck", version=version("coatcheck"), cache_hints=hints)
         for method in _FORWARDED:
             front.add_request_handler(method, types.RequestParams, _complete(self._forward))
+        for method in _OF_TASKS:
+            front.add_request_handler(method, types.RequestParams, _refuse_tasks)
         front.add_request_handler("tools/list", types.RequestParams, _complete(self._list_tools))
         front.add_request_handler("tools/call", types.CallToolRequestParams, _complete(self._call_tool))
         front.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen)
@@ -183,7 +205,7 @@ class Proxy:
         front.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
-        front.middleware.append(self._negotiate)
+        front.middleware += [self._negotiate, self._answer_whole]
         return front
 
     # Which session belongs to whom.
@@ -257,6 +279,25 @@ class Proxy:
             described["capabilities"] = {**described["capabilities"], "tools": {"listChanged": True}}
         return described
 
+    async def _answer_whole(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Answer with the keys that the server sent, in its order.
+
+        The library makes each answer anew from its own model: keys in another order, ``1`` as ``1.0``, unknown fields
+        gone. It must where the server speaks a later version than the client, or another era.
+        """
+        found: list[Result] = []
+        token = _answered.set(found)
+        try:
+            shaped = await call_next(ctx)
+        finally:
+            _answered.reset(token)
+        seat = self._seats.get(_identify(ctx).key) if found else None
+        if seat is None or seat.link is None or not isinstance(shaped, dict):
+            return shaped
+        if not seat.link.suits(ctx.protocol_version):
+            return shaped
+        return {**found[0], **{name: value for name, value in shaped.items() if name not in found[0]}}
+
     async def _link_in_time(self, ctx: Context) -> Link | Several | None:
         """Return the client's session with the server; None if it is not up while the client waits for an answer."""
         connected, found = anyio.Event(), dict[str, Link | Several | MCPError]()
@@ -297,7 +338,7 @@ class Proxy:
     async def _list_tools(self, ctx: Context, _: types.RequestParams) -> dict[str, Any]:
         link = await self._link(ctx)
         listed = await link.list_tools(ctx)
-        tools = [self._advertised(tool) for tool in listed["tools"]]
+        tools = [self._advertised(tool, link.full_name(tool["name"])) for tool in listed["tools"]]
         if not (ctx.params or {}).get("cursor") and await self._is_offered(self._identity_of(link.server_name)):
             tools.append(definition(self._retrieval_name(await link.taken_names())))
         return {**listed, "tools": tools}
@@ -316,17 +357,18 @@ class Proxy:
                 native_media=self._native_media,
             )
         tool_meta = await link.tool_meta(params.name)
-        result = await link.forward(ctx)
+        tool_name = link.full_name(params.name)
+        result = await link.forward(_without_task(ctx))
         if "content" not in result and "structuredContent" not in result:
             return result  # it asks the client for input, and is no result yet
         call = Call(
-            tool_name=params.name,
+            tool_name=tool_name,
             arguments=params.arguments or {},
             meta=(ctx.params or {}).get("_meta") or {},
             tool_meta=tool_meta,
             scope=self._scope,
             identity=identity,
-            policy=self._policy_of(params.name),
+            policy=self._policy_of(tool_name),
             retrieval_tool=retrieval_tool,
         )
         sent = await offload_result(result, call, self.offloader)
@@ -362,11 +404,11 @@ class Proxy:
     def _retrieval_name(self, tools: Collection[str]) -> str:
         name = free_name(tools)
         if name != RETRIEVAL_TOOL:
-            self._warn("the server has a tool named %r too, so the tool to read back is %r", RETRIEVAL_TOOL, name)
+            self._warn(CLASH, RETRIEVAL_TOOL, name)
         return name
 
-    def _advertised(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
-        leaves = may_leave(tool["name"], self.offloader, self._policy_of(tool["name"]))
+    def _advertised(self, tool: Mapping[str, Any], full_name: str) -> Mapping[str, Any]:
+        leaves = may_leave(full_name, self.offloader, self._policy_of(full_name))
         return {key: value for key, value in tool.items() if key != "outputSchema" or not leaves}
 
 
@@ -375,12 +417,29 @@ def _complete(handler: Callable[[Context, Any], Awaitable[Result]]) -> Callable[
 
     async def handle(ctx: Context, params: Any) -> Result:  # noqa: ANN401 - of each method
         result = await handler(ctx, params)
+        _answered.get().append(result)
         return {"resultType": "complete", **result} if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else result
 
     return handle
 
 
+async def _refuse_tasks(_: Context, __: types.RequestParams) -> dict[str, Any]:
+    msg = "coatcheck does not pass on tasks: their results would come past it. Call the tool without a task"
+    raise MCPError(code=types.METHOD_NOT_FOUND, message=msg)
+
+
+def _without_task(ctx: Context) -> Context:
+    """Return a call that asks for no task: without the capability, the protocol wants it answered like any other."""
+    if "task" not in (ctx.params or {}):
+        return ctx
+    return replace(ctx, params={name: value for name, value in (ctx.params or {}).items() if name != "task"})
+
+
 def _check_names(upstreams: Mapping[str, Upstream]) -> None:
+    for name in upstreams:
+        if len(name) > LONGEST_SERVER:
+            msg = f"the name of a server must have at most {LONGEST_SERVER} characters, not {len(name)}: {name!r}"
+            raise InvalidRequest(msg)
     clash = find_clash(upstreams)
     if clash or not upstreams:
         what = "must have at least one server" if clash is None else f"must not have both {clash[0]!r} and {clash[1]!r}"

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
     from coatcheck import Offloader, Scope
 
-__all__ = ("answer_call", "definition", "free_name")
+__all__ = ("CLASH", "answer_call", "definition", "free_name")
 
 PREFIX = "coatcheck_"
+
+CLASH = "the server has a tool named %r too, so the tool to read back is %r"
+"""What whoever runs the server is warned of."""
 
 
 def free_name(taken: Collection[str]) -> str:

@@ -19,7 +19,7 @@ from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 from coatcheck_mcp.client import LIST_CHANGES
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.link import Link
-from coatcheck_mcp.names import shown_name, split_name
+from coatcheck_mcp.names import LONGEST_TOOL, full_name, shown_name, split_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -85,7 +85,13 @@ class Several:
         self._is_up = False
         self._closed = anyio.Event()
         self._ended = anyio.Event()
-        self._owners: dict[str, str] = {}
+        self._owners: dict[str, dict[str, str]] = {}
+        """The server of each resource, and of each template, by the list that names it."""
+
+        self._owners_as_of: object = None
+        self._cut: dict[str, tuple[_Member, str]] = {}
+        """The tools whose names are too long for clients, by the names that they have there."""
+
         self._linked: dict[str, str] = {}
 
     # The connections.
@@ -170,9 +176,28 @@ class Several:
         said = [f"# {name}\n\n{link.instructions}" for name, link in up.items() if link.instructions]
         return {**answer, "capabilities": capabilities, **({"instructions": "\n\n".join(said)} if said else {})}
 
+    def suits(self, version: str) -> bool:
+        """Return whether a client of a protocol version knows all that the servers may say."""
+        return all(link.suits(version) for link in self._up().values())
+
     async def list_tools(self, _: ServerRequestContext[Any, Any]) -> dict[str, Any]:
         """Return the tools of all servers that are up, on one page."""
-        return {"tools": [_prefixed(server, tool) for server, tool in await self._list("tools/list", "tools", "tools")]}
+        return {"tools": await self._shown_tools()}
+
+    async def _shown_tools(self) -> list[dict[str, Any]]:
+        listed = await self._list("tools/list", "tools", "tools")
+        shown = [{**tool, "name": shown_name(server, tool["name"])} for server, tool in listed]
+        self._cut = {
+            tool["name"]: (self._members[server], own["name"])
+            for tool, (server, own) in zip(shown, listed, strict=True)
+            if tool["name"] != full_name(server, own["name"])
+        }
+        return shown
+
+    def full_name(self, shown: str) -> str:
+        """Return the name of a tool that clients see, with nothing cut away."""
+        member, own = self._cut.get(shown, (None, shown))
+        return full_name(member.name, own) if member is not None else shown
 
     async def tool_meta(self, name: str) -> Mapping[str, Any]:
         """Return the ``_meta`` of a tool's definition.
@@ -181,6 +206,8 @@ class Several:
             MCPError: no server has such a tool, or it did not start.
 
         """
+        if len(name) == LONGEST_TOOL and name not in self._cut:
+            await self._shown_tools()  # the client knows it from a list of another time, or of another proxy
         member, own = self._find(name)
         return await (await self._link(member)).tool_meta(own)
 
@@ -266,6 +293,8 @@ class Several:
             MCPError: no server's name begins it.
 
         """
+        if isinstance(shown, str) and shown in self._cut:
+            return self._cut[shown]
         found = split_name(shown, self._members)
         if found is None:
             msg = f"no server has {shown!r}: names begin with the server's, as in {next(iter(self._members))}_..., and"
@@ -299,9 +328,9 @@ class Several:
         capability, key = _LISTS[method]
         listed = await self._list(method, capability, key)
         if capability == "prompts":
-            return {key: [_prefixed(server, prompt) for server, prompt in listed]}
-        for server, item in listed:
-            self._owners.setdefault(item["uri" if key == "resources" else "uriTemplate"], server)
+            return {key: [{**prompt, "name": full_name(server, prompt["name"])} for server, prompt in listed]}
+        name = "uri" if key == "resources" else "uriTemplate"
+        self._owners[key] = {item[name]: server for server, item in reversed(listed)}  # the first counts
         return {key: [item for _, item in listed]}
 
     async def _forward_to_owner(
@@ -324,16 +353,16 @@ class Several:
         """Return the server of a resource: who lists it, who has a template for it, or whose result mentioned it."""
         if not isinstance(uri, str):
             return None
-        if not self._owners:  # the client need not have asked for them
+        as_of = [(link, link.resource_changes) for link in self._up().values()]
+        if as_of != self._owners_as_of:  # the client need not have asked for them
             await self._joined("resources/list")
             await self._joined("resources/templates/list")
-        if uri in self._owners:
-            return self._owners[uri]
-        return next((self._owners[listed] for listed in self._owners if _matches(listed, uri)), self._linked.get(uri))
-
-
-def _prefixed(server: str, item: Mapping[str, Any]) -> dict[str, Any]:
-    return {**item, "name": shown_name(server, item["name"])}
+            self._owners_as_of = as_of
+        listed, templates = self._owners["resources"], self._owners["resourceTemplates"]
+        if uri in listed:
+            return listed[uri]
+        found = (server for template, server in reversed(templates.items()) if _matches(template, uri))
+        return next(found, self._linked.get(uri))
 
 
 def _matches(template: str, uri: str) -> bool:

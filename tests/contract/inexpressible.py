@@ -21,6 +21,7 @@ __all__ = (
     "LANGCHAIN",
     "LANGCHAIN_BY_CALL",
     "MCP",
+    "MCP_MIDDLEWARE",
     "OPENAI_AGENTS",
     "OPENAI_AGENTS_BY_CHAT",
     "PYDANTIC_AI",
@@ -100,3 +101,8 @@ MCP: Mapping[Capability, str] = {
     "results for code": "MCP does not pass on who made a call",
 }
 """For the proxy."""
+
+MCP_MIDDLEWARE: Mapping[Capability, str] = {
+    **MCP,
+    "missing identities": "a server in a process or on stdio has its name and folder for an identity",
+}

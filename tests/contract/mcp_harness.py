@@ -1,8 +1,8 @@
-"""The harness of the proxy: an MCP client that does what the scripted model says, and a server with the run's tools.
+"""The harnesses of MCP: a client that does what the scripted model says, and a server with the run's tools.
 
-The library's own client and server; between them the proxy, or nothing. JSON-RPC messages pass through streams in this
-process, as they would through pipes. An MCP client is not told of conversations, steps or final answers: that is its
-agent's, which is these lines.
+The library's own client and server, and between them the proxy; or FastMCP's server with the middleware. JSON-RPC
+messages pass through streams in this process, as they would through pipes. An MCP client is not told of conversations,
+steps or final answers: that is its agent's, which is these lines.
 """
 
 from __future__ import annotations
@@ -14,31 +14,42 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import mcp_types as types
+from fastmcp import FastMCP
+from fastmcp.tools import Tool
+from fastmcp.tools.base import ToolResult
 from mcp import Client
 from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
 from mcp.server import Server
+from pydantic import TypeAdapter
 
 from coatcheck import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.testing import Received, Transcript
-from coatcheck_mcp import Proxy, Upstream
+from coatcheck_mcp import OffloadMiddleware, Proxy, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
 
     from coatcheck import Block
     from coatcheck.testing import ModelCall, Run
 
-__all__ = ("McpHarness",)
+__all__ = ("McpHarness", "MiddlewareHarness")
+
+
+CONTENT = TypeAdapter(list[types.ContentBlock])
 
 
 class McpHarness:
     """Runs a client behind the proxy."""
 
+    def connect(self, case: Run) -> AbstractAsyncContextManager[Client]:
+        return client_of(case)
+
     def run(self, case: Run) -> Transcript:
         return anyio.run(self.arun, case)
 
     async def arun(self, case: Run) -> Transcript:
-        async with client_of(case) as client:
+        async with self.connect(case) as client:
             results: list[dict[str, Any]] = []
             while calls := case.model([received(result) for result in results]):
                 for call in calls:
@@ -47,6 +58,29 @@ class McpHarness:
                         return await transcript(client, results, answer=answer)
                     results.append(await result_of(client, case, call))
             return await transcript(client, results)
+
+
+class MiddlewareHarness(McpHarness):
+    """Runs a client of a FastMCP server with the middleware."""
+
+    def connect(self, case: Run) -> AbstractAsyncContextManager[Client]:
+        server: FastMCP[Any] = FastMCP("contract")
+        if case.offloader is not None:
+            scope = case.identity if case.scope is None else case.scope
+            server.add_middleware(OffloadMiddleware(case.offloader, scope=scope, native_media=False))
+        for name in case.tools:
+            server.add_tool(case.watch(tool_of(case, name)))
+        # What FastMCP's own client takes.
+        return Client(InMemoryTransport(server._mcp_server), mode="legacy")
+
+
+def tool_of(case: Run, name: str) -> Tool:
+    async def call(number: int) -> ToolResult:
+        result = case.tools[name][number]
+        parts = CONTENT.validate_python([part_of(block) for block in result.blocks])
+        return ToolResult(content=parts, is_error=result.is_error)
+
+    return Tool.from_function(call, name=name)
 
 
 @asynccontextmanager

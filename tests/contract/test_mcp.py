@@ -6,8 +6,8 @@ import pytest
 
 from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.golden import Contract
-from tests.contract.inexpressible import MCP
-from tests.contract.mcp_harness import McpHarness
+from tests.contract.inexpressible import MCP, MCP_MIDDLEWARE
+from tests.contract.mcp_harness import McpHarness, MiddlewareHarness
 
 
 class TestProxy(Contract):
@@ -17,3 +17,12 @@ class TestProxy(Contract):
     @pytest.fixture
     def harness(self) -> McpHarness:
         return McpHarness()
+
+
+class TestMiddleware(Contract):
+    lacks = MCP_MIDDLEWARE
+    deliveries = ASYNC_ON_FILES
+
+    @pytest.fixture
+    def harness(self) -> MiddlewareHarness:
+        return MiddlewareHarness()

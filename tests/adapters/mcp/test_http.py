@@ -87,6 +87,48 @@ async def test_nobody_else_gets_in(listener: socket.socket, headers: dict[str, s
     assert answer.status_code == status
 
 
+async def test_a_session_is_of_no_use_without_the_token_and_a_guessed_one_is_none(listener: socket.socket) -> None:
+    accepts = {"Accept": "application/json, text/event-stream"}
+    hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
+    owner = {**accepts, "Authorization": f"Bearer {TOKEN}"}
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    async with front_of(Everything(), listener) as url, httpx2.AsyncClient() as http:
+        first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        session = (await http.post(url, headers=owner, json=first)).headers["mcp-session-id"]
+        found = [
+            (await http.request(method, url, headers={**headers, "Mcp-Session-Id": given}, json=ping)).status_code
+            for method, headers, given in (
+                ("POST", accepts, session),
+                ("DELETE", accepts, session),
+                ("POST", {**accepts, "Authorization": "Bearer another"}, session),
+                ("POST", owner, "0" * 32),
+                ("POST", owner, session),
+            )
+        ]
+    assert found == [401, 401, 401, 404, 200]
+
+
+async def test_clients_that_never_finish_their_requests_hold_up_no_other(listener: socket.socket) -> None:
+    place = listener.getsockname()
+    halves = [b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ", b"POST /mcp HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"]
+    async with front_of(Everything(), listener) as url:
+        slow = [await anyio.connect_tcp(*place) for _ in range(100)]
+        for number, stream in enumerate(slow):
+            await stream.send(halves[number % 2])
+        async with client_at(url) as client:
+            assert (await client.call_tool("small")).content[0].text == "few"
+        for stream in slow:
+            await stream.aclose()
+
+
+async def test_a_request_that_is_too_long_is_refused(listener: socket.socket) -> None:
+    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
+    long = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "y" * 40_000_000}}
+    async with front_of(Everything(), listener) as url, httpx2.AsyncClient(timeout=60) as http:
+        answer = await http.post(url, headers=headers, json=long)
+    assert answer.status_code == 413
+
+
 @pytest.mark.parametrize(("name", "words"), [("sample", "a-model"), ("elicit", "who?"), ("roots", "file:///home/x")])
 async def test_a_server_asks_a_client_on_a_port_as_on_stdio(listener: socket.socket, name: str, words: str) -> None:
     async with front_of(Everything(), listener) as url, client_at(url, **WILLING) as client:
@@ -107,6 +149,41 @@ async def test_progress_and_logs_arrive_on_the_stream_of_the_call(listener: sock
         await client.call_tool("progress", progress_callback=on_progress)
         await client.call_tool("say")
     assert seen == [(1.0, 2.0, "half"), {"deep": [1]}]
+
+
+async def test_changes_of_lists_arrive_on_the_stream_that_a_client_of_the_handshake_opens(
+    listener: socket.socket,
+) -> None:
+    seen: set[str] = set()
+
+    async def on_message(message: Any) -> None:
+        seen.add(message.method)
+
+    kinds = {"tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"}
+    async with front_of(Everything(), listener) as url, client_at(url, message_handler=on_message) as client:
+        with anyio.fail_after(60):
+            while len(seen) < len(kinds):  # the client opens its stream when it likes
+                await client.call_tool("change")
+    assert seen == {f"notifications/{kind}" for kind in kinds}
+
+
+async def test_changes_of_lists_arrive_on_the_stream_that_a_modern_client_opens(listener: socket.socket) -> None:
+    seen: list[str] = []
+
+    async def read(events: Any) -> None:
+        seen.append(type(await anext(aiter(events))).__name__)
+
+    async with (
+        front_of(Everything(), listener) as url,
+        client_at(url, "auto") as client,
+        client.listen(tools_list_changed=True) as events,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(read, events)
+        with anyio.fail_after(60):
+            while not seen:  # the proxy opens its own stream when it likes
+                await client.call_tool("change")
+    assert seen == ["ToolsListChanged"]
 
 
 async def test_two_clients_have_a_session_each_which_ends_with_theirs(listener: socket.socket) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fastmcp import Client, Context, FastMCP
@@ -11,10 +11,13 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
 from fastmcp.utilities.types import Image
 
-from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never, Offloader
+from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Never, Offloader
 from coatcheck_mcp import OffloadMiddleware, offloaded_references
 from tests.adapters.mcp.servers import LOG, PIXELS, ROWS
 from tests.adapters.mcp.test_http import serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def server_with(middleware: OffloadMiddleware, name: str = "logs") -> FastMCP[Any]:
@@ -171,6 +174,24 @@ async def test_over_http_each_subject_reads_what_its_own_token_stored() -> None:
         for client, is_error in ((ann, False), (bob, True)):
             answer = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference}, raise_on_error=False)
             assert answer.is_error is is_error
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+async def test_what_left_at_one_worker_is_read_back_at_another_on_the_same_storage(
+    tmp_path: Path, stateless: bool
+) -> None:
+    references: list[str] = []
+    for _ in range(2):  # nothing but the folder is common to them
+        server = server_with(OffloadMiddleware(FileStorage(tmp_path)))
+        server.auth = StaticTokenVerifier({"ann": {"client_id": "app", "sub": "ann"}})
+        listener = socket.create_server(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        async with serving(server.http_app(stateless_http=stateless), listener), Client(url, auth="ann") as client:
+            for reference in references:
+                back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference, "pattern": "line 3999 "})
+                assert "line 3999 of a log" in back.content[0].text
+            references += offloaded_references(await client.call_tool("log"))
+    assert len(references) == 2
 
 
 def test_what_would_do_nothing_is_refused() -> None:

@@ -8,11 +8,13 @@ import base64
 import json
 from typing import Any
 
+import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 
 from coatcheck import RETRIEVAL_TOOL, Always, InMemoryStorage, Never, Offloader, OverTokens
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
+from coatcheck_mcp.client import without_tasks
 from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, wire
 
 BIG = {"log", "rows", "both", "summary", "embedded", "blob", "exempt", "declared", "endless"}
@@ -200,6 +202,48 @@ class TestWhatLeaves:
     async def test_a_client_may_ask_to_keep_a_result(self) -> None:
         async with client_of(Everything()) as client:
             assert (await call(client, "log", coatcheck="keep"))["content"] == RESULTS["log"]["content"]
+
+    @pytest.mark.parametrize("name", sorted(BIG - {"declared", "error"}))
+    async def test_no_link_comes_in_place_of_what_left_and_the_tool_is_listed_in_any_case(self, name: str) -> None:
+        async with client_of(Everything()) as client:
+            result = await call(client, name)
+            listed = [tool.name for tool in (await client.list_tools()).tools]
+        assert [part for part in result["content"] if part["type"] == "resource_link" and part != LINK] == []
+        assert f"{RETRIEVAL_TOOL}(" in result["content"][0]["text"]
+        assert RETRIEVAL_TOOL in listed
+
+
+class TestTasks:
+    """Their results would come past the proxy, so nobody is told that there are any."""
+
+    @pytest.mark.parametrize("method", ["tasks/cancel", "tasks/get", "tasks/list", "tasks/result"])
+    @pytest.mark.parametrize("several", [False, True])
+    async def test_a_request_about_a_task_is_refused_with_an_error_that_says_what_to_do(
+        self, method: str, several: bool
+    ) -> None:
+        server = Everything()
+        async with client_of({"first": server.upstream()} if several else server) as client:
+            with pytest.raises(MCPError, match=r"coatcheck does not pass on tasks: .* Call the tool without a task"):
+                await wire(client, method, {"taskId": "t"})
+
+    async def test_a_call_as_a_task_is_an_ordinary_call(self) -> None:
+        server, seen = Everything(), []
+
+        async def note(ctx: Any, params: Any) -> Any:
+            seen.append(dict(ctx.params))
+            return RESULTS["small"]
+
+        server.server.add_request_handler("tools/call", types.CallToolRequestParams, note)
+        async with client_of(server) as client:
+            result = await wire(client, "tools/call", {"name": "small", "arguments": {}, "task": {"ttl": 1_000}})
+        assert result == RESULTS["small"]
+        assert [set(params) - {"_meta"} for params in seen] == [{"name", "arguments"}]
+
+    async def test_neither_side_is_told_that_the_other_one_has_tasks(self) -> None:
+        extensions: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}, "a/b": {}}
+        said: dict[str, Any] = {"tasks": {"list": {}}, "extensions": extensions, "roots": {}}
+        assert without_tasks(said) == {"extensions": {"a/b": {}}, "roots": {}}
+        assert without_tasks({"extensions": {"a/b": {}}}) == {"extensions": {"a/b": {}}}
 
 
 class TestTheToolThatIsAdded:

@@ -16,7 +16,8 @@ from mcp import Client, MCPError
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
 from coatcheck_mcp import several as module
-from tests.adapters.mcp.servers import RESULTS, Everything, Limited, client_of, text, wire
+from coatcheck_mcp.names import shown_name
+from tests.adapters.mcp.servers import LOG, RESULTS, Everything, Limited, client_of, text, wire
 from tests.adapters.mcp.test_relays import WILLING, speaking
 
 if TYPE_CHECKING:
@@ -102,6 +103,37 @@ class TestNames:
         with pytest.raises(InvalidRequest, match="the servers of a Proxy must"):
             Proxy(dict.fromkeys(names, failing()), InMemoryStorage())
 
+    @pytest.mark.parametrize("is_listed", [True, False])
+    async def test_a_name_that_is_too_long_for_models_is_cut_the_same_each_time(self, is_listed: bool) -> None:
+        names = ("x" * 60 + "_one", "x" * 60 + "_two", "y" * 58)
+        server = Everything(more_tools=names)
+        shown = [shown_name("first", name) for name in names]
+        async with client_of({"first": server.upstream()}) as client:
+            if is_listed:
+                assert set(shown) < await names_of(client)
+            for name in shown:
+                await wire(client, "tools/call", {"name": name, "arguments": {}})
+        assert [name for name, _ in server.calls] == list(names)
+        assert [len(name) for name in shown] == [64, 64, 64]
+        assert len(set(shown)) == 3
+        assert shown[2] == f"first_{names[2]}"
+
+    async def test_rules_are_for_the_whole_name_of_a_tool_whose_name_was_cut(self) -> None:
+        long = "x" * 60
+        server = Everything(more_tools=(long,))
+        server.server.add_request_handler("tools/call", types.CallToolRequestParams, _returning(RESULTS["log"]))
+        rules = {f"first_{long}": Never()}
+        proxy = Proxy({"first": server.upstream()}, InMemoryStorage(), policy_of=rules.get)
+        async with client_of(server, proxy=proxy) as client:
+            stays = await wire(client, "tools/call", {"name": shown_name("first", long), "arguments": {}})
+            leaves = await wire(client, "tools/call", {"name": "first_log", "arguments": {}})
+        assert not offloaded_references(stays)
+        assert offloaded_references(leaves)
+
+    def test_the_name_of_a_server_leaves_room_for_that_of_a_tool(self) -> None:
+        with pytest.raises(InvalidRequest, match="at most 48 characters, not 49"):
+            Proxy({"s" * 49: failing()}, InMemoryStorage())
+
     async def test_what_left_of_all_servers_is_read_back_with_the_one_tool(self) -> None:
         async with client_of(two()[2]) as client:
             for tool in ("first_log", "notes_log"):
@@ -144,6 +176,29 @@ class TestWhoAnswers:
         async with client_of(upstreams) as client:
             found = await wire(client, "resources/read", {"uri": "note:///deep/er"})
         assert found["contents"][0]["text"] == "a note"
+
+    async def test_a_resource_that_moved_is_read_from_its_new_server_after_the_change(self) -> None:
+        first, notes, upstreams = two()
+        moved = {"uri": "note:///1", "name": "first"}
+        async with client_of(upstreams) as client:
+            assert (await wire(client, "resources/read", {"uri": "note:///1"}))["contents"][0]["text"] == "a note"
+            for server, resources in ((first, [moved]), (notes, [])):
+                handler = _returning({"resources": resources})
+                server.server.add_request_handler("resources/list", types.PaginatedRequestParams, handler)
+            await client.call_tool("notes_change")
+            found = await wire(client, "resources/read", {"uri": "note:///1"})
+        assert found["contents"][0]["text"] == LOG
+
+    async def test_a_resource_that_appeared_is_read_from_the_server_that_lists_it(self) -> None:
+        first, notes, upstreams = two()
+        async with client_of(upstreams) as client:
+            assert (await wire(client, "resources/read", {"uri": "file:///b"}))["contents"][0]["text"] == LOG
+            handler = _returning({"resources": [{"uri": "file:///b", "name": "b"}]})
+            notes.server.add_request_handler("resources/list", types.PaginatedRequestParams, handler)
+            await client.call_tool("notes_change")
+            with pytest.raises(MCPError, match="not a note"):
+                await wire(client, "resources/read", {"uri": "file:///b"})
+        assert first.calls == []
 
     async def test_a_link_in_a_result_is_read_from_the_server_that_gave_it(self) -> None:
         _, notes, upstreams = two()

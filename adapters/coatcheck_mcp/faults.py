@@ -1,0 +1,66 @@
+"""Lines that the library cannot parse: it drops them, and whoever waits for an answer in one would wait without end."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from mcp.shared.message import SessionMessage
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from coatcheck_mcp.limits import id_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("mended",)
+
+_WHY = 200
+"""Characters of the parser's reason."""
+
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)")
+"""A backslash and what it escapes; a pair of surrogates is one."""
+
+_LONE = 6
+"""Characters of the escape of a surrogate without its other half."""
+
+
+def mended(fault: Exception) -> SessionMessage | Exception:
+    """Return a message in place of a line that is none; the fault itself if there is nobody to tell.
+
+    Half a surrogate pair, as a server has it that cuts a text within an emoji, becomes U+FFFD. Any other answer becomes
+    an error for its request.
+    """
+    if not isinstance(fault, ValidationError):
+        return fault
+    errors: Sequence[Any] = fault.errors(include_url=False)
+    line = errors[0]["input"]
+    if not isinstance(line, str):
+        return _refused((each["input"] for each in errors), errors[-1]["msg"]) or fault
+    with suppress(ValidationError):
+        if "\\" in line:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(_ESCAPE.sub(_whole, line), by_name=False))
+    found = id_in(line.encode("utf-8", "replace"))
+    return fault if found is None else _refusal(found, errors[0]["msg"])
+
+
+def _whole(escape: re.Match[str]) -> str:
+    is_lone = len(escape[0]) == _LONE and escape[0][2] in "dD" and escape[0][3] in "89abcdefABCDEF"
+    return "\\ufffd" if is_lone else escape[0]
+
+
+def _refused(inputs: Any, why: str) -> SessionMessage | None:  # noqa: ANN401 - what was parsed
+    for value in inputs:
+        match value:
+            case {"method": _}:
+                return None  # a request of the server's: it is told nothing either
+            case {"id": int() | str() as identifier} if not isinstance(identifier, bool):
+                return _refusal(identifier, why)
+    return None
+
+
+def _refusal(identifier: int | str, why: str) -> SessionMessage:
+    error = ErrorData(code=INTERNAL_ERROR, message=f"coatcheck cannot read the server's answer: {why[:_WHY]}")
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=identifier, error=error))

@@ -1,0 +1,118 @@
+"""Back-pressure: what one side sends while the other one does not read must not pile up in this process.
+
+The library starts a task for every message that arrives, and each task holds its message until it is written. So a
+client that does not read would let a server that talks fill the memory. Here reading waits until enough was written.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
+
+from coatcheck_mcp.faults import mended
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
+    from typing_extensions import Self
+
+__all__ = ("CountedWrites", "Gate", "PacedReads")
+
+
+class Gate:
+    """Counts the messages that wait to be written: ``with gate:`` around each. It is open while they are few."""
+
+    def __init__(self, most: int) -> None:
+        """Be open while fewer than ``most`` messages wait."""
+        self._most = most
+        self._waiting = 0
+        self._changed = anyio.Event()
+
+    def __enter__(self) -> None:
+        self._waiting += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._waiting -= 1
+        self._changed.set()
+
+    async def passed(self) -> None:
+        """Wait until the gate is open."""
+        while self._waiting >= self._most:
+            self._changed = anyio.Event()
+            await self._changed.wait()
+
+
+class CountedWrites:
+    """A stream to write to; the gate counts the answers that wait there.
+
+    Requests are not: a server that answers one after the other may be busy with writing, so reading must go on.
+    """
+
+    def __init__(self, stream: WriteStream[Any], gate: Gate) -> None:
+        self._stream, self._gate = stream, gate
+
+    async def send(self, item: Any) -> None:  # noqa: ANN401 - the library's messages
+        """Send a message."""
+        is_answer = isinstance(item.message, JSONRPCResponse | JSONRPCError)
+        with self._gate if is_answer else nullcontext():
+            await self._stream.send(item)
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class PacedReads:
+    """A stream to read from, which holds the next message back while the gate is shut."""
+
+    def __init__(self, stream: ReadStream[Any], gate: Gate) -> None:
+        self._stream, self._gate = stream, gate
+
+    @property
+    def last_context(self) -> Any:  # noqa: ANN401 - the library looks for it on some streams
+        """The context of who sent the last message; None where the stream has none."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:  # noqa: ANN401 - the library's messages
+        """Return the next message."""
+        await self._gate.passed()
+        item = await self._stream.receive()
+        if isinstance(item, Exception):
+            return mended(item)
+        if isinstance(getattr(item, "message", None), JSONRPCNotification):
+            # The task of the one before has begun by now, so that the gate has counted it.
+            await anyio.lowlevel.checkpoint()
+        return item
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    def __aiter__(self) -> PacedReads:
+        return self
+
+    async def __anext__(self) -> Any:  # noqa: ANN401 - as above
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()

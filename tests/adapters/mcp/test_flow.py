@@ -1,0 +1,187 @@
+"""What one side sends while the other one does not read waits there, and does not pile up in the proxy."""
+
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import MCPError
+from mcp.shared.message import SessionMessage
+
+from coatcheck import InMemoryStorage
+from coatcheck_mcp import Proxy, Upstream
+from coatcheck_mcp import link as link_module
+from coatcheck_mcp import proxy as proxy_module
+from coatcheck_mcp.client import MOST_EARLY, MOST_EARLY_BYTES, Client, Identified
+from coatcheck_mcp.link import MOST_ASKED, MOST_UNREAD
+from tests.adapters.mcp.servers import Everything, client_of, wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+FLOOD = 600
+"""Far more than may wait."""
+
+SLACK = 20
+"""Messages between two streams, and the tasks that have just begun."""
+
+HELLO = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
+
+
+def request(number: int, method: str, params: Any = None) -> SessionMessage:
+    return SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=number, method=method, params=params))
+
+
+def note(method: str, params: Any = None) -> SessionMessage:
+    return SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method=method, params=params))
+
+
+class Pipes:
+    """A client that reads only what it wants to."""
+
+    def __init__(self) -> None:
+        self.to_proxy, self.reads = anyio.create_memory_object_stream[Any](0)
+        self.writes, self.from_proxy = anyio.create_memory_object_stream[Any](0)
+
+    @asynccontextmanager
+    async def served_by(self, proxy: Proxy, capabilities: Any = None) -> AsyncIterator[None]:
+        async with proxy.running(), anyio.create_task_group() as tasks, self.to_proxy, self.from_proxy:
+            tasks.start_soon(proxy.serve_streams, self.reads, self.writes)
+            await self.to_proxy.send(request(0, "initialize", {**HELLO, "capabilities": capabilities or {}}))
+            await self.from_proxy.receive()
+            await self.to_proxy.send(note("notifications/initialized"))
+            yield
+            tasks.cancel_scope.cancel()
+
+
+class Talking:
+    """A server that says a note again and again, once it is called, and counts how many somebody took."""
+
+    def __init__(self, method: str, params: Any) -> None:
+        self.method, self.params = method, params
+        self.said = 0
+
+    def upstream(self) -> Upstream:
+        return Upstream(name="talking", connect=self._connect)
+
+    @asynccontextmanager
+    async def _connect(self) -> AsyncIterator[Any]:
+        to_client, reads = anyio.create_memory_object_stream[Any](0)
+        writes, from_client = anyio.create_memory_object_stream[Any](0)
+        async with anyio.create_task_group() as tasks, to_client, reads, writes, from_client:
+            tasks.start_soon(self._serve, from_client, to_client)
+            yield reads, writes
+            tasks.cancel_scope.cancel()
+
+    async def _serve(self, reads: Any, writes: Any) -> None:
+        offered = {"capabilities": {"tools": {}, "logging": {}}, "serverInfo": {"name": "talking", "version": "1"}}
+        answers: dict[str, dict[str, Any]] = {
+            "initialize": {"protocolVersion": "2025-11-25", **offered},
+            "tools/list": {"tools": [{"name": "talk", "inputSchema": {"type": "object"}}]},
+        }
+        async for item in reads:
+            message = item.message
+            if not isinstance(message, types.JSONRPCRequest):
+                continue
+            if message.method == "tools/call":
+                for number in range(FLOOD):
+                    await writes.send(self._message(number, (message.params or {}).get("_meta") or {}))
+                    self.said += 1
+            result = answers.get(message.method, {"content": []})
+            await writes.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)))
+
+    def _message(self, number: int, meta: Any) -> SessionMessage:
+        if not self.method.startswith("notifications/"):
+            return request(number, self.method)
+        token = {"progressToken": meta.get("progressToken")}
+        return note(self.method, {**self.params, **(token if "progressToken" in self.params else {})})
+
+
+NOTES = [
+    ("notifications/message", {"level": "info", "data": "x"}),
+    ("notifications/progress", {"progressToken": 0, "progress": 1}),
+    ("notifications/resources/updated", {"uri": "file:///a"}),
+    ("notifications/tools/list_changed", {}),
+]
+
+
+@pytest.mark.parametrize("capabilities", [{}, {"roots": {}}], ids=["that cannot answer", "that does not answer"])
+async def test_a_server_that_asks_and_does_not_read_waits(capabilities: Any) -> None:
+    server, client = Talking("roots/list", {}), Pipes()
+    async with client.served_by(Proxy(server.upstream(), InMemoryStorage()), capabilities):
+        await client.to_proxy.send(request(1, "tools/call", {"name": "talk", "arguments": {}}))
+        await anyio.wait_all_tasks_blocked()
+        assert 0 < server.said <= MOST_UNREAD + (MOST_ASKED if capabilities else 0) + SLACK
+
+
+@pytest.mark.parametrize(("method", "params"), NOTES, ids=[method for method, _ in NOTES])
+async def test_a_server_that_talks_waits_for_a_client_that_does_not_read(method: str, params: Any) -> None:
+    server, client = Talking(method, dict(params)), Pipes()
+    call = {"name": "talk", "arguments": {}, "_meta": {"progressToken": 7}}
+    async with client.served_by(Proxy(server.upstream(), InMemoryStorage())):
+        await client.to_proxy.send(request(1, "tools/call", call))
+        await anyio.wait_all_tasks_blocked()
+        assert 0 < server.said <= MOST_UNREAD + SLACK
+        with anyio.fail_after(60):
+            while not isinstance((await client.from_proxy.receive()).message, types.JSONRPCResponse):
+                pass  # as soon as it reads, all of it comes
+    assert server.said == FLOOD
+
+
+async def test_a_client_that_does_not_read_its_answers_is_not_read_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy_module, "MOST_UNREAD", 100)
+    client, sent = Pipes(), 0
+
+    async def ask() -> None:
+        nonlocal sent
+        for number in range(1, FLOOD):
+            await client.to_proxy.send(request(number, "ping"))
+            sent += 1
+
+    async with client.served_by(Proxy(Everything().upstream(), InMemoryStorage())):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            waiting = sent
+            with anyio.fail_after(60):
+                answers = [(await client.from_proxy.receive()).message.id for _ in range(1, FLOOD)]
+        assert sorted(answers) == list(range(1, FLOOD))
+    assert waiting < 100 + 5 * SLACK
+
+
+async def test_more_requests_than_a_server_could_ever_answer_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "MOST_IN_FLIGHT", 3)
+    server = Everything()
+    async with client_of(server) as client, anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(client.call_tool, "wait")
+        while len(server.calls) < 3:
+            await anyio.lowlevel.checkpoint()
+        with pytest.raises(MCPError, match="3 requests wait for the MCP server everything"):
+            await wire(client, "tools/call", {"name": "small"})
+        tasks.cancel_scope.cancel()
+
+
+class Front:
+    """A session that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    async def send_notification(self, message: Any) -> None:
+        self.told.append(message)
+
+
+@pytest.mark.parametrize(("size", "kept"), [(1, MOST_EARLY), (MOST_EARLY_BYTES // 4, 3)])
+async def test_what_is_said_to_a_client_that_is_not_ready_is_kept_up_to_a_limit(size: int, kept: int) -> None:
+    client, front = Client(Identified(key="", info=None, capabilities={}, modern=False)), Front()
+    said = types.LoggingMessageNotificationParams(level="info", data="x" * size)
+    for _ in range(10 * MOST_EARLY):
+        await client.tell(types.LoggingMessageNotification(params=said))
+    await client.get_ready(front)  # type: ignore[arg-type]
+    assert len(front.told) == kept

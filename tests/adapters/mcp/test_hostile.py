@@ -1,0 +1,226 @@
+"""Servers that say what no server should, on pipes: the call ends, nobody else's does, and the session goes on."""
+
+# ruff: noqa: ANN401 - lines are any JSON
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coatcheck import RETRIEVAL_TOOL
+from tests.adapters.mcp.test_stdio import PATIENCE, Process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RAW = (sys.executable, str(Path(__file__).parent / "raw_server.py"))
+GOOD = '{"jsonrpc":"2.0","id":@ID@,"result":{"content":[{"type":"text","text":"fine"}]}}'
+PROGRESS = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}'
+DEEP = 10_000
+LARGE = "a line of a log\\n" * 9_000
+
+
+def answer(result: str) -> str:
+    return '{"jsonrpc":"2.0","id":@ID@,"result":' + result + "}"
+
+
+def text(said: str) -> str:
+    return answer('{"content":[{"type":"text","text":"' + said + '"}]}')
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    process = Process(tmp_path_factory.mktemp("hostile"), *RAW)
+    process.shake_hands()
+    yield process
+    process.end()
+
+
+def say(client: Process, *lines: str, **more: Any) -> Any:
+    return client.call("say", lines=list(lines), **more)
+
+
+BEFORE_A_GOOD_ANSWER = {
+    "a cancellation of a number": '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.5}}',
+    "a line of 2 MB that is no JSON": "x" * 2_000_000,
+    "a log of NaN": '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":NaN}}x',
+    "a log without parameters": '{"jsonrpc":"2.0","method":"notifications/message"}',
+    "an answer to a huge id": '{"jsonrpc":"2.0","id":' + "9" * 4_000 + ',"result":{}}',
+    "an answer to a list": '{"jsonrpc":"2.0","id":[1],"result":{}}',
+    "an answer to a long id": '{"jsonrpc":"2.0","id":"' + "9" * 1_000_000 + '","result":{}}',
+    "an answer to a number with a fraction": '{"jsonrpc":"2.0","id":1.5,"result":{}}',
+    "an answer to no id": '{"jsonrpc":"2.0","id":null,"result":{}}',
+    "an answer to nobody": '{"jsonrpc":"2.0","id":123456,"result":{}}',
+    "an answer to true": '{"jsonrpc":"2.0","id":true,"result":{}}',
+    "an error for nobody": '{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"?"}}',
+    "an unknown notification": '{"jsonrpc":"2.0","method":"notifications/of/ours","params":{"a":1}}',
+    "invalid UTF-8": '{"jsonrpc":"2.0","method":"\xff\xfe"}',
+    "objects in objects": '{"a":' * DEEP,
+    "progress for a list": PROGRESS % "[]",
+    "progress for nobody": PROGRESS % '"x"',
+    "two messages on a line": "[" + GOOD.replace("@ID@", "5") + "," + GOOD.replace("@ID@", "6") + "]",
+}
+
+
+@pytest.mark.parametrize("line", BEFORE_A_GOOD_ANSWER.values(), ids=BEFORE_A_GOOD_ANSWER.keys())
+def test_a_line_that_means_nothing_takes_no_answer_away(client: Process, line: str) -> None:
+    assert client.said(say(client, line, GOOD)) == "fine"
+    assert client.said(say(client, GOOD)) == "fine"
+
+
+def test_of_two_answers_to_a_call_the_first_counts_and_the_second_goes_to_nobody(client: Process) -> None:
+    assert client.said(say(client, text("first"), text("second"))) == "first"
+    assert client.said(say(client, GOOD)) == "fine"
+
+
+def test_an_id_as_a_string_is_the_same_id(client: Process) -> None:
+    assert client.said(say(client, GOOD.replace("@ID@", '"@ID@"'))) == "fine"
+
+
+WRONG = {
+    "content that is no list": answer('{"content":{"type":"text"}}'),
+    "content that is null": answer('{"content":null}'),
+    "content without a type": answer('{"content":[{"text":"x"}]}'),
+    "text that is a number": answer('{"content":[{"type":"text","text":7}]}'),
+}
+
+
+@pytest.mark.parametrize("line", WRONG.values(), ids=WRONG.keys())
+def test_an_answer_that_the_protocol_forbids_is_an_error_that_names_the_server(client: Process, line: str) -> None:
+    error = say(client, line)["error"]
+    assert error["message"].startswith("the MCP server raw answered tools/call with what the protocol does not allow")
+    assert client.said(say(client, GOOD)) == "fine"
+
+
+UNREADABLE = {
+    "an error that is a text": '{"jsonrpc":"2.0","id":@ID@,"error":"no"}',
+    "levels that are too many": answer('{"content":[],"structuredContent":{"a":' + "[" * DEEP + "]" * DEEP + "}}"),
+    "neither a result nor an error": '{"jsonrpc":"2.0","id":@ID@}',
+    "no JSON after the id": '{"jsonrpc":"2.0","id":@ID@,"result":{"content":[oh',
+    "no JSON before the id": '{"result":{"content":[oh]},"jsonrpc":"2.0","id":@ID@}',
+    "result that is a list": answer("[]"),
+    "result that is null": answer("null"),
+}
+
+
+@pytest.mark.parametrize("line", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_an_answer_that_cannot_be_read_is_an_error_for_its_call(client: Process, line: str) -> None:
+    error = say(client, line)["error"]
+    assert error["message"].startswith("coatcheck cannot read the server's answer: ")
+    assert len(error["message"]) < 300
+    assert client.said(say(client, GOOD)) == "fine"
+
+
+def test_a_question_that_cannot_be_read_is_no_answer_to_a_call_of_the_same_id(client: Process) -> None:
+    asked = '{"jsonrpc":"2.0","id":@ID@,"method":"roots/list","params":{"a":oh}}'
+    turned = '{"method":"roots/list","params":[],"jsonrpc":"2.0","id":@ID@}'
+    assert client.said(say(client, asked, turned, GOOD)) == "fine"
+
+
+ODD = {
+    "a lone surrogate": (text("a\\ud83d"), "a\ufffd"),
+    "an escaped backslash": (text("\\\\ud800 \\ud800\\\\"), "\\ud800 \ufffd\\"),
+    "an escaped NUL": (text("a\\u0000b"), "a\x00b"),
+    "both halves in the wrong order": (text("\\udc00\\ud800x \\ud83d\\ude00"), "\ufffd\ufffdx \U0001f600"),
+    "bytes that are no text": (text("a\xffb"), "a\ufffdb"),
+    "the same key twice": (answer('{"content":[{"type":"text","text":"a","text":"b"}]}'), "b"),
+}
+
+
+@pytest.mark.parametrize(("line", "said"), ODD.values(), ids=ODD.keys())
+def test_an_odd_text_arrives(client: Process, line: str, said: str) -> None:
+    assert client.said(say(client, line)) == said
+
+
+def test_a_clients_argument_that_was_cut_within_an_emoji_reaches_the_server(client: Process) -> None:
+    assert client.popen.stdin is not None
+    lines = '["{\\"jsonrpc\\":\\"2.0\\",\\"id\\":@ID@,\\"result\\":{\\"content\\":[]}}"], "cut": "\\ud83d"'
+    head = b'{"jsonrpc":"2.0","id":"cut","method":"tools/call","params":{"name":"say","arguments":{"lines":'
+    client.popen.stdin.write(head + lines.encode() + b"}}}\n")
+    client.popen.stdin.flush()
+    assert client.read() == {"jsonrpc": "2.0", "id": "cut", "result": {"content": []}}
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999"])
+def test_numbers_that_json_does_not_have_are_null_for_the_client(client: Process, value: str) -> None:
+    line = answer('{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":' + value + "}}")
+    assert say(client, line)["result"]["structuredContent"] == {"a": None}
+
+
+@pytest.mark.parametrize("odd", ["\\u0000", "\xff\xfe", "\\ud83d\\ude00"])
+def test_a_large_result_with_odd_characters_leaves_and_is_read_back(client: Process, odd: str) -> None:
+    result = say(client, text(LARGE + odd))["result"]
+    (reference,) = result["_meta"]["coatcheck"]["references"]
+    back = client.call(RETRIEVAL_TOOL, reference=reference, line_range={"start": 9_001, "end": 9_001})
+    assert not back["result"]["isError"]
+
+
+def test_a_line_of_19_mb_on_stderr_goes_to_stderr(client: Process) -> None:
+    assert client.said(say(client, GOOD, stderr=19_000_000)) == "fine"
+    assert "x" * 1_000 in client.stderr
+
+
+def test_a_server_that_closes_its_input_has_ended_and_is_started_again(client: Process) -> None:
+    assert client.said(say(client, GOOD, deaf=True)) == "fine"
+    assert "the MCP server raw has ended" in say(client, GOOD)["error"]["message"]
+    assert client.said(say(client, GOOD)) == "fine"
+
+
+RESULTS = [
+    '{"content":[{"text":"\\u00e9","type":"text"}],"x-own":{"b":1,"a":[1.0,1,1e-07]},"isError":false,"_meta":{"z":1,"a":2}}',
+    '{"structuredContent":{"b":1,"a":2},"content":[{"x-own":true,"type":"text","text":"{}","annotations":{"priority":1}}]}',
+    '{"isError":true,"content":[{"type":"text","text":"no"}],"nothing":null}',
+]
+METHODS: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "x", "value": "v"}},
+        '{"completion":{"total":1,"x":2,"values":[]}}',
+    ),
+    ("prompts/get", {"name": "p"}, '{"messages":[{"content":{"text":"x","type":"text"},"role":"user"}],"b":1,"a":1}'),
+    ("prompts/list", {}, '{"prompts":[{"title":"t","name":"p","x":1,"arguments":[{"required":true,"name":"a"}]}]}'),
+    ("resources/list", {}, '{"resources":[{"size":3,"uri":"file:///a","annotations":{"priority":1},"name":"a"}]}'),
+    (
+        "resources/read",
+        {"uri": "file:///a"},
+        '{"contents":[{"text":"x","uri":"file:///a","_meta":{"b":1,"a":1}}],"z":1}',
+    ),
+    ("resources/templates/list", {}, '{"resourceTemplates":[{"uriTemplate":"file:///{x}","x":null,"name":"t"}]}'),
+]
+
+
+def results_of(command: list[str], folder: Path) -> list[str]:
+    """Return the answers to all requests, each as JSON with its keys in the order in which they came."""
+    info = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
+    calls = [("tools/call", {"name": "say", "arguments": {"lines": [answer(each)]}}) for each in RESULTS]
+    asked = [(method, {**params, "_meta": {"say": said}}) for method, params, said in METHODS]
+    requests = [("initialize", info), *calls, *asked]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        for number, (method, params) in enumerate(requests)
+    ]
+    lines.insert(1, '{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+    found: dict[int, Any] = {}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n".join([*lines, ""]).encode())
+        process.stdin.flush()
+        while len(found) < len(requests):
+            message = json.loads(process.stdout.readline())
+            found[message["id"]] = message["result"]
+        process.stdin.close()
+        process.wait(PATIENCE)
+    return [json.dumps(found[number]) for number in range(1, len(requests))]
+
+
+def test_answers_have_the_servers_own_keys_values_and_order(tmp_path: Path) -> None:
+    proxy = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}", "--", *RAW]
+    assert results_of(proxy, tmp_path) == results_of(list(RAW), tmp_path)
