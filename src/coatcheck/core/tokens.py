@@ -47,8 +47,8 @@ WINDOW_CHARACTERS = 16_384
 panic, which passes ``except Exception``; this size costs at most 20 ms on the worst input."""
 
 SAMPLES, SAMPLE_CHARACTERS = 6, 256
-"""The windows that an estimate looks at, evenly spread over what was not counted to decide; what they cost and how exact
-they are is measured by ``python -m benchmarks.quality.estimates``."""
+"""The windows that an estimate looks at, evenly spread over what was not counted to decide; what they cost and how
+exact they are is measured by ``python -m benchmarks.quality.estimates``."""
 
 _PIECE_CHARACTERS = 2_048
 _TOKENS_OF_A_CUT = 8
