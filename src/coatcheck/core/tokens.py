@@ -363,7 +363,8 @@ class CountedOnce(TokenCounter):
         """
         if len(text) > WINDOW_CHARACTERS:  # to look it up costs as much as to read it
             return self.begin(text, most)[1]
-        if not self._adds_up or text in self._known or _is_piece(text):
+        is_piece = len(text) <= _LINE_CHARACTERS and text.find("\n", 0, -1) < 0
+        if is_piece or not self._adds_up or text in self._known:
             return self._once(text)
         total = 0
         for piece in _pieces(text):
@@ -540,10 +541,6 @@ def _pieces(text: str) -> Iterator[str]:
             line = line[end:]
         if line:
             yield line
-
-
-def _is_piece(text: str) -> bool:
-    return len(text) <= _LINE_CHARACTERS and text.find("\n", 0, -1) < 0
 
 
 def _can_be_parted(text: str, *cuts: int) -> bool:

@@ -116,7 +116,7 @@ def _quickly(text: str, counter: TokenCounter) -> JsonValue:
     outside = _SIMPLE.split(_HELD.join(pieces[::2]))
     spend(counter, _UNITS_OF_A_VALUE * len(outside))
     words = {*outside[1::2]}
-    if not all(one[-1] == ")" or one in _WORDS for one in words) or any(map(_ODD_NUMBER.search, outside[::2])):
+    if not all(one[-1] == ")" or one in _WORDS for one in words) or _ODD_NUMBER.search(" ".join(outside[::2])):
         raise ValueError
     written = {one: f'"\\u0001{one}"'.replace("(", "\\u0028").replace(")", "\\u0029") for one in words}
     outside[1::2] = map(written.__getitem__, outside[1::2])
