@@ -61,7 +61,7 @@ def run(home: Path, said: object, *words: str, **options: Any) -> subprocess.Com
     data = said if isinstance(said, bytes) else json.dumps(said).encode()
     env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "coatcheck", "hook", *words]
-    return subprocess.run(command, input=data, env=env, check=False, capture_output=True, timeout=60, **options)
+    return subprocess.run(command, input=data, env=env, check=False, capture_output=True, timeout=240, **options)
 
 
 def answer(home: Path, said: object, *words: str) -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -322,7 +322,7 @@ def test_an_answer_that_nobody_takes_does_not_change_the_exit_code(home: Path) -
             check=False,
             stdout=full,
             stderr=full,
-            timeout=60,
+            timeout=240,
         )
 
     assert ended.returncode == 0
@@ -340,7 +340,7 @@ def test_an_internal_error_costs_nothing_below_the_hard_limit_and_the_result_abo
             env=env,
             check=True,
             capture_output=True,
-            timeout=60,
+            timeout=240,
         ).stdout
         for words in ([], ["--max-inline-tokens=3000"])
     ]
@@ -354,7 +354,7 @@ def test_a_result_that_stays_loads_neither_the_command_line_nor_the_library(home
     env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-X", "importtime", "-m", "coatcheck", "hook"]
     ended = subprocess.run(
-        command, input=json.dumps(said).encode(), env=env, check=True, capture_output=True, timeout=60
+        command, input=json.dumps(said).encode(), env=env, check=True, capture_output=True, timeout=240
     )
 
     loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.decode().splitlines()}

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import inspect
 import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -174,7 +177,11 @@ async def test_policies_that_call_an_offloader_themselves_do_not_wait_for_each_o
     assert all(isinstance(outcome, Offloaded) for outcome in outcomes)
 
 
-async def test_no_more_than_two_threads_compete_with_the_loop(released: threading.Event) -> None:
+async def test_no_more_than_two_threads_compete_with_the_loop(
+    released: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "_executors", execution._Executors())
+    before = set(threading.enumerate())  # among them threads of other tests, which may be about to end
     entered = threading.Semaphore(0)
 
     class Waiting(ByteCounter):
@@ -185,7 +192,8 @@ async def test_no_more_than_two_threads_compete_with_the_loop(released: threadin
 
     running = asyncio.ensure_future(_in_patience(_offloader(InMemoryStorage(), token_counter=Waiting()), times=8))
     await asyncio.to_thread(lambda: [entered.acquire(timeout=PATIENCE) for _ in range(2)])
-    ours = [thread.name for thread in threading.enumerate() if thread.name.startswith("coatcheck-local")]
+    now = set(threading.enumerate()) - before
+    ours = [thread.name for thread in now if thread.name.startswith("coatcheck-local")]
     released.set()
 
     assert len(await running) == 8
@@ -559,6 +567,7 @@ def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
     monkeypatch.setattr(loops, "CLEAN_UP_SECONDS", 0.01)
     monkeypatch.setattr(execution, "_background_loop", BackgroundLoop())
+    monkeypatch.setattr(loops, "time", SimpleNamespace(monotonic=lambda: 0.0))  # so that the call begins, however late
     threads = set(threading.enumerate())
     blocked = _offloader(BlockingStorage(released)).offload([BIG], tool_name="t")
     [abandoned] = set(threading.enumerate()) - threads
@@ -573,6 +582,34 @@ def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a
     assert isinstance(blocked, Kept)
     assert isinstance(healthy, Offloaded)
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+
+
+def test_a_call_that_has_not_begun_when_its_loop_is_abandoned_is_ended(
+    released: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(loops, "CLEAN_UP_SECONDS", 0.01)
+    background, threads = BackgroundLoop(), set(threading.enumerate())
+    blocked, begun = threading.Event(), threading.Event()
+
+    def block() -> None:
+        blocked.set()
+        released.wait(PATIENCE)
+
+    async def work() -> None:
+        begun.set()
+
+    background._running().call_soon_threadsafe(block)
+    [abandoned] = set(threading.enumerate()) - threads
+    assert blocked.wait(PATIENCE)
+    call = work()
+    with pytest.raises(FutureTimeoutError):
+        background.result_of(call)
+    released.set()
+    abandoned.join(PATIENCE)
+
+    assert inspect.getcoroutinestate(call) == inspect.CORO_CLOSED
+    assert not begun.is_set()
 
 
 def test_a_loop_whose_thread_could_not_start_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,8 +35,9 @@ FIRST_NEEDED = (
 SERVER = """
 import os, signal, sys, threading
 from coatcheck import ByteCounter, FileStorage, JsonBlock, Offloader, TextBlock, TiktokenCounter
+from coatcheck.core import forks
 
-PATIENCE = int(sys.argv[1])
+PATIENCE = forks.LOADING_SECONDS = int(sys.argv[1])  # a slow machine may load for longer than a fork waits
 OF_THE_VOCABULARY = {"tiktoken", "tiktoken.core", "gzip", "importlib.resources"}
 
 def use(folder, counter):

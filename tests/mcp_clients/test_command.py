@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import os
-import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +15,7 @@ import pytest
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck.testing import ModelCall
 from coatcheck.testing.scripting import shown_references
+from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
 from tests.mcp_clients.foreign import ENVIRONMENTS, TOKEN
 
 if TYPE_CHECKING:
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(not ENVIRONMENTS.name, reason="needs the frameworks that `nox -s mcp_clients` installs")
 
 RECORDS = (sys.executable, str(Path(__file__).parent / "records.py"))
-PATIENCE = 120
-"""Seconds. Far more than anything here takes; what hangs fails."""
-
 PICTURE = bytes(range(256)) * 400
 """What the tool draws."""
 
@@ -47,28 +43,14 @@ def proxy(folder: Path, transport: str, scope: str) -> Iterator[Mapping[str, Any
     if transport == "stdio":
         yield {"command": [*command, "--", *RECORDS]}
         return
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     env = {**os.environ, "COATCHECK_MCP_TOKEN": TOKEN}
-    with subprocess.Popen([*command, f"--http={port}", "--", *RECORDS], env=env, cwd=folder) as process:
-        wait_for(port)
+    with (
+        reserved_port() as port,
+        subprocess.Popen([*command, f"--http={port}", "--", *RECORDS], env=env, cwd=folder) as process,
+    ):
+        wait_until_listening(process, port)
         yield {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"Authorization": f"Bearer {TOKEN}"}}
         process.terminate()
-
-
-def wait_for(port: int) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not listens(port):
-        assert time.monotonic() < deadline, "the proxy does not listen"
-        os.sched_yield()
-
-
-def listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionRefusedError:
-        return False
-    return True
 
 
 class Script:

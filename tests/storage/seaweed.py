@@ -42,8 +42,8 @@ class Server:
     """Its address, such as ``http://127.0.0.1:8333``."""
 
     def client(self) -> S3Client:
-        """Return a client that tries once only, and waits for no one."""
-        config = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=5)
+        """Return a client that tries once only."""
+        config = Config(retries={"total_max_attempts": 1}, connect_timeout=10, read_timeout=30)
         return session().client("s3", endpoint_url=self.endpoint, config=config)
 
     def settings(self) -> dict[str, Any]:

@@ -396,8 +396,7 @@ def test_processes_that_fill_one_folder_stay_within_its_limits_together(tmp_path
             processes.submit(write_within, str(tmp_path), limit, first=1_000 * each, count=150)
             for each in range(WRITERS)
         ]
-        # A list that is made while others save may show an entry that went, and the one that took its room.
-        assert max(process.result(timeout=120) for process in running) <= 1.05 * limit
+        assert max(process.result() for process in running) <= limit
 
     assert listed_bytes(tmp_path) <= limit
     assert counted_bytes(tmp_path) == pytest.approx(listed_bytes(tmp_path), rel=0.05)
@@ -426,7 +425,8 @@ def test_processes_that_are_killed_while_they_make_room_leave_whole_entries_and_
             assert writer.stdout is not None
             said = [writer.stdout.readline() for _ in range(12 + kill)]
             writer.kill()
-        assert said[-1], "the writer died by itself"
+            said += writer.stdout.readlines()  # it may have gone on, and removed what it said before
+        assert said[11 + kill], "the writer died by itself"
         storage = FileStorage(tmp_path)
         for listed in storage.entries(""):
             assert storage.load(listed.key) is not None, "half an entry is listed"

@@ -34,7 +34,7 @@ REPOSITORY = Path(__file__).parents[2]
 def test_two_processes_write_the_same_keys(tmp_path: Path) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         running = [processes.submit(write_and_read, str(tmp_path), ENTRIES) for _ in range(2)]
-        assert [process.result(timeout=60) for process in running] == [ENTRIES, ENTRIES]
+        assert [process.result() for process in running] == [ENTRIES, ENTRIES]
 
     storage = FileStorage(tmp_path)  # this process has never seen that folder
     assert len(storage.entries("")) == ENTRIES

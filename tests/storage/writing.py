@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import itertools
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coatcheck import FileStorage
+from coatcheck.storage.folder import open_folder
 from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
 
@@ -72,7 +74,8 @@ def write_within(root: str, limit: int, *, first: int, count: int) -> int:
     for number in range(first, first + count):
         save(storage, entry_of(number, size=LARGEST - number % 10))
         if number % 10 == 0:
-            most = max(most, sum(listed.size for listed in storage.entries("")))
+            with open_folder(Path(root), "v1") as folder, folder.locked():  # nobody makes room meanwhile
+                most = max(most, sum(listed.size for listed in storage.entries("")))
     return most
 
 

@@ -5,6 +5,7 @@ asyncio is imported where it is used: no module takes longer to load, and who ru
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -71,6 +72,12 @@ def _forget(task: asyncio.Future[Any]) -> None:
         task.exception()
 
 
+def _close_unbegun(awaitable: Awaitable[Any]) -> None:
+    """End a call that an abandoned loop has not begun, so that Python does not warn that nobody awaited it."""
+    if inspect.iscoroutine(awaitable) and inspect.getcoroutinestate(awaitable) == inspect.CORO_CREATED:
+        awaitable.close()
+
+
 def is_loop_running() -> bool:
     """Return whether an event loop runs on this thread."""
     with loading:
@@ -101,6 +108,7 @@ class BackgroundLoop:
 
         loop = self._running()
         future = asyncio.run_coroutine_threadsafe(in_time(awaitable), loop)
+        future.add_done_callback(lambda _: _close_unbegun(awaitable))
         try:
             return future.result(TIME_LIMIT_SECONDS + 2 * CLEAN_UP_SECONDS)
         except FutureTimeoutError:

@@ -69,7 +69,7 @@ server.run("stdio")
 async def connected() -> AsyncIterator[McpToolset]:
     """Give the tools of a server; a test's fixture would end it in another task than began it."""
     server = StdioServerParameters(command=sys.executable, args=["-c", SERVER])
-    tools = McpToolset(connection_params=StdioConnectionParams(server_params=server, timeout=60))
+    tools = McpToolset(connection_params=StdioConnectionParams(server_params=server, timeout=240))
     try:
         yield tools
     finally:

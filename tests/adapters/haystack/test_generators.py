@@ -32,7 +32,7 @@ KEY = Secret.from_token("none")
 
 
 def ollama(url: str) -> Any:
-    return OllamaChatGenerator(model="m", url=url, timeout=10)
+    return OllamaChatGenerator(model="m", url=url, timeout=60)
 
 
 def cohere(url: str) -> Any:

@@ -138,8 +138,9 @@ async def test_a_server_behind_a_url_gets_the_headers(listener: socket.socket, m
 
 
 async def test_a_url_where_nobody_answers_is_named_in_the_error() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match="could not start"), flatten_subgroups=True):
-        async with client_of(url_upstream(f"http://127.0.0.1:{port}/mcp")):
-            pass
+    with socket.socket() as deaf:  # has a port, and listens to nobody
+        deaf.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}/mcp"
+        with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match="could not start"), flatten_subgroups=True):
+            async with client_of(url_upstream(url)):
+                pass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import RETRIEVAL_TOOL
-from tests.adapters.mcp.test_several_processes import free_port, wait_until_listening
+from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
 from tests.adapters.mcp.test_stdio import PATIENCE, Process
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ while True:
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    port = free_port()
-    command = [sys.executable, str(Path(__file__).parent / "guarded_server.py"), str(port)]
-    with (tmp_path / "said").open("wb") as said, subprocess.Popen(command, stdout=said, stderr=said) as server:
+    program = str(Path(__file__).parent / "guarded_server.py")
+    with reserved_port() as port, (tmp_path / "said").open("wb") as said:
+        server = subprocess.Popen([sys.executable, program, str(port)], stdout=said, stderr=said)
         try:
             wait_until_listening(server, port)
             yield f"http://127.0.0.1:{port}/mcp"

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest
 from coatcheck_mcp import Proxy, offloaded_references
 from coatcheck_mcp import proxy as proxy_module
-from tests.adapters.mcp.servers import Everything, client_of, wire
+from tests.adapters.mcp.servers import Everything, Limited, client_of, wire
 from tests.adapters.mcp.test_stdio import TINY
 
 if TYPE_CHECKING:
@@ -186,12 +186,22 @@ async def deaf_client(front: Any) -> AsyncIterator[None]:
 
 
 async def test_a_client_that_reads_nothing_holds_up_no_result_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy_module, "TELL_SECONDS", 0.1)
-    proxy, told = late(Everything()), Told()
+    proxy, told, limits = late(Everything()), Told(), list[anyio.CancelScope]()
+
+    def limit(_: float) -> anyio.CancelScope:
+        limits.append(anyio.CancelScope())
+        return limits[-1]
+
+    async def on_message(message: Any) -> None:
+        await told(message)
+        for each in limits:
+            each.cancel()  # the time is over once the other one has been told
+
+    monkeypatch.setattr(proxy_module, "anyio", Limited(limit))
     async with (
         proxy.running() as front,
         deaf_client(front),
-        Client(InMemoryTransport(front), mode="legacy", message_handler=told) as client,
+        Client(InMemoryTransport(front), mode="legacy", message_handler=on_message) as client,
     ):
         with anyio.fail_after(10):
             assert offloaded_references(await client.call_tool("log"))

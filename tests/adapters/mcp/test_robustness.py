@@ -22,6 +22,7 @@ from coatcheck_mcp import offloaded_references
 from coatcheck_mcp.scope import folder_scope
 from tests.adapters.mcp.servers import Everything
 from tests.adapters.mcp.test_http import TOKEN, client_at, front_of
+from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
 from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process, wait_until_gone
 
 if TYPE_CHECKING:
@@ -178,15 +179,13 @@ def send(proxy: subprocess.Popen[bytes], number: int, method: str, params: objec
 def test_a_proxy_on_a_port_that_ends_in_the_middle_of_a_call_leaves_no_server(
     tmp_path: Path, ending: signal.Signals
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    options = [f"--storage={tmp_path / 'store'}", f"--http={port}"]
-    command = [sys.executable, "-m", "coatcheck.cli", "mcp", *options, "--", *TINY]
+    command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}"]
     env = {**os.environ, "COATCHECK_MCP_TOKEN": TOKEN}
-    with subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL) as proxy:
-        while not listens(port):
-            assert proxy.poll() is None
-            os.sched_yield()
+    with (
+        reserved_port() as port,
+        subprocess.Popen([*command, f"--http={port}", "--", *TINY], env=env, stderr=subprocess.DEVNULL) as proxy,
+    ):
+        wait_until_listening(proxy, port)
         session, _ = post(port, 0, "initialize", HELLO)
         _, answer = post(port, 1, "tools/call", {"name": "pid", "arguments": {}}, session=session)
         server = int(answer["result"]["content"][0]["text"])
@@ -201,14 +200,6 @@ def test_a_proxy_on_a_port_that_ends_in_the_middle_of_a_call_leaves_no_server(
 
 
 HELLO = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
-
-
-def listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionRefusedError:
-        return False
-    return True
 
 
 def request(port: int, number: int, method: str, params: object, *, session: str = "") -> HTTPConnection:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,11 @@ from mcp import Client, MCPError
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
 from coatcheck_mcp import several as module
-from tests.adapters.mcp.servers import RESULTS, Everything, client_of, text, wire
+from tests.adapters.mcp.servers import RESULTS, Everything, Limited, client_of, text, wire
 from tests.adapters.mcp.test_relays import WILLING, speaking
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 KINDS = ["tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"]
 
@@ -355,10 +355,20 @@ class TestAServerThatIsNotThere:
             start.set()
 
     async def test_one_that_does_not_answer_a_list_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "LIST_SECONDS", 0.5)
+        limits: list[anyio.CancelScope] = []
+
+        @contextmanager
+        def until_another_has_answered(_: float) -> Iterator[anyio.CancelScope]:
+            with anyio.CancelScope() as limit:
+                limits.append(limit)
+                yield limit
+            for each in limits:
+                each.cancel()
+
         silent = Everything()
         silent.server.add_request_handler("tools/list", types.PaginatedRequestParams, _wait)
         async with client_of({"silent": silent.upstream(), "notes": Notes().upstream()}) as client:
+            monkeypatch.setattr(module, "anyio", Limited(until_another_has_answered))
             with anyio.fail_after(15):
                 names = await names_of(client)
         assert "notes_small" in names

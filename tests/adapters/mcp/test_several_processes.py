@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,10 +127,9 @@ def test_a_cancelled_call_is_cancelled_at_its_server_only(client: Process, folde
 
 def test_clients_on_a_port_and_a_server_at_an_address(folder: Path, tmp_path: Path) -> None:
     """Two proxies: one on a port in front of two commands, and one in front of that and of a command."""
-    port = free_port()
     env = {**os.environ, "COATCHECK_MCP_TOKEN": "tok", "HIDDEN": "x"}
     command = [sys.executable, "-m", "coatcheck.cli", "mcp", "--storage=inner", "--config=coatcheck.toml"]
-    with subprocess.Popen([*command, f"--http={port}"], cwd=folder, env=env) as inner:
+    with reserved_port() as port, subprocess.Popen([*command, f"--http={port}"], cwd=folder, env=env) as inner:
         try:
             wait_until_listening(inner, port)
             url = f"http://127.0.0.1:{port}/mcp"
@@ -169,9 +168,16 @@ async def use(url: str) -> None:
         assert "line of a log" in back.content[0].text
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """Choose a port that a server may listen on, and that nobody gets meanwhile who asks for any.
+
+    Linux lets sockets share an address as long as none but one listens on it.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield int(held.getsockname()[1])
 
 
 def wait_until_listening(process: subprocess.Popen[Any], port: int) -> None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 TINY = (sys.executable, str(Path(__file__).parent / "tiny_server.py"))
-PATIENCE = 60.0
-"""Seconds. Far more than anything here takes; what hangs fails."""
+PATIENCE = 240.0
+"""Seconds. Far more than anything here takes, also on a slow machine; what hangs fails."""
 
 
 class Process:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 async def connected(**options: Any) -> AsyncIterator[MCPServerStdio]:
     """Give a server, connected; a test's fixture would end it in another task than began it."""
     parameters: Any = {"command": sys.executable, "args": ["-c", SERVER]}
-    async with MCPServerStdio(parameters, client_session_timeout_seconds=60, **options) as server:
+    async with MCPServerStdio(parameters, client_session_timeout_seconds=240, **options) as server:
         yield server
 
 
@@ -144,7 +144,7 @@ async def test_a_wrapped_server_is_a_server_with_all_that_the_other_has(server: 
     inner = MCPServerStdio(
         parameters,
         name="rows",
-        client_session_timeout_seconds=60,
+        client_session_timeout_seconds=240,
         tool_meta_resolver=meta,
         require_approval="always",
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def rows() -> MCPToolset[Any]:
     """Return the tools of a server, which runs while an agent does."""
-    return MCPToolset(StdioTransport(sys.executable, ["-c", SERVER]), init_timeout=60, max_retries=3)
+    return MCPToolset(StdioTransport(sys.executable, ["-c", SERVER]), init_timeout=240, max_retries=3)
 
 
 async def test_one_query_finds_what_a_list_of_rows_holds(server: ScriptedServer) -> None:

@@ -41,7 +41,7 @@ server.run("stdio")
 def tools() -> Iterator[list[AgentTool]]:
     parameters = StdioServerParameters(command=sys.executable, args=["-c", SERVER])
     transport: Any = partial(stdio_client, parameters)  # Strands' types know the streams of the next version
-    with MCPClient(transport) as client:
+    with MCPClient(transport, startup_timeout=240) as client:
         yield client.list_tools_sync()
 
 
