@@ -13,12 +13,13 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from coatcheck import TiktokenCounter
-from coatcheck.core.tokens import SAMPLE_CHARACTERS, SAMPLES, WINDOW_CHARACTERS
+from coatcheck.core.tokens import SAMPLE_CHARACTERS, SAMPLES, CountedOnce
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WAYS = sorted({(SAMPLES, SAMPLE_CHARACTERS), (3, 2_048), (3, 1_024), (5, 1_024), (6, 512)})
+EXACT_UP_TO = 2_500
+WAYS = sorted({(SAMPLES, SAMPLE_CHARACTERS), (2, 512), (4, 512), (8, 256), (8, 512)})
 
 
 def texts_of(folder: Path) -> Iterator[str]:
@@ -28,16 +29,20 @@ def texts_of(folder: Path) -> Iterator[str]:
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
         except UnicodeDecodeError:
             continue
-        if len(text) > 2 * WINDOW_CHARACTERS:
+        if len(text) > 4 * EXACT_UP_TO + max(samples * characters for samples, characters in WAYS):
             yield text
 
 
 def off_by(text: str, true: int, *, samples: int, characters: int) -> float:
-    """Return by which share of the true number so many windows, evenly spread, are off."""
-    last = len(text) - characters
-    starts = [last * number // (samples - 1) for number in range(samples)]
-    counted = sum(TiktokenCounter().count(text[start : start + characters]) for start in starts)
-    return abs(counted * len(text) / (samples * characters) / true - 1)
+    """Return by which share of the true number so many windows are off, evenly spread over what was not counted."""
+    end, total = CountedOnce(TiktokenCounter()).begin(text, EXACT_UP_TO)
+    left = len(text) - end
+    if left <= samples * characters:
+        return 0.0
+    last = left - characters
+    starts = [end + last * number // (samples - 1) for number in range(samples)]
+    sampled = sum(TiktokenCounter().count(text[start : start + characters]) for start in starts)
+    return abs((total + sampled * left / (samples * characters)) / true - 1)
 
 
 def main() -> None:

@@ -103,7 +103,7 @@ def test_a_counter_that_raises_at_any_call_costs_no_result_and_is_reported(
         for reference in outcome.references:
             assert offloader.load(str(reference), scope="s").data, f"call {at}"
         if counter.calls < at:
-            assert at > 5, "the counter was hardly called"
+            assert at > 4, "the counter was hardly called"
             assert not caplog.records
             return
         told = [record.message for record in caplog.records]

@@ -211,7 +211,7 @@ class CharactersCounted(TiktokenCounter):
 @pytest.mark.parametrize(
     ("lines", "most"),
     [
-        # 2,500 tokens decide, eight windows of 512 characters are the estimate, and 1,000 tokens are chosen, joined
+        # 2,500 tokens decide, six windows of 256 characters are the estimate, and 1,000 tokens are chosen, joined
         # and priced: 18,316. Asking again whether the result exceeds its preview, or its placeholder: 28,637.
         pytest.param(2_200, 20_000, id="100 KB"),
         # No token is so long that this could be within the threshold: 12,253.

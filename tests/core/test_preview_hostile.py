@@ -22,7 +22,7 @@ from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.notation import named
 from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.source import Found
-from coatcheck.core.tokens import estimate_tokens
+from coatcheck.core.tokens import CountedOnce
 
 if TYPE_CHECKING:
     from coatcheck.core.blocks import JsonValue
@@ -114,7 +114,7 @@ def test_an_estimate_is_no_less_than_what_was_counted() -> None:
         start = (size - 512) * number // 7
         text[start : start + 512] = " " * 512
 
-    assert estimate_tokens("".join(text), TIKTOKEN.count, exact_up_to=10_000).tokens >= 10_000
+    assert CountedOnce(TIKTOKEN).estimate("".join(text), exact_up_to=10_000).tokens >= 10_000
 
 
 def test_a_counter_never_sees_a_lone_surrogate() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.core.preview import Previewed, python
+from coatcheck.core.preview.notation import scalar
 from coatcheck.core.preview.python import preview_python
 from coatcheck.core.tokens import ByteCounter
 
@@ -27,17 +28,25 @@ LITERALS = st.recursive(
 
 
 def read(text: str) -> JsonValue | None:
-    """Return what is outlined; None if the text is no literal."""
+    """Return what is outlined, with numbers as they are shown; None if the text is no literal."""
     values: list[JsonValue] = []
 
     def keep(value: JsonValue, *_: object, **__: object) -> str:
-        values.append(value)
+        values.append(as_shown(value))
         return ""
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(python, "fit_outline", keep)
         preview_python(Previewed(text=text, content_type="text/plain", lines=1), 500, ByteCounter())
     return values[0] if values else None
+
+
+def as_shown(value: JsonValue) -> JsonValue:
+    if isinstance(value, list):
+        return [as_shown(one) for one in value]
+    if isinstance(value, dict):
+        return {name: as_shown(one) for name, one in value.items()}
+    return value if isinstance(value, str) else scalar(value, 100)
 
 
 def as_read(value: Any) -> JsonValue:  # noqa: ANN401 - any literal

@@ -109,8 +109,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "core/tokens.py",
-        "estimated = max(estimated or _extrapolate(text, count), total)",
-        "estimated = estimated or _extrapolate(text, counter)",
+        "total += sampled * left // (SAMPLES * SAMPLE_CHARACTERS)",
+        "total = sampled * left // (SAMPLES * SAMPLE_CHARACTERS)",
         _TOKENS,
     ),
     Mutation(

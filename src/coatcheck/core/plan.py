@@ -13,7 +13,7 @@ from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, Tex
 from coatcheck.core.facts import Estimate
 from coatcheck.core.items import MOST_APART, Part
 from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
-from coatcheck.core.tokens import CountedOnce, TokenCounter, estimate_tokens, utf8_length
+from coatcheck.core.tokens import CountedOnce, TokenCounter, utf8_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,9 +45,6 @@ PREVIEW_SHARE = 0.4
 
 CHARACTERS_PER_TOKEN = 4
 """Turns a threshold in characters into a budget in tokens: the usual estimate, which such thresholds come from too."""
-
-EXACT_UP_TO = 4
-"""Times the threshold: how far ``~T tokens`` is counted rather than extrapolated."""
 
 NOTICE_TOKENS = 160
 """What a placeholder of one block takes without its preview, rounded up. It takes 95, with an odd tool name 120, and
@@ -91,8 +88,8 @@ class Offload:
     """Tokens of preview that the placeholder may hold."""
 
     exact_up_to: int
-    """How many tokens of the result are counted for the notice; beyond that they are extrapolated. Counted later, while
-    the content is hashed."""
+    """How many tokens of the result are counted for the notice: as many as were counted to decide. What is beyond that
+    is extrapolated."""
 
 
 Decision: TypeAlias = Keep | Offload
@@ -159,7 +156,7 @@ class Measure:
         return sum(map(len, self.texts)) > limit
 
     def estimate(self, *, exact_up_to: int) -> Estimate:
-        """Return the tokens of the whole result, estimated once; see ``tokens.estimate_tokens``."""
+        """Return the tokens of the whole result, estimated once; see ``CountedOnce.estimate``."""
         if self._measured is not None:
             return Estimate(self._measured, exact=True)
         if exact_up_to in self._estimates:
@@ -167,7 +164,7 @@ class Measure:
         texts = self.texts
         if len(texts) > MOST_APART and self.exceeds(exact_up_to, as_measured=False):
             texts = ["\n".join(texts)]  # each of them alone is small, and would be counted to its end
-        estimates = [estimate_tokens(text, self.counter.count_whole, exact_up_to=exact_up_to) for text in texts]
+        estimates = [self.counter.estimate(text, exact_up_to=exact_up_to) for text in texts]
         exact = all(estimate.exact for estimate in estimates)
         tokens = self.media + sum(estimate.tokens for estimate in estimates)
         self._estimates[exact_up_to] = Estimate(tokens, exact=exact)
@@ -279,6 +276,6 @@ def offload_above(threshold: int | None, *, settings: Settings) -> Offload:
     preview = (
         settings.preview_limit if threshold is None else min(settings.preview_limit, int(threshold * PREVIEW_SHARE))
     )
-    exact_up_to = EXACT_UP_TO * (threshold if threshold is not None else settings.preview_limit)
+    exact_up_to = threshold if threshold is not None else settings.preview_limit
     limit = threshold if threshold is not None and threshold >= SHRINK_FROM_TOKENS else None
     return Offload(limit=limit, preview_tokens=preview, exact_up_to=exact_up_to)

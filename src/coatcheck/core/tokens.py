@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from itertools import accumulate, chain
+from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -37,27 +37,18 @@ __all__ = (
     "CountedOnce",
     "TiktokenCounter",
     "TokenCounter",
+    "beginning_of",
     "ends_of",
-    "estimate_tokens",
     "for_any_text",
-    "sample_of",
 )
 
 WINDOW_CHARACTERS = 16_384
 """What a tokenizer is fed at once: at most 64 KB of UTF-8. A million blanks in one piece end tiktoken's Rust code in a
 panic, which passes ``except Exception``; this size costs at most 20 ms on the worst input."""
 
-SAMPLES, SAMPLE_CHARACTERS = 8, 512
-"""The windows that an estimate looks at, evenly spread from the first character to the last. They are as exact as three
-of 2,048 (2 to 3% off on average), which cost half as much again; measured by
-``python -m benchmarks.quality.estimates``."""
-
-_COUNTED_UP_TO = 1.5
-"""A text is counted in full if its estimate is at most this many times what must be exact. Estimates are seldom so far
-off."""
-
-_SAMPLED = slice(256, 1_280)
-"""Characters of a text that tell how many of them take a token."""
+SAMPLES, SAMPLE_CHARACTERS = 6, 256
+"""The windows that an estimate looks at, evenly spread over what was not counted to decide; what they cost and how
+exact they are is measured by ``python -m benchmarks.quality.estimates``."""
 
 _PIECE_CHARACTERS = 2_048
 _TOKENS_OF_A_CUT = 8
@@ -303,7 +294,7 @@ class TiktokenCounter(TokenCounter):
 
     def _encode(self, window: str) -> list[int]:
         vocabulary = self._vocabulary or load_vocabulary(self._name)
-        return vocabulary.encoding.encode_ordinary(to_valid_unicode(window))
+        return vocabulary.encoding.encode_ordinary(window if window.isascii() else to_valid_unicode(window))
 
 
 def for_any_text(counter: TokenCounter) -> TokenCounter:
@@ -348,18 +339,6 @@ class _ForAnyText(TokenCounter):
         return text[len(text) - len(self._counter.tail(to_valid_unicode(text), limit)) :]
 
 
-class _Known(dict[str, int]):
-    """The tokens of each text, counted when they are first asked for."""
-
-    def __init__(self, counter: TokenCounter) -> None:
-        super().__init__()
-        self._counter = counter
-
-    def __missing__(self, text: str) -> int:
-        self[text] = tokens = self._counter.count(text)
-        return tokens
-
-
 class CountedOnce(TokenCounter):
     """Counts as another counter does, but each text and each line once: a result is measured, shown and announced.
 
@@ -369,7 +348,7 @@ class CountedOnce(TokenCounter):
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
         self.bytewise = counter.bytewise
-        self._known = _Known(counter)
+        self._known: dict[str, int] = {}
         self._adds_up = isinstance(counter, TiktokenCounter) and counter.adds_up
 
     @property
@@ -382,23 +361,32 @@ class CountedOnce(TokenCounter):
 
         Stop where there are more than ``most``.
         """
-        if not self._adds_up or len(text) > WINDOW_CHARACTERS or text in self._known:
-            return self.count_whole(text)
+        if len(text) > WINDOW_CHARACTERS:  # to look it up costs as much as to read it
+            return self.begin(text, most)[1]
+        is_piece = len(text) <= _LINE_CHARACTERS and text.find("\n", 0, -1) < 0
+        if is_piece or not self._adds_up or text in self._known:
+            return self._once(text)
         total = 0
         for piece in _pieces(text):
-            total += self._known[piece]
+            total += self._once(piece)
             if total > most:
                 return total
         self._known[text] = total
         return total
 
-    def count_whole(self, text: str) -> int:
-        """Return the same as ``count``, counted in one piece: half the work, where no line of it is known."""
-        if len(text) > WINDOW_CHARACTERS:  # to look it up costs as much as to read it
-            return self._counter.count(text)
-        if len(text) > _PIECE_CHARACTERS and self._adds_up and text not in self._known:
-            self._known[text] = sum(map(self._known.__getitem__, _blocks(text)))
-        return self._known[text]
+    def begin(self, text: str, most: float) -> tuple[int, int]:
+        """Count ``text`` in large parts, up to one that makes it more than ``most``; return characters and tokens."""
+        start = end = total = 0
+        for edge in range(_PIECE_CHARACTERS, len(text) + _PIECE_CHARACTERS, _PIECE_CHARACTERS):
+            end = min(edge, len(text))
+            if end == edge and edge % WINDOW_CHARACTERS:  # within a window
+                end = (self._adds_up and gap_before(text, edge)) or start
+            if end > start:
+                total += self._once(text[start:end])
+                start = end
+                if total > most:
+                    break
+        return end, total
 
     def count_parts(self, *parts: str) -> int:
         """Return the tokens of all parts together: added up where text can be parted between them."""
@@ -412,22 +400,41 @@ class CountedOnce(TokenCounter):
         """Return what the other counter answers; what is counted is remembered."""
         if not self._adds_up:
             return self._counter.exceeds(text, limit)
-        if fits_bytes(text, limit):
-            return False
-        if len(text) > limit * (self._counter.longest_token or inf):
-            return True
-        total = 0
-        for block in chain.from_iterable(map(_blocks, windows(text))):
-            total += self._known[block]
-            if total > limit:
-                return True
-        return False
+        if len(text) <= limit and utf8_length(text) <= limit:
+            return False  # without the vocabulary, which may not be loaded yet
+        return len(text) > limit * (self._counter.longest_token or inf) or self.begin(text, limit)[1] > limit
+
+    def estimate(self, text: str, *, exact_up_to: int) -> Estimate:
+        """Return the tokens in ``text``: exact up to ``exact_up_to``, above that the rest extrapolated from windows.
+
+        Counting 10 MB takes 0.4 to 0.7 s. What was counted to decide is not counted again, and the windows take less
+        than a millisecond at any size.
+        """
+        end = total = 0
+        is_longer = len(text) > exact_up_to * (self._counter.longest_token or inf)
+        if not is_longer and (self._adds_up or not self._counter.exceeds(text, exact_up_to)):
+            end, total = self.begin(text, exact_up_to)
+        left = len(text) - end
+        if left <= SAMPLES * SAMPLE_CHARACTERS:
+            return Estimate(self.begin(text, inf)[1], exact=True)
+        last = left - SAMPLE_CHARACTERS
+        starts = (end + last * number // (SAMPLES - 1) for number in range(SAMPLES))
+        sampled = sum(self._counter.count(text[start : start + SAMPLE_CHARACTERS]) for start in starts)
+        total += sampled * left // (SAMPLES * SAMPLE_CHARACTERS)
+        total = max(total, exact_up_to + 1)
+        return Estimate(round(total, 2 - len(str(total))), exact=False)
+
+    def _once(self, text: str) -> int:
+        tokens = self._known.get(text)
+        if tokens is None:
+            tokens = self._known[text] = self._counter.count(text)
+        return tokens
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
         start, left, piece = 0, limit, ""
         for piece in _pieces(text) if self._adds_up else ():
-            tokens = self._known[piece] if len(piece) <= _PIECE_CHARACTERS else left + 1
+            tokens = self._once(piece) if len(piece) <= _PIECE_CHARACTERS else left + 1
             if tokens > left:
                 break
             start, left = start + len(piece), left - tokens
@@ -444,7 +451,7 @@ class CountedOnce(TokenCounter):
             least = max(0, cut - left * _CHARACTERS_THAT_EXCEED)
             found = _start_of_line(text, least, cut)
             begin = least if found is None else found
-            if (found is None and begin > 0) or (tokens := self.count_whole(text[begin:cut])) > left:
+            if (found is None and begin > 0) or (tokens := self.begin(text[begin:cut], inf)[1]) > left:
                 break
             cut, left = begin, left - tokens
         if not 0 < len(text) - cut <= WINDOW_CHARACTERS:
@@ -452,44 +459,19 @@ class CountedOnce(TokenCounter):
         return text[cut - len(self._counter.tail(text[begin:cut], left)) :]
 
 
-def estimate_tokens(text: str, count: Callable[[str], int], *, exact_up_to: int) -> Estimate:
-    """Return the tokens in ``text``: exact up to ``exact_up_to``, above that extrapolated from eight fixed windows.
-
-    Counting 10 MB takes 0.4 to 0.7 s; the windows take less than a millisecond at any size. A text is counted only if
-    they estimate at most one and a half times ``exact_up_to``.
-    """
-    estimated = _extrapolate(text, count) if len(text) > 2 * WINDOW_CHARACTERS else 0
-    if estimated <= _COUNTED_UP_TO * exact_up_to:
-        total = count_windows(text, count, most=exact_up_to)
-        if total <= exact_up_to:
-            return Estimate(total, exact=True)
-        # The windows may miss dense parts; the estimate must not be less than what was counted.
-        estimated = max(estimated or _extrapolate(text, count), total)
-    return Estimate(round(estimated, 2 - len(str(estimated))), exact=False)
-
-
 def count_windows(text: str, count: Callable[[str], int], *, most: float = inf) -> int:
     """Return the tokens of ``text``, counted in windows at fixed offsets; stop where there are more than ``most``."""
     total = 0
-    for window in windows(text):
-        total += count(window)
+    for start in range(0, len(text), WINDOW_CHARACTERS):
+        total += count(text[start : start + WINDOW_CHARACTERS])
         if total > most:
             break
     return total
 
 
-def windows(text: str) -> Iterator[str]:
-    """Yield ``text`` in pieces of ``WINDOW_CHARACTERS`` at fixed offsets."""
-    for start in range(0, len(text), WINDOW_CHARACTERS):
-        yield text[start : start + WINDOW_CHARACTERS]
-
-
-def sample_of(text: str) -> slice:
-    """Return which part of ``text`` tells how many characters take a token; ``CountedOnce`` remembers its count.
-
-    Not the first characters: they are often those of a heading.
-    """
-    return slice(gap_after(text, _SAMPLED.start) or _SAMPLED.start, gap_before(text, _SAMPLED.stop) or _SAMPLED.stop)
+def beginning_of(text: str) -> str:
+    """Return the part of ``text`` that ``CountedOnce.begin`` counts first."""
+    return text[: gap_before(text, _PIECE_CHARACTERS) or _PIECE_CHARACTERS]
 
 
 def _window_for(limit: int) -> int:
@@ -561,17 +543,6 @@ def _pieces(text: str) -> Iterator[str]:
             yield line
 
 
-def _blocks(window: str) -> Iterator[str]:
-    """Yield such text in larger parts; the second is the sample of ``sample_of``."""
-    sample = sample_of(window)
-    start = 0
-    for end in (sample.start, sample.stop, *range(_PIECE_CHARACTERS, len(window), _PIECE_CHARACTERS), len(window)):
-        cut = end if end < _PIECE_CHARACTERS else gap_before(window, end)
-        if cut is not None and cut > start and _can_be_parted(window, cut):
-            yield window[start:cut]
-            start = cut
-
-
 def _can_be_parted(text: str, *cuts: int) -> bool:
     """Return whether such text can be parted at all of these places; at its ends it always can."""
     inside = (at for at in cuts if 0 < at < len(text))
@@ -590,13 +561,6 @@ def _joined(text: str, at: int) -> bool:
     if after.isascii():
         return before == "\r" and after == "\n"
     return before == _JOINER or after in _HIDDEN_MODIFIERS or unicodedata.category(after) in {"Mn", "Mc", "Me"}
-
-
-def _extrapolate(text: str, count: Callable[[str], int]) -> int:
-    last = max(0, len(text) - SAMPLE_CHARACTERS)
-    starts = (last * number // (SAMPLES - 1) for number in range(SAMPLES))
-    samples = [text[start : start + SAMPLE_CHARACTERS] for start in starts]
-    return sum(map(count, samples)) * len(text) // max(1, sum(map(len, samples)))
 
 
 def ends_of(texts: Sequence[str], size: int) -> tuple[str, str]:

@@ -18,6 +18,9 @@ __all__ = ("names_in", "with_names")
 _LOOKED_AT = 20_000
 """Characters; no budget holds the names of more."""
 
+_LOOKED_AT_ONCE = 2_048
+"""Characters. Most budgets are full after a few thousand."""
+
 _SHORTEST, _LONGEST = 3, 60
 _LONGEST_TOKEN = 6
 """Average characters in a token of a name. Each name takes at least one token."""
@@ -104,20 +107,12 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
 
     Each sort of terms is looked at once: a match for every name in the text takes ten times as long.
     """
-    part = text[start:end]
-    if start and text[start - 1] in _OF_TERMS:
-        part = part.lstrip(_OF_TERMS)  # the end of a longer one
-    if end < len(text) and text[end] in _OF_TERMS:
-        part = part.rstrip(_OF_TERMS)
-    plain, said = _terms_of(part), _terms_of(shown)
-    known = set(said.split())
+    known = set(_terms_of(shown).split())
     said = " ".join(known)
-    lines = zip(part.split("\n"), plain.split("\n"), strict=True) if numbered else [("", plain)]
-    for line, terms in lines:
+    for line, terms in _lines(text, start, end, numbered=numbered):
         number = _NUMBER.match(line) if numbered else None
-        for term in _each(terms[number.end() :] if number else terms):
-            found = None if term in known or (numbered and term[0].isdecimal()) else _NAME.match(term)
-            known.add(term)
+        for term in _each(terms[number.end() :] if number else terms, known):
+            found = None if numbered and term[0].isdecimal() else _NAME.match(term)
             if found is None or not _SHORTEST <= len(found[0]) <= _LONGEST or found[0] in _BEGINS_A_SENTENCE:
                 continue
             if (found[0] == term or found[0] not in known) and found[0] not in said:
@@ -125,15 +120,35 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
                 yield number and number[1], found[0]
 
 
+def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple[str, str]]:
+    """Yield each line of ``text`` and its terms; or a few at once, where the lines are not ``numbered``."""
+    while start < end:
+        stop = min(start + _LOOKED_AT_ONCE, end)
+        if stop < end:  # where no term is parted
+            stop = max(text.rfind("\n", start, stop), -1 if numbered else text.rfind(" ", start, stop)) + 1 or end
+        part = text[start:stop]
+        if start and text[start - 1] in _OF_TERMS:
+            part = part.lstrip(_OF_TERMS)  # the end of a longer one
+        if stop < len(text) and text[stop] in _OF_TERMS:
+            part = part.rstrip(_OF_TERMS)
+        terms = _terms_of(part)
+        if numbered:
+            yield from zip(part.split("\n"), terms.split("\n"), strict=True)
+        else:
+            yield "", terms
+        start = stop
+
+
 def _terms_of(text: str) -> str:
     """Return the terms of ``text``, with blanks between them, in its lines."""
     return text.encode("utf-8", "replace").translate(_BESIDES_TERMS, _CONTINUED).decode("ascii")
 
 
-def _each(terms: str) -> Iterator[str]:
-    """Yield each sort of terms once."""
-    for term in dict.fromkeys(terms.replace(", ", " ").split()):
-        if "," in term:
-            yield from _TERM.findall(term)
-        else:
-            yield term
+def _each(terms: str, known: set[str]) -> Iterator[str]:
+    """Yield each sort of terms once that is not ``known`` and may be a name; all of them are known then."""
+    for words in dict.fromkeys(terms.replace(", ", " ").split()):
+        for term in _TERM.findall(words) if "," in words else (words,):
+            if term not in known:
+                known.add(term)
+                if not (term.islower() and term.isalpha()):
+                    yield term

@@ -135,6 +135,9 @@ class _Field:
             self._is_new = False
             if not _has_few(values[:_SAMPLE]):
                 self._give_up()
+        if not self.has_few and _ABSENT not in values:
+            self.add_present(base, len(values))
+            return
         try:
             counts = Counter(values if self.has_few else map(_presence, values))
         except TypeError:  # a container
@@ -200,4 +203,7 @@ def _presence(value: object) -> object:
 
 
 def _has_few(sample: Sequence[object]) -> bool:
-    return not any(isinstance(value, (dict, list)) for value in sample) and len(set(sample)) <= _FEW_VALUES
+    try:
+        return len(set(sample)) <= _FEW_VALUES
+    except TypeError:  # a container
+        return False

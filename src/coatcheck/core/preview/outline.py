@@ -46,8 +46,10 @@ _ONE_LINE = 300
 _LONGEST_KEY = 160
 _DEEPEST = 12
 _LEAST_RECORDS = 2
-_LEAST_ROWS = 6
 _FEW_CELLS = 24
+_TOKENS_OF_A_CELL = 2
+"""At least: itself, and what parts it from the next one."""
+
 _MOST_NAMES = 200
 _LONGEST_NAME = 40
 _NAMED, _STUB, _SHOWN = 1, 1, 2
@@ -140,16 +142,16 @@ def _fitted(
     most = total = sum(cost for _, _, cost in steps)
     size, least = min(most, int(budget * density * _FIRST_GUESS)), 0
     for _ in range(_ROUNDS):
-        _take(steps, size)
+        taken, following = _take(steps, size)
         shown = "\n".join(root.lines(0))
         tokens = counter.count(shown)
         if tokens > budget:
-            most = size
+            most = taken
         else:
-            least = size
+            least = following - 1
             if tokens > used:
                 best, used = shown, tokens
-            if tokens >= budget * _ENOUGH or size == total:
+            if tokens >= budget * _ENOUGH or least >= total:
                 break
         size = min(max(size * budget * 97 // max(1, tokens * 100), least + 1), most - 1 if most < total else total)
         if size <= least:
@@ -158,8 +160,12 @@ def _fitted(
     return (_beginning(value, budget, counter) if is_little or best is None else None) or best
 
 
-def _take(steps: Sequence[tuple[_Part, int, int]], size: int) -> None:
-    """Take the first of the ``steps`` that have ``size`` characters together, and none that follows on another."""
+def _take(steps: Sequence[tuple[_Part, int, int]], size: int) -> tuple[int, int]:
+    """Take the first of the ``steps`` that have ``size`` characters together, and none that follows on another.
+
+    Return how many they have, and the next size at which others would be taken.
+    """
+    whole, short = size, sum(cost for _, _, cost in steps)
     for part, _, _ in steps:
         part.level, part.is_out = 0, False
     for part, level, cost in steps:
@@ -167,9 +173,11 @@ def _take(steps: Sequence[tuple[_Part, int, int]], size: int) -> None:
             continue
         if cost > size:
             part.is_out = True
+            short = min(short, cost - size)
             continue
         part.level = level
         size -= cost
+    return whole - size, whole + short
 
 
 def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> str | None:
@@ -226,7 +234,7 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
         return None
     if keys is not None and not all(isinstance(one, dict) and one for one in items):
         return None
-    most = max(_LEAST_ROWS, budget // len(first))  # a cell takes a token at least
+    most = max(_FEW_CELLS, budget // (_TOKENS_OF_A_CELL * len(first)))
     are_objects = isinstance(first, dict) and all(isinstance(one, dict) for one in items)
     odd = find_odd(cast("list[dict[str, JsonValue]]", items), counter) if are_objects else NOTHING_ODD
     records = Records(

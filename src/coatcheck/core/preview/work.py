@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coatcheck.core.tokens import CountedOnce, TokenCounter, sample_of
+from coatcheck.core.tokens import CountedOnce, TokenCounter, beginning_of
 
 __all__ = ("Metered", "TooMuchWork", "characters_of_a_token", "count_parts", "spend")
 
@@ -93,10 +93,10 @@ def count_parts(counter: TokenCounter, *parts: str) -> int:
 
 
 def characters_of_a_token(counter: TokenCounter, text: str) -> float:
-    """Return about how many characters of ``text`` take a token, from a part of it.
+    """Return about how many characters of ``text`` take a token, from its beginning.
 
     Not from what is known of the whole, although that costs nothing: then a preview would depend on what was counted
     before.
     """
-    part = text[sample_of(text)]
+    part = beginning_of(text)
     return len(part) / max(1, counter.count(part))
