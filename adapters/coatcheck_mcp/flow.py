@@ -46,24 +46,15 @@ class Gate:
             await self._changed.wait()
 
 
-class CountedWrites:
-    """A stream to write to; the gate counts the answers that wait there.
+class _Closing:
+    """A stream that closes the one below it, at the end of ``async with``."""
 
-    Requests are not: a server that answers one after the other may be busy with writing, so reading must go on.
-    """
-
-    def __init__(self, stream: WriteStream[Any], gate: Gate) -> None:
-        self._stream, self._gate = stream, gate
-
-    async def send(self, item: Any) -> None:  # noqa: ANN401 - the library's messages
-        """Send a message."""
-        is_answer = isinstance(item.message, JSONRPCResponse | JSONRPCError)
-        with self._gate if is_answer else nullcontext():
-            await self._stream.send(item)
+    def __init__(self, stream: ReadStream[Any] | WriteStream[Any]) -> None:
+        self._below = stream
 
     async def aclose(self) -> None:
         """Close the stream."""
-        await self._stream.aclose()
+        await self._below.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,10 +65,28 @@ class CountedWrites:
         await self.aclose()
 
 
-class PacedReads:
+class CountedWrites(_Closing):
+    """A stream to write to; the gate counts the answers that wait there.
+
+    Requests are not: a server that answers one after the other may be busy with writing, so reading must go on.
+    """
+
+    def __init__(self, stream: WriteStream[Any], gate: Gate) -> None:
+        super().__init__(stream)
+        self._stream, self._gate = stream, gate
+
+    async def send(self, item: Any) -> None:  # noqa: ANN401 - the library's messages
+        """Send a message."""
+        is_answer = isinstance(item.message, JSONRPCResponse | JSONRPCError)
+        with self._gate if is_answer else nullcontext():
+            await self._stream.send(item)
+
+
+class PacedReads(_Closing):
     """A stream to read from, which holds the next message back while the gate is shut."""
 
     def __init__(self, stream: ReadStream[Any], gate: Gate) -> None:
+        super().__init__(stream)
         self._stream, self._gate = stream, gate
 
     @property
@@ -96,10 +105,6 @@ class PacedReads:
             await anyio.lowlevel.checkpoint()
         return item
 
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
-
     def __aiter__(self) -> PacedReads:
         return self
 
@@ -108,11 +113,3 @@ class PacedReads:
             return await self.receive()
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()

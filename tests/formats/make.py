@@ -343,7 +343,7 @@ def haystack_with_a_store(folder: Path) -> list[dict[str, Any]]:
     return haystack(folder, FileSystemToolResultStore)
 
 
-STEP = [("text", {}), ("picture", {}), ("rows", {})]
+STEP: list[tuple[str, dict[str, Any]]] = [("text", {}), ("picture", {}), ("rows", {})]
 """What the model calls at once, where a scripted server plays it."""
 
 
@@ -390,7 +390,8 @@ def google_adk(folder: Path) -> list[dict[str, Any]]:
     ]
     plugin = OffloadPlugin(FileStorage(folder / "artifacts"))
     service = SqliteSessionService(str(folder / "sessions.sqlite"))
-    with GeminiServer().serving() as server, playing(server, Script(STEP), tools) as agent:
+    server = GeminiServer()
+    with server.serving(), playing(server, Script(STEP), tools) as agent:
         events = asyncio.run(Talk(agent=agent, plugins=[plugin], service=service).ask())
     (found,) = ([list(offloaded_references(event))] for event in events if offloaded_references(event))
     one, two, three, four = found[0]
