@@ -391,7 +391,12 @@ class CountedOnce(TokenCounter):
     def count_parts(self, *parts: str) -> int:
         """Return the tokens of all parts together: added up where text can be parted between them."""
         text = "".join(parts)
-        if not self._adds_up or len(text) > WINDOW_CHARACTERS or not _can_be_parted(text, *accumulate(map(len, parts))):
+        cuts = (at for at in accumulate(map(len, parts)) if 0 < at < len(text))
+        if (
+            not self._adds_up
+            or len(text) > WINDOW_CHARACTERS
+            or not all(_GAP.match(text, at) or _LINE_END.match(text, at - 1) for at in cuts)
+        ):
             return self.count(text)
         total = self._known[text] = sum(map(self.count, parts))
         return total
@@ -541,12 +546,6 @@ def _pieces(text: str) -> Iterator[str]:
             line = line[end:]
         if line:
             yield line
-
-
-def _can_be_parted(text: str, *cuts: int) -> bool:
-    """Return whether such text can be parted at all of these places; at its ends it always can."""
-    inside = (at for at in cuts if 0 < at < len(text))
-    return all(_GAP.match(text, at) or _LINE_END.match(text, at - 1) for at in inside)
 
 
 _JOINER = "\u200d"

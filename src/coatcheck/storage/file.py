@@ -296,7 +296,8 @@ class FileStorage:
         dumps, _ = load_json()
         description = Description(content_type=content_type, size=len(content), metadata=dict(metadata))
         with open_folder(self._root, _VERSION, scope) as folder:
-            if not self._fsync:  # else it is written again: an earlier writer may not have waited for the disk
+            # With fsync it is written again: an earlier writer may not have waited for the disk.
+            if not self._fsync and folder.status(stem + ENTRY_SUFFIX) is not None:
                 with folder.locked():
                     name = content_name(folder, stem, metadata)
                     # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
@@ -319,9 +320,11 @@ class FileStorage:
         name, size = stem + extension(description["content_type"]), description["size"]
         for _ in range(MOST_LOOKS):
             with folder.locked():
-                # Another writer may have been quicker, with other content.
-                existing = content_name(folder, stem, description["metadata"])
-                replaced = None if existing is None else folder.status(existing)
+                replaced = None
+                if folder.status(stem + ENTRY_SUFFIX) is not None:
+                    # Another writer may have been quicker, with other content.
+                    existing = content_name(folder, stem, description["metadata"])
+                    replaced = None if existing is None else folder.status(existing)
                 grown = size - (0 if replaced is None else replaced.st_size)
                 # Without limits there is a count only if another storage on this folder has some.
                 is_counted = self._bounds.is_set or folder.status(f"../{TOTAL}") is not None

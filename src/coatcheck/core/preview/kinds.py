@@ -195,9 +195,12 @@ def kinds_of(content: Previewed) -> list[Show]:
     is_pair = first in _PAIRS and _PAIRS[first] == last
     is_declared_log = content.declared in _LOG_TYPES
     stamped = sum(_STAMPED.match(line) is not None for line in lines)
+    # An envelope: a quote opens, and behind it is a bracket or something escaped.
+    is_quoted = any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head)
+    is_escaped = "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
     may_be: dict[Show, object] = {
         preview_command_output: head.lstrip()[:1] == "<" and output_in(content.text),
-        preview_envelope: _may_be_envelope(head),
+        preview_envelope: is_quoted or is_escaped,
         preview_json: is_pair and first != "(",
         preview_json_lines: len(lines) >= _LEAST_RECORDS and all(line.lstrip()[:1] in {"{", "["} for line in lines),
         preview_python: is_pair,
@@ -221,12 +224,6 @@ def kinds_of(content: Previewed) -> list[Show]:
         declared = f"application/{declared.rpartition('+')[2]}"
     kinds = [show for show, may in may_be.items() if may]
     return sorted(kinds, key=lambda show: declared not in _TYPES.get(show, ()))
-
-
-def _may_be_envelope(head: str) -> bool:
-    """Return whether a quote opens, and behind it is a bracket or something escaped."""
-    escapes = "\\" in head and (quote := _QUOTE.search(head)) is not None and _ESCAPE.search(head, quote.end())
-    return bool(escapes) or (any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head) is not None)
 
 
 def _is_terminal(end: str) -> bool:

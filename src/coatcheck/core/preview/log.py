@@ -76,32 +76,26 @@ def find_trouble(trouble: Trouble, text: str) -> Iterator[None]:
         for found in _SEARCHED_FOR[most].finditer(data) if most else ():
             number += data.count(b"\n", before, found.start())
             before = found.start()
-            _note(trouble, number, data, before)
+            if number == trouble.last:
+                continue  # bytes that are not UTF-8 end a match within a line
+            trouble.last = number
+            ending = data.find(b"\n", before)
+            line = data[data.rfind(b"\n", 0, before) + 1 : ending if ending >= 0 else len(data)][: LONGEST_LINE * 4]
+            level = _WORDS.get(data[before : before + 4]) or next(
+                (one for one, signs in _IS_LEVEL.items() if signs.match(data, before)), "ERROR"
+            )
+            trouble.counts[level] = min(trouble.counts[level] + 1, MOST_COUNTED)
+            sorts = trouble.sorts[level]
+            sort = sorts.setdefault(line.translate(None, IN_NUMBERS), Sort())
+            sort.count += 1
+            if len(sort.lines) == _ALIKE:
+                sort.lines.popitem()  # the last one so far
+            sort.lines[number] = line.decode("utf-8", "replace")
+            if len(sorts) > _KEPT:
+                sorts.pop(next(islice(sorts, _KEPT // 2, None)))
         trouble.searched += data.count(b"\n") + (stop == len(text) and not text.endswith("\n"))
         at = stop
         yield
-
-
-def _note(trouble: Trouble, number: int, data: bytes, start: int) -> None:
-    """Take note of the line of this number, which tells of trouble from ``start`` on."""
-    beginning = data.rfind(b"\n", 0, start) + 1
-    end = data.find(b"\n", start)
-    line = data[beginning : end if end >= 0 else len(data)][: LONGEST_LINE * 4]
-    level = _WORDS.get(data[start : start + 4]) or next(
-        (one for one, signs in _IS_LEVEL.items() if signs.match(data, start)), "ERROR"
-    )
-    if number == trouble.last:
-        return  # bytes that are not UTF-8 end a match within a line
-    trouble.last = number
-    trouble.counts[level] = min(trouble.counts[level] + 1, MOST_COUNTED)
-    sorts = trouble.sorts[level]
-    sort = sorts.setdefault(line.translate(None, IN_NUMBERS), Sort())
-    sort.count += 1
-    if len(sort.lines) == _ALIKE:
-        sort.lines.popitem()  # the last one so far
-    sort.lines[number] = line.decode("utf-8", "replace")
-    if len(sorts) > _KEPT:
-        sorts.pop(next(islice(sorts, _KEPT // 2, None)))
 
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
