@@ -1,4 +1,4 @@
-"""The two conversions: the content of a tool message into content blocks, and an outcome into a copy of the message.
+"""The two conversions: the content of a tool message into content blocks, and blocks into content.
 
 A part of the content is converted if it holds its text or its bytes, in LangChain's standard shapes or in those of a
 provider; every other part passes through, the same object. What a text part has next to its text (annotations,
@@ -14,11 +14,9 @@ from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import MARK, decode_base64, decode_data_url, encode_base64, plain_blocks, references_in
 
 if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage, ToolMessage
+    from langchain_core.messages import BaseMessage
 
-    from coatcheck import Offloaded, Truncated
-
-__all__ = ("blocks_of", "content_of", "is_media_held", "offloaded_references", "plain_blocks_of", "rewrite")
+__all__ = ("blocks_of", "content_of", "is_media_held", "offloaded_references", "plain_blocks_of")
 
 _CARRIER = "custom_tool_call_output"
 """OpenAI's custom tools: the answer must stay in a part of this type, or the model's call has none."""
@@ -60,14 +58,6 @@ def content_of(blocks: Sequence[Block], *, like: object = "") -> str | list[str 
     if len(blocks) == len(texts) == 1 and not is_media_held(like):
         return texts[0]
     return [_part_of(block) for block in blocks]
-
-
-def rewrite(message: ToolMessage, outcome: Offloaded | Truncated, *, artifact: object) -> ToolMessage:
-    """Return a copy of a message with new content, a mark and this artifact."""
-    # Checkpoints keep additional_kwargs, and no model gets them.
-    marked = {**message.additional_kwargs, MARK: outcome.mark}
-    content = content_of(outcome.blocks, like=message.content)
-    return message.model_copy(update={"content": content, "artifact": artifact, "additional_kwargs": marked})
 
 
 def offloaded_references(message: BaseMessage) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from coatcheck.adapting import (
     settle,
 )
 from coatcheck_langchain.artifacts import take_out_copy
-from coatcheck_langchain.convert import blocks_of, is_media_held, plain_blocks_of, rewrite
+from coatcheck_langchain.convert import blocks_of, content_of, is_media_held, plain_blocks_of
 from coatcheck_langchain.messages import Calls, find_messages, identity_of, is_for_others, messages_in, replace_messages
 from coatcheck_langchain.retrieval import RetrievalTool
 
@@ -92,7 +92,29 @@ class ToolMessages(Delivery[Any]):
     def look(self) -> Sequence[Batch]:
         """Return the new results that are for the model."""
         calls = self.find_calls()
-        arrivals = list(self._arrivals(calls))
+        settled, arrivals = calls.find_settled(), list[Arrival]()
+        run = calls.config.get("metadata") if isinstance(calls.config, dict) else None
+        for native, message in find_messages(self.raw, key=self.hook.key):
+            call = calls.by_id.get(message.tool_call_id, {})
+            name = str(call.get("name") or message.name or "")
+            tool = calls.tools.get(name)
+            is_new = message.tool_call_id not in settled and not isinstance(message.additional_kwargs.get(MARK), dict)
+            if not is_new or is_for_others(tool):
+                continue
+            holders = (run, getattr(tool, "metadata", None), message.additional_kwargs)
+            stays = name in self.hook.exempt or any(map(asks_to_keep, holders))
+            arrival = Arrival(
+                native=(native, message),
+                content=message.content,
+                convert=blocks_of,
+                convert_plainly=plain_blocks_of,
+                tool_name=name,
+                tool_args=call.get("args") or {},
+                is_error=message.status == "error",
+                is_heavy=message.artifact is not None or is_media_held(message.content),
+                policy=Never() if stays else None,
+            )
+            arrivals.append(arrival)
         scope = self.hook.scope
         batch = partial(
             Batch,
@@ -122,32 +144,12 @@ class ToolMessages(Delivery[Any]):
             artifact = message.artifact
             if artifact is not None and not self.hook.keep_artifact:
                 artifact = take_out_copy(message, outcome)
-            copies[id(native)] = rewrite(message, outcome, artifact=artifact)
+            # Checkpoints keep additional_kwargs, and no model gets them.
+            marked = {**message.additional_kwargs, MARK: outcome.mark}
+            content = content_of(outcome.blocks, like=message.content)
+            update = {"content": content, "artifact": artifact, "additional_kwargs": marked}
+            copies[id(native)] = message.model_copy(update=update)
         return replace_messages(self.raw, copies, key=self.hook.key)
-
-    def _arrivals(self, calls: Calls) -> Iterator[Arrival]:
-        settled = calls.find_settled()
-        run = calls.config.get("metadata") if isinstance(calls.config, dict) else None
-        for native, message in find_messages(self.raw, key=self.hook.key):
-            call = calls.by_id.get(message.tool_call_id, {})
-            name = str(call.get("name") or message.name or "")
-            tool = calls.tools.get(name)
-            is_new = message.tool_call_id not in settled and not isinstance(message.additional_kwargs.get(MARK), dict)
-            if not is_new or is_for_others(tool):
-                continue
-            holders = (run, getattr(tool, "metadata", None), message.additional_kwargs)
-            stays = name in self.hook.exempt or any(map(asks_to_keep, holders))
-            yield Arrival(
-                native=(native, message),
-                content=message.content,
-                convert=blocks_of,
-                convert_plainly=plain_blocks_of,
-                tool_name=name,
-                tool_args=call.get("args") or {},
-                is_error=message.status == "error",
-                is_heavy=message.artifact is not None or is_media_held(message.content),
-                policy=Never() if stays else None,
-            )
 
 
 class CallWrapper:

@@ -49,6 +49,9 @@ IMAGE = MediaBlock(b"an image", "image/png")
 class NeverCalled:
     """A storage with all methods that are asked for here. The driver calls none of them."""
 
+    def __init__(self, *, evicts: bool) -> None:
+        self.evicts = evicts
+
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> NoReturn:
         raise AssertionError
 
@@ -121,11 +124,8 @@ def _ask(*_: object) -> NoReturn:
 def _engine(
     *, evicts: bool = False, max_inline_tokens: int = 1_000_000, on_event: Callable[[Event], object] | None = None
 ) -> Offloader:
-    offloader = Offloader(
-        NeverCalled(), token_counter=ByteCounter(), max_inline_tokens=max_inline_tokens, on_event=on_event
-    )
-    offloader._storage.evicts = evicts
-    return offloader
+    storage = NeverCalled(evicts=evicts)
+    return Offloader(storage, token_counter=ByteCounter(), max_inline_tokens=max_inline_tokens, on_event=on_event)
 
 
 def _request(blocks: Sequence[Block], *, asks: str = "") -> OffloadRequest:

@@ -210,7 +210,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation("scopes.py", "_unwarned.pop()", "_unwarned[0]", ("core/test_scopes.py",)),
     Mutation("storage/file.py", "is not None and folder.read(name) == content:", "is not None:", _FILE),
-    Mutation("storage/file.py", "if not self._fsync:", "if True:", _FILE),
+    Mutation("storage/file.py", "if not self._fsync and ", "if ", _FILE),
     Mutation(
         "storage/entry_files.py",
         'if status is None or status.st_size != existing["size"]:',

@@ -122,6 +122,8 @@ class Contents:
 
     def __init__(self, storage: StorageAccess) -> None:
         self._storage = storage
+        self.evicts = storage.evicts
+        """Whether the storage may push out one entry of a result to make room for another: then ask ``missing``."""
 
     # Saving.
 
@@ -209,9 +211,9 @@ class Contents:
         return self._storage.path_of(self._key(reference.id, scope), content_type=reference.content_type)
 
     def missing(self, references: Sequence[Reference], scope: Scope) -> Effects[bool]:
-        """Return whether a bounded storage pushed out one entry of a result to make room for another."""
+        """Return whether a storage that evicts pushed out one entry of a result to make room for another."""
         is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD and references[0].items is None
-        if is_one_entry or not self._storage.evicts:  # to ask a storage far away would double what a save takes there
+        if is_one_entry:  # to ask a storage far away would double what a save takes there
             return False
         for reference in references:
             found = yield self._storage.call("load_range", self._key(reference.id, scope), start=0, length=0)

@@ -32,7 +32,7 @@ from coatcheck.engine.events import Recorder, cause_for_model, class_of, log_fai
 from coatcheck.engine.execution import Effect, Effects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.facts import Estimate, Reference
@@ -113,8 +113,10 @@ class Offloading:
                 return self._give_up(departure, listed)
             full_list, references = listed, (*references, listed)
             placeholder = build(full_list=full_list)
-        _log_failed_previews(request, slots)
-        if (yield from self._contents.missing(references, request.about.scope)):
+        for slot in slots:
+            if slot.content is not None and slot.content.failures:
+                _log_failures(request, slot.content.failures)
+        if self._contents.evicts and (yield from self._contents.missing(references, request.about.scope)):
             return self._give_up(departure, StorageError("the storage is too small for all of this result"))
         if placeholder is None or (
             decision.limit is not None and not measure.exceeds(placeholder.tokens, as_measured=False)
@@ -264,7 +266,9 @@ class Offloading:
         reason = cause_for_model(error)
         counter = departure.measure.counter
         blocks = cut_to(slots, limit, counter=counter, tool_name=tool_name, tokens=tokens, reason=reason)
-        _log_failed_previews(request, slots)
+        for slot in slots:
+            if slot.content is not None and slot.content.failures:
+                _log_failures(request, slot.content.failures)
         self._recorder.record(
             "truncated",
             request.about,
@@ -322,9 +326,8 @@ def _decoded(block: Block) -> str | None:
         return None
 
 
-def _log_failed_previews(request: OffloadRequest, slots: Sequence[Slot]) -> None:
+def _log_failures(request: OffloadRequest, failures: Mapping[str, Exception]) -> None:
     """Log each kind of preview that failed, once, at however many budgets it was tried."""
-    for slot in slots:
-        for kind, error in slot.content.failures.items() if slot.content is not None else ():
-            words = f"{kind} failed on a result of {request.result.tool_name!r}, which is shown more simply"
-            log_failure(logger, words, error=error)
+    for kind, error in failures.items():
+        words = f"{kind} failed on a result of {request.result.tool_name!r}, which is shown more simply"
+        log_failure(logger, words, error=error)
