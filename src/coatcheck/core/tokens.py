@@ -420,7 +420,8 @@ class CountedOnce(TokenCounter):
         if not is_longer and (self._adds_up or not self._counter.exceeds(text, exact_up_to)):
             end, total = self.begin(text, exact_up_to)
         left = len(text) - end
-        if left <= SAMPLES * SAMPLE_CHARACTERS:
+        # A host's counter may answer whether a text exceeds without counting it, so nothing of it is known here.
+        if left <= (SAMPLES * SAMPLE_CHARACTERS if self._adds_up else WINDOW_CHARACTERS):
             return Estimate(self.begin(text, inf)[1], exact=True)
         last = left - SAMPLE_CHARACTERS
         starts = (end + last * number // (SAMPLES - 1) for number in range(SAMPLES))
