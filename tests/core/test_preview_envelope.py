@@ -177,3 +177,52 @@ def test_an_output_that_holds_an_envelope_is_unwrapped_twice() -> None:
 @pytest.mark.parametrize("text", [f"<output>{RECORDS}</output>", f"<returncode>0</returncode>\n{RECORDS}"])
 def test_tags_without_a_return_code_or_an_output_are_no_envelope(text: str) -> None:
     assert output_in(text) is None
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize(
+    ("end", "kept"),
+    [
+        ("\\\\{quote} and more", "\\"),
+        ("\\", ""),
+        ("\\\\", "\\"),
+        ("\\{quote} said{quote}", "{quote} said"),
+        ("\\\n{quote}", "\\\n"),
+        ("\n{quote}", ""),
+    ],
+)
+def test_the_text_inside_ends_before_the_first_quote_or_line_end_that_is_not_escaped(
+    quote: str, end: str, kept: str
+) -> None:
+    text = quote + "\\\\n [x] " * 200 + end.format(quote=quote)
+
+    found = unwrapped(text)
+
+    assert found is not None
+    assert found[0] == "\\n [x] " * 200 + kept.format(quote=quote)
+
+
+def test_an_escaped_nul_and_an_escaped_backslash_are_told_apart() -> None:
+    assert unescaped_text("a\\\\b\\u0000c") == "a\\b\x00c"
+
+
+def test_what_takes_too_many_escapes_is_no_envelope() -> None:
+    assert unwrapped('"' + "\\x41" * 100_000 + '"') == ("A" * 100_000, "")
+    assert unwrapped('"' + "\\x41" * 100_001 + '"') is None
+
+
+def test_the_text_inside_is_not_counted_again_with_its_heading() -> None:
+    counted: list[str] = []
+
+    class Watched(TiktokenCounter):
+        def count(self, text: str) -> int:
+            counted.append(text)
+            return super().count(text)
+
+    words = " ".join(f"Word{number % 89} and Other{number % 97}, or {number}" for number in range(2_000))
+    content = Previewed(text=json.dumps({"text": f"[{words}]\n{words}"}), content_type="text/plain", lines=1)
+
+    shown = preview(content, Watched(), budget=1_000)
+
+    assert shown.startswith(INSIDE)
+    assert sum(map(len, counted)) < 3.4 * len(shown)

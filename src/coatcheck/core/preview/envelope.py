@@ -24,8 +24,8 @@ _SEARCHED = 4_096
 """Characters in which the text inside begins."""
 
 _OPENING = re.compile(r"(?<![^\s:=(\[{,])[\"']")
-_INSIDE = {sign: re.compile(rf"[^{sign}\\\n]*(?:\\.[^{sign}\\\n]*){{0,50000}}", re.DOTALL) for sign in "\"'"}
-"""A text of more escapes is no envelope: ``re`` takes some 130 bytes for each."""
+_MOST_ESCAPES = 100_000
+"""Backslashes in the text inside: with more of them it is no envelope, since some take a match each."""
 
 _KNOWN = re.compile(
     r"[\s\[\](){}:,='\"]|\b(?:type|text|content|TextContent|_?meta|None|null|annotations|isError|is_?error|False|false"
@@ -38,6 +38,9 @@ _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _BACKSLASH = "\x00"
 """Takes the place of an escaped backslash while the other escapes are resolved: no tool returns text that holds it."""
+
+_HIDDEN = "\x00\x00"
+"""Takes the place of an escaped quote while the closing one is looked for."""
 
 _COMMON = {"\\n": "\n", '\\"': '"', "\\'": "'", "\\t": "\t", "\\r": "\r"}
 
@@ -95,10 +98,11 @@ def unescaped_text(written: str) -> str:
         text = written.replace("\\\\", _BACKSLASH)
         for escaped, character in _COMMON.items():
             text = text.replace(escaped, character)
-        parts = text.split(_BACKSLASH)
         if "\\" in text:
-            parts = [_ESCAPE.sub(_character, part) if "\\" in part else part for part in parts]
-        text = "\\".join(parts)
+            parts = text.split(_BACKSLASH)
+            text = "\\".join(_ESCAPE.sub(_character, part) if "\\" in part else part for part in parts)
+        else:
+            text = text.replace(_BACKSLASH, "\\")
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -115,13 +119,24 @@ def _inside(text: str) -> tuple[int, int] | None:
         return None
     at, searched = 0, min(_SEARCHED, int(len(text) * (1 - _LEAST_SHARE)) + 1)
     while (opening := _OPENING.search(text, at, searched)) is not None:
-        found = _INSIDE[opening[0]].match(text, opening.end())
-        at = found.end() + 1 if found else opening.end()
+        end = _end_of_quoted(text, opening.end(), opening[0])
+        at = end + 1
         if at - opening.end() >= _LEAST_SHARE * len(text):
-            end = at - 1
-            is_text = text.count("\\", opening.end(), end) >= _LEAST_ESCAPES or text[opening.end()] in "[{<"
-            return (opening.end(), end) if is_text else None
+            escapes = text.count("\\", opening.end(), end)
+            is_text = escapes >= _LEAST_ESCAPES or text[opening.end()] in "[{<"
+            return (opening.end(), end) if is_text and escapes <= _MOST_ESCAPES else None
     return None
+
+
+def _end_of_quoted(text: str, start: int, quote: str) -> int:
+    """Return where the text in quotes that begins at ``start`` ends: before the quote, or where the text breaks off."""
+    end = text.find(quote, start)
+    if end > start and text[end - 1] != "\\" and text.find("\n", start, end) < 0:
+        return end
+    # What is escaped makes way for as many other characters; a match for each escape takes three times as long.
+    rest = text[start:].replace("\\\\", _HIDDEN).replace(f"\\{quote}", _HIDDEN).replace("\\\n", _HIDDEN)
+    ends = [at for at in (rest.find(quote), rest.find("\n")) if at >= 0]
+    return start + min(ends, default=len(rest) - rest.endswith("\\"))
 
 
 def _character(found: re.Match[str]) -> str:

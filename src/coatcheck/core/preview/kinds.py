@@ -24,7 +24,7 @@ from coatcheck.core.preview.python import preview_python
 from coatcheck.core.preview.sorts import preview_sorts, search_sorts
 from coatcheck.core.preview.source import Found, Previewed, Trouble, ends_within, plain, sample_of
 from coatcheck.core.preview.text import preview_text
-from coatcheck.core.preview.work import Metered, TooMuchWork
+from coatcheck.core.preview.work import Metered, TooMuchWork, count_parts
 from coatcheck.core.preview.xml import preview_xml
 from coatcheck.core.tokens import CountedOnce
 
@@ -269,6 +269,6 @@ def _preview_inside(
             return None
         shown = show(inside, left, counter)
         if shown is not None:
-            made = f"{heading}\n{shown}"
-            return made if counter.count(made) <= budget else None
+            parts = f"{heading}\n", shown  # the second of which is counted already
+            return "".join(parts) if count_parts(counter, *parts) <= budget else None
     return None

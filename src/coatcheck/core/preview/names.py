@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.work import count_parts
@@ -42,11 +43,12 @@ _CONTINUED = bytes(range(0x80, 0xC0))
 _TERM = re.compile(r"\d+(?:,\d+)+(?:\.\d+)?|[^,]+", re.ASCII)
 """Of letters, digits, signs and commas: what is a term by itself, as only figures hold commas."""
 
-_NAME = re.compile(
-    r"[A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|\d+(?:,\d+)*(?:\.\d+)?\Z", re.ASCII
+_NAMES = re.compile(
+    r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|\d+(?:,\d+)*(?:\.\d+)?$)(.*)|.*)$",
+    re.ASCII,
 )
-"""What begins a term: an identifier, a path, a capitalised word; or a figure, which is all of it. Before the first sign
-that words do not have, none may be: one way to read it, so in linear time."""
+"""What begins each line: an identifier, a path, a capitalised word; or a figure, which is all of it. Before the first
+sign that words do not have, none may be: one way to read it, so in linear time."""
 
 _IN_THE_REST = ("[… more, in it:", " …]")
 _NUMBER = re.compile(r"[ \t]*(\d+)(?=[:|\t])", re.ASCII)
@@ -111,13 +113,21 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
     said = " ".join(known)
     for line, terms in _lines(text, start, end, numbered=numbered):
         number = _NUMBER.match(line) if numbered else None
-        for term in _each(terms[number.end() :] if number else terms, known):
-            found = None if numbered and term[0].isdecimal() else _NAME.match(term)
-            if found is None or not _SHORTEST <= len(found[0]) <= _LONGEST or found[0] in _BEGINS_A_SENTENCE:
+        candidates = _candidates(terms[number.end() :] if number else terms, known)
+        found = _NAMES.findall("\n".join(candidates)) if candidates else ()
+        for term, (name, rest) in zip(candidates, found, strict=True):
+            if term in known:
                 continue
-            if (found[0] == term or found[0] not in known) and found[0] not in said:
-                known.add(found[0])
-                yield number and number[1], found[0]
+            known.add(term)
+            if (
+                _SHORTEST <= len(name) <= _LONGEST
+                and not (rest and name in known)
+                and name not in said
+                and name not in _BEGINS_A_SENTENCE
+                and not (numbered and name[0].isdecimal())
+            ):
+                known.add(name)
+                yield number and number[1], name
 
 
 def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple[str, str]]:
@@ -144,11 +154,9 @@ def _terms_of(text: str) -> str:
     return text.encode("utf-8", "replace").translate(_BESIDES_TERMS, _CONTINUED).decode("ascii")
 
 
-def _each(terms: str, known: set[str]) -> Iterator[str]:
-    """Yield each sort of terms once that is not ``known`` and may be a name; all of them are known then."""
-    for words in dict.fromkeys(terms.replace(", ", " ").split()):
-        for term in _TERM.findall(words) if "," in words else (words,):
-            if term not in known:
-                known.add(term)
-                if not (term.islower() and term.isalpha()):
-                    yield term
+def _candidates(terms: str, known: set[str]) -> list[str]:
+    """Return each sort of terms once that is not ``known`` and may be a name."""
+    words = dict.fromkeys(terms.replace(", ", " ").split())
+    if "," in terms:
+        words = dict.fromkeys(chain.from_iterable(_TERM.findall(word) if "," in word else (word,) for word in words))
+    return [term for term in words if term not in known and not (term.islower() and term.isalpha())]

@@ -252,22 +252,21 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
 
 
 class _Part:
-    """A part of the value: a scalar, a container, or a row of a table."""
+    """A part of the value: a scalar, a container, or a row of a table. There are hundreds in one preview."""
 
-    level = 0
-    """How much of it is shown; 0 is nothing."""
+    __slots__ = ("cells", "is_out", "level", "name", "of")
 
-    name = ""
-    """What is written before it: the name of a member."""
-
-    of: _Part
-    """The container that it is part of; the root is part of itself."""
-
-    is_out = False
-    """Whether it did not fit: then nothing follows on it."""
-
-    cells = 0
-    """How many cells each further level of it takes to write."""
+    def __init__(self) -> None:
+        self.cells = 0
+        """How many cells each further level of it takes to write."""
+        self.level = 0
+        """How much of it is shown; 0 is nothing."""
+        self.name = ""
+        """What is written before it: the name of a member."""
+        self.of: _Part = self
+        """The container that it is part of; the root is part of itself."""
+        self.is_out = False
+        """Whether it did not fit: then nothing follows on it."""
 
     def cost(self, level: int) -> int:
         """Return about how many characters more are shown at ``level`` than before it."""
@@ -283,7 +282,10 @@ class _Part:
 
 
 class _Scalar(_Part):
+    __slots__ = ("_value",)
+
     def __init__(self, value: JsonValue) -> None:
+        super().__init__()
         self._value = value
 
     def cost(self, level: int) -> int:
@@ -301,16 +303,18 @@ class _Scalar(_Part):
 
 
 class _Container(_Part):
+    __slots__ = ("_depth", "_made", "_parts", "_rows", "_value")
+
     def __init__(
         self, value: dict[str, JsonValue] | list[JsonValue], depth: int, budget: int, counter: TokenCounter
     ) -> None:
+        super().__init__()
         self._value = value
         self._depth = depth
         self._made = (depth + 1, budget, counter)
         self._parts: dict[int, _Part] = {}
         """By position in the value; made when the container is opened."""
         self._rows: _Table | None = None
-        self.of = self
 
     @property
     def is_table(self) -> bool:
@@ -414,13 +418,17 @@ class _Table:
 
 
 class _Row(_Part):
+    __slots__ = ("_name", "_position", "_rows", "_widest", "_written")
+
     def __init__(self, rows: Rows, position: int, name: int) -> None:
+        super().__init__()
+        self.cells = len(rows.columns)
         self._rows = rows
         self._position = position
         self._name = name
         self._widest = 0
-        self._written: dict[int, str] = {}
-        self.cells = len(rows.columns)
+        self._written: tuple[str, ...] = ()
+        """The row at each level from the first that shows content, as far as it was asked for: one after the other."""
 
     def cost(self, level: int) -> int:
         if level == _NAMED:
@@ -439,6 +447,6 @@ class _Row(_Part):
 
     def line(self, level: int) -> str:
         """Return the row at a level."""
-        if level not in self._written:
-            self._written[level] = self._rows.row(self._position, _CUTS[level - _SHOWN])
-        return self._written[level]
+        while len(self._written) <= level - _SHOWN:
+            self._written += (self._rows.row(self._position, _CUTS[len(self._written)]),)
+        return self._written[level - _SHOWN]
