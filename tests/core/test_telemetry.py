@@ -175,7 +175,7 @@ async def test_a_span_is_a_child_of_the_callers_span_sync_and_async(
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
 
-    with pytest.raises(ImportError, match=r"coatcheck\[otel\]"):
+    with pytest.raises(ImportError, match=r"checkout\[otel\]"):
         OpenTelemetry()
 
 

@@ -394,7 +394,7 @@ def test_a_folder_is_a_text(folder: Any) -> None:  # noqa: ANN401 - whatever a u
 def test_without_fsspec_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
 
-    with pytest.raises(ImportError, match=r"coatcheck\[fsspec\]"):
+    with pytest.raises(ImportError, match=r"checkout\[fsspec\]"):
         FsspecBridge(MemoryFileSystem(), "folder")
 
 

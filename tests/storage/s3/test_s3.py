@@ -320,7 +320,7 @@ def test_bucket_and_prefix_are_texts(arguments: tuple[Any, ...]) -> None:
 def test_without_boto3_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
 
-    with pytest.raises(ImportError, match=r"coatcheck\[s3\]"):
+    with pytest.raises(ImportError, match=r"checkout\[s3\]"):
         S3Storage(BUCKET)
 
 
