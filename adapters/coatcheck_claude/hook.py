@@ -10,7 +10,7 @@ from claude_agent_sdk import HookMatcher
 
 from coatcheck import TextBlock
 from coatcheck.adapting import Arrival, Batch, Delivery, asettle, check_scope, plain_blocks
-from coatcheck.hook import answer_with, leaving, replaced
+from coatcheck.hook import answer_with, leaving, replaced, without_copy
 from coatcheck_claude.retrieval import READ_BACK
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class _Hook:
     async def __call__(self, said: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         """Answer as ``coatcheck hook`` does. Never raises: without an answer the result stays as it is."""
         event = cast("dict[str, Any]", said)
-        response = event.get("tool_response")
+        response = without_copy(event.get("tool_response"))
         # A token has a byte or more, so what is within that stays for certain; the offloader decides about the rest.
         limit = self.offloader.settings.max_result_tokens
         texts = leaving(str(event.get("tool_name")), event.get("tool_input"), response, limit=limit)

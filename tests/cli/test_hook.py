@@ -24,6 +24,7 @@ OPENING = "Tool result offloaded. [Offloaded: "
 SESSION = "50b10772-851d-4a10-b80a-0bca2ab05479"
 LARGE = "".join(f"{number} INFO the service answered in {number * 7919 % 1000} ms\n" for number in range(1_000))
 SMALL = "all is well\n"
+ROWS = {"rows": [{"id": number, "state": "open"} for number in range(1_000)]}
 HALF = LARGE[: len(LARGE) // 4]
 
 BASH = {"stdout": LARGE, "stderr": "", "interrupted": False, "isImage": False, "noOutputExpected": False}
@@ -128,16 +129,28 @@ def test_many_small_blocks_of_text_leave_together(home: Path) -> None:
     assert found[0]["text"].startswith(OPENING)
 
 
-def test_what_mcp_says_twice_is_not_kept_in_the_second_place(home: Path) -> None:
-    response = {
-        "content": [{"type": "text", "text": LARGE}],
-        "structuredContent": {"rows": [1] * 9_000},
-        "isError": False,
-    }
+@pytest.mark.parametrize("text", [LARGE, json.dumps(ROWS)], ids=["a text", "JSON"])
+def test_what_mcp_says_twice_is_stored_once_and_not_kept_in_the_second_place(home: Path, text: str) -> None:
+    structured = {"result": text} if text is LARGE else ROWS
+    response = {"content": [{"type": "text", "text": text}], "structuredContent": structured, "isError": False}
 
     found = answer(home, event(response, tool="mcp__a__b"))
 
     assert found.keys() == {"content", "isError"}
+    assert found["content"][0]["text"].startswith(OPENING)
+    assert len(list((home / ".coatcheck/hook").rglob("*.txt"))) == 1
+
+
+@pytest.mark.parametrize("words", ["see the data", LARGE], ids=["short", "long"])
+def test_what_only_structured_content_says_is_never_lost(home: Path, words: str) -> None:
+    structured = {"job": "J-4711", "log": LARGE.upper()}
+    response = {"content": [{"type": "text", "text": words}], "structuredContent": structured}
+
+    found = answer(home, event(response, tool="mcp__a__b"))
+
+    assert found["structuredContent"]["job"] == "J-4711"
+    assert found["structuredContent"]["log"].startswith(OPENING)
+    assert found["content"][0]["text"] == words or found["content"][0]["text"].startswith(OPENING)
 
 
 def test_the_largest_texts_leave_until_the_rest_fits() -> None:

@@ -43,8 +43,17 @@ in one go would stall an event loop, from whatever thread."""
 # Base64
 
 
+_OF_OTHER_FORMS = " \t\r\n-_"
+_TO_PLAIN_FORM = str.maketrans("-_", "+/", " \t\r\n")
+
+
 def decode_base64(encoded: str) -> bytes:
-    """Return the bytes that base64 encodes; none where it is malformed. May take a while: see ``call_off_loop``."""
+    """Return the bytes that base64 encodes; none where it is malformed. May take a while: see ``call_off_loop``.
+
+    Blanks and ends of lines do not count, as in MIME (RFC 2045, 6.8); the URL-safe alphabet is read too (RFC 4648, 5).
+    """
+    if any(map(encoded.__contains__, _OF_OTHER_FORMS)):
+        encoded = encoded.translate(_TO_PLAIN_FORM)
     pieces = [encoded[start : start + _PIECE] for start in range(0, len(encoded), _PIECE)]
     if any("=" in piece for piece in pieces[:-1]):  # padding is for the end
         return b""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.forks import loading
 from coatcheck.hook.options import read_options
-from coatcheck.hook.shapes import LEAST_BYTES, large_texts, replaced, stays
+from coatcheck.hook.shapes import LEAST_BYTES, large_texts, replaced, stays, without_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,9 +67,10 @@ def respond(
         return None
     if options.config and of_file is not None:
         options = _with_file(options, tool, of_file)
-    texts = leaving(tool, event.get("tool_input"), event.get("tool_response"), limit=options.limit)
+    response = without_copy(event.get("tool_response"))
+    texts = leaving(tool, event.get("tool_input"), response, limit=options.limit)
     new = _replacements(texts, tool, session, options=options) if texts else {}
-    return answer_with(replaced(event["tool_response"], new)) if new else None
+    return answer_with(replaced(response, new)) if new else None
 
 
 def _with_file(options: Options, tool: str, of_file: Callable[[Options, str], Options]) -> Options:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from coatcheck.core.forks import loading
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ("Path", "large_texts", "replaced", "stays")
+__all__ = ("Path", "large_texts", "replaced", "stays", "without_copy")
 
 Path: TypeAlias = tuple["str | int", ...]
 """The keys and indexes that lead to a text, or to a list of texts that are replaced by one."""
@@ -51,16 +53,26 @@ def large_texts(response: object, limit: int) -> dict[Path, str]:
 
 
 def replaced(response: Any, texts: Mapping[Path, str]) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return a copy of a response with these texts in their places.
-
-    MCP's ``structuredContent`` says the same as ``content``, so it goes when that went.
-    """
+    """Return a copy of a response with these texts in their places."""
     changed = response
     for path, text in texts.items():
         changed = _with(changed, path, text)
-    if texts and isinstance(changed, dict) and isinstance(changed.get("content"), list):
-        changed = {key: value for key, value in changed.items() if key != "structuredContent"}
     return changed
+
+
+def without_copy(response: object) -> object:
+    """Return a response without MCP's ``structuredContent`` where that only repeats the texts of ``content``."""
+    if not (
+        isinstance(response, dict) and "structuredContent" in response and isinstance(response.get("content"), list)
+    ):
+        return response
+    with loading:
+        from coatcheck.adapting.content import find_copy  # noqa: PLC0415 - not for a small result
+
+    texts = [text for text in map(_text_of, response["content"]) if text is not None]
+    if find_copy(response["structuredContent"], texts) is None:
+        return response
+    return {key: value for key, value in response.items() if key != "structuredContent"}
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
