@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from coatcheck import Block, JsonBlock, MediaBlock, Offloaded, OpaqueBlock, TextBlock
-from coatcheck.adapting import MARK
+from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.adapting import MARK, settle
 from coatcheck_langchain import offloaded_references
-from coatcheck_langchain.convert import blocks_of, content_of, rewrite
+from coatcheck_langchain.convert import blocks_of, content_of
+from coatcheck_langchain.hook import Hook, ToolMessages, logger
+from coatcheck_langchain.messages import Calls
 from tests.adapters.langchain.samples import LONG, OPENING, PNG, PNG_TEXT, make_offloader, text_of
 
 PDF = b"%PDF-1.7 " * 40
@@ -193,9 +195,10 @@ def message_of(content: Any, **fields: Any) -> ToolMessage:
 
 
 def offloaded(message: ToolMessage) -> ToolMessage:
-    outcome = make_offloader().offload(blocks_of(message.content), tool_name="search")
-    assert isinstance(outcome, Offloaded)
-    return rewrite(message, outcome, artifact=message.artifact)
+    hook = Hook(offloader=make_offloader(), scope=None, keep_artifact=True)
+    new = settle(ToolMessages(raw=message, hook=hook, find_calls=Calls), logger=logger)
+    assert isinstance(new, ToolMessage)
+    return new
 
 
 @pytest.mark.parametrize(
