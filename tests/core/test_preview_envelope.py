@@ -93,6 +93,13 @@ def test_an_outline_is_followed_by_names_and_numbers_that_it_leaves_out() -> Non
     assert last == "[… more, in it: OPS-4711 98,765 Ghent …]"
 
 
+def test_a_name_that_follows_alone_after_a_longer_term_is_said_once() -> None:
+    text = json.dumps({"title": "Report", "body": "some words " * 90 + "Ghent+, then Ghent and Bruges " + "x " * 900})
+    *_, last = _shown(text, 200).split("\n")
+
+    assert last == "[… more, in it: Ghent Bruges …]"
+
+
 def test_a_page_with_little_text_is_followed_by_names_in_its_markup() -> None:
     scripts = "".join(f'<script src="/static/part_{n}.js"></script>' for n in range(200))
     shown = _shown(

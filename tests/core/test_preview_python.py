@@ -107,3 +107,11 @@ def test_marks_and_quotes_are_told_from_what_is_in_texts(text: str, value: JsonV
 )
 def test_what_is_no_literal_is_not_read(text: str) -> None:
     assert read(text) is None
+
+
+@pytest.mark.parametrize("number", ["-1234567890123456789012", "12345678901234567890123", "2.50"])
+def test_a_number_is_shown_as_it_is_written(number: str) -> None:
+    rows = ", ".join(f"('name {row}', {number if row == 1 else row})" for row in range(900))
+    content = Previewed(text=f"[{rows}]", content_type="text/plain", lines=1)
+
+    assert f"\nname 1|{number}\n" in str(preview_python(content, 400, ByteCounter()))
