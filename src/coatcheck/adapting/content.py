@@ -1,4 +1,4 @@
-"""What adapters do to content: base64 and data URLs, the mark on an offloaded message, and copies next to the content.
+"""What adapters do to content: base64 and data URLs, and the mark on an offloaded message.
 
 Only values go in and come out. Which blocks a framework has is the adapter's own.
 """
@@ -6,14 +6,14 @@ Only values go in and come out. Which blocks a framework has is the adapter's ow
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import OpaqueBlock, TextBlock
+from coatcheck.core.copies import Copy, find_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.outcomes import Content
@@ -117,45 +117,6 @@ def read_marks(holder: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-# Copies of a result next to its content, as MCP's structured content
-
-
-class Copy(NamedTuple):
-    """How to make a value again from the texts of a result."""
-
-    key: str | None
-    """The only key of the object around the value, such as ``result``; None if there is no such object."""
-
-    is_list: bool
-    """Whether the value is a list with one text for each item; else there is one text."""
-
-    is_json: bool
-    """Whether a text is the JSON of its value; else it is the value."""
-
-    def make(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
-        """Return the value."""
-        values = [json.loads(text) for text in texts] if self.is_json else list(texts)
-        value = values if self.is_list else values[0]
-        return value if self.key is None else {self.key: value}
-
-
-def find_copy(value: object, texts: Sequence[str]) -> Copy | None:
-    """Return how ``value`` follows from the texts of a result; None if it holds anything else."""
-    candidates: list[tuple[str | None, object]] = [(None, value)]
-    if isinstance(value, dict) and len(value) == 1:  # MCP wraps whatever is not an object: {"result": [...]}
-        candidates += list(value.items())
-    for key, candidate in candidates:
-        for is_list in (False, True):
-            values = candidate if is_list else [candidate]
-            if not isinstance(values, list) or len(values) != len(texts) or not texts:
-                continue
-            if values == list(texts):
-                return Copy(key, is_list, is_json=False)
-            if all(map(_is_json_of, texts, values)):
-                return Copy(key, is_list, is_json=True)
-    return None
-
-
 def texts_in(contents: Iterable[Content]) -> list[str]:
     """Return the texts of a result from the contents that it was stored as, in order."""
     texts: list[str] = []
@@ -163,11 +124,3 @@ def texts_in(contents: Iterable[Content]) -> list[str]:
         items = content.items  # of an entry that holds many blocks
         texts += [item.decode("utf-8", "surrogatepass") for item in items] if items else [content.text]
     return texts
-
-
-def _is_json_of(text: str, value: object) -> bool:
-    try:
-        # As JSON, since 1, 1.0 and True are equal in Python.
-        return json.dumps(json.loads(text), sort_keys=True) == json.dumps(value, sort_keys=True)
-    except (TypeError, ValueError, RecursionError):
-        return False
