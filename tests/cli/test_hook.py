@@ -305,9 +305,19 @@ def test_a_result_leaves_as_the_file_says(home: Path) -> None:
 
 def test_the_command_line_goes_before_the_file(home: Path) -> None:
     (home / "coatcheck.toml").write_text(FILE)
-    said = Options(config=str(home / "coatcheck.toml"), max_result_tokens=3_000, storage="/mine", max_bytes=7)
+    config = f"--config={home / 'coatcheck.toml'}"
+    said, _ = read_options([config, "--max-result-tokens=3000", "--storage=/mine", "--max-bytes=7"])
 
     assert options_for(said, "Read") == replace(said, max_age=604_800.0)
+
+
+def test_an_option_that_is_given_goes_before_the_file_even_if_it_is_the_default(home: Path) -> None:
+    (home / "coatcheck.toml").write_text(FILE)
+    words = [f"--{name}" for name in ("max-result-tokens=2500", "storage=~/.coatcheck/hook", "max-bytes=2GB")]
+
+    said, _ = read_options([f"--config={home / 'coatcheck.toml'}", *words])
+
+    assert options_for(said, "Bash") == replace(said, max_age=604_800.0)
 
 
 @pytest.mark.parametrize("text", [None, "max_tokens = 1", 'storage = "s3://a/b"'], ids=["missing", "wrong", "a bucket"])
