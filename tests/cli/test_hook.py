@@ -199,6 +199,25 @@ def test_the_folder_never_holds_more_than_it_may(home: Path) -> None:
     assert len(listed) < 5
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
+def test_the_example_of_the_page_shows_an_answer_and_what_was_stored(home: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/hook.md").read_text(encoding="utf-8")
+    (example,) = [block for block in page.split("```sh\n")[1:] if block.startswith("echo ")]
+    program = f'coatcheck() {{ {shlex.quote(sys.executable)} -m coatcheck "$@"; }}\n'
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    script = "set -e\n" + program + example.partition("```")[0]
+
+    said = subprocess.run(
+        ["/bin/sh", "-c", script], env=env, check=True, capture_output=True, text=True, timeout=240
+    ).stdout
+
+    answered, end = json.JSONDecoder().raw_decode(said)
+    placeholder = answered["hookSpecificOutput"]["updatedToolOutput"]
+    assert placeholder.startswith(OPENING)
+    assert placeholder.splitlines()[2].split()[0] in said[end:], "it is listed"
+    assert not FileStorage(home / ".coatcheck/hook").entries("")
+
+
 # What stays.
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from coatcheck.hook.options import Options
     from coatcheck_mcp.config import Config, ToolRule
 
-__all__ = ("checked_file", "options_for")
+__all__ = ("checked_file", "folder_for", "options_for")
 
 _OF_SERVER = "mcp__"
 """Claude Code names a tool of an MCP server ``mcp__SERVER__TOOL``."""
@@ -62,6 +62,16 @@ def options_for(options: Options, tool: str) -> Options:
     if "max_result_tokens" in options.given:
         return found
     return replace(found, max_result_tokens=_threshold(_rule(config, tool), config, found))
+
+
+def folder_for(options: Options) -> str:
+    """Return the folder that the hook stores in, absolute: that of the command line, then that of the file.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or is wrong. The hook stores in ``options.folder`` then.
+
+    """
+    return (options_for(options, "") if options.config else options).folder
 
 
 def _storage(config: Config) -> dict[str, str]:

@@ -15,12 +15,12 @@ from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.hook.answer import answer_with, leaving
-    from coatcheck.hook.command import program
+    from coatcheck.hook.command import program, split_hook
     from coatcheck.hook.shapes import Path, replaced
 
-__all__ = ("Path", "answer_with", "leaving", "program", "replaced")
+__all__ = ("Path", "answer_with", "leaving", "program", "replaced", "split_hook")
 
 __getattr__ = lazily(
     __name__,
-    {"answer": ("answer_with", "leaving"), "command": ("program",), "shapes": ("Path", "replaced")},
+    {"answer": ("answer_with", "leaving"), "command": ("program", "split_hook"), "shapes": ("Path", "replaced")},
 )
