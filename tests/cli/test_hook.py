@@ -212,6 +212,25 @@ def test_the_folder_never_holds_more_than_it_may(home: Path) -> None:
     assert len(listed) < 5
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
+def test_the_example_of_the_page_shows_an_answer_and_what_was_stored(home: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/hook.md").read_text(encoding="utf-8")
+    (example,) = [block for block in page.split("```sh\n")[1:] if block.startswith("echo ")]
+    program = f'coatcheck() {{ {shlex.quote(sys.executable)} -m coatcheck "$@"; }}\n'
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    script = "set -e\n" + program + example.partition("```")[0]
+
+    said = subprocess.run(
+        ["/bin/sh", "-c", script], env=env, check=True, capture_output=True, text=True, timeout=240
+    ).stdout
+
+    answered, end = json.JSONDecoder().raw_decode(said)
+    placeholder = answered["hookSpecificOutput"]["updatedToolOutput"]
+    assert placeholder.startswith(OPENING)
+    assert placeholder.splitlines()[2].split()[0] in said[end:], "it is listed"
+    assert not FileStorage(home / ".coatcheck/hook").entries("")
+
+
 # What stays.
 
 
@@ -318,9 +337,19 @@ def test_a_result_leaves_as_the_file_says(home: Path) -> None:
 
 def test_the_command_line_goes_before_the_file(home: Path) -> None:
     (home / "coatcheck.toml").write_text(FILE)
-    said = Options(config=str(home / "coatcheck.toml"), max_result_tokens=3_000, storage="/mine", max_bytes=7)
+    config = f"--config={home / 'coatcheck.toml'}"
+    said, _ = read_options([config, "--max-result-tokens=3000", "--storage=/mine", "--max-bytes=7"])
 
     assert options_for(said, "Read") == replace(said, max_age=604_800.0)
+
+
+def test_an_option_that_is_given_goes_before_the_file_even_if_it_is_the_default(home: Path) -> None:
+    (home / "coatcheck.toml").write_text(FILE)
+    words = [f"--{name}" for name in ("max-result-tokens=2500", "storage=~/.coatcheck/hook", "max-bytes=2GB")]
+
+    said, _ = read_options([f"--config={home / 'coatcheck.toml'}", *words])
+
+    assert options_for(said, "Bash") == replace(said, max_age=604_800.0)
 
 
 @pytest.mark.parametrize("text", [None, "max_tokens = 1", 'storage = "s3://a/b"'], ids=["missing", "wrong", "a bucket"])

@@ -202,6 +202,134 @@ def test_a_file_of_settings_is_checked_and_named_with_its_whole_path(
     assert f'hook --config={home}/coatcheck.toml --storage=/kept"' in read(settings)
 
 
+def test_a_folder_is_written_with_its_whole_path(settings: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(settings, "{}")
+    monkeypatch.chdir(home)
+
+    assert call("install", "--", "--storage=./art").exit_code == 0
+
+    assert f'hook --storage={home}/art"' in read(settings)
+
+
+def test_a_storage_that_is_no_folder_is_refused(settings: Path) -> None:
+    write(settings, "{}")
+
+    refused = call("install", "--storage=s3://bucket")
+
+    assert refused.exit_code == 2
+    assert "--storage must be a folder, not 's3://bucket'" in refused.output
+    assert read(settings) == "{}"
+
+
+def test_the_listing_is_of_the_folder_that_the_file_names(settings: Path, home: Path) -> None:
+    write(settings, "{}")
+    file = home / "coatcheck.toml"
+    write(file, 'storage = "store"\n')
+
+    assert f"--storage={home}/store --all-scopes\n" in call("install", f"--config={file}").output
+    assert f"--storage={home}/mine --all-scopes\n" in call("install", f"--storage={home}/mine").output
+
+
+def test_a_file_of_before_that_is_wrong_now_is_named(settings: Path, home: Path) -> None:
+    write(settings, "{}")
+    file = home / "coatcheck.toml"
+    write(file, "")
+    call("install", f"--config={file}")
+    file.unlink()
+
+    ended = call("install", "--max-bytes=7")
+
+    assert ended.exit_code == 0
+    assert "coatcheck.toml" in ended.output.splitlines()[-2]
+    assert ended.output.splitlines()[-2].endswith("; the hook goes on without this file.")
+    assert f"--storage={home}/.coatcheck/hook --all-scopes\n" in ended.output
+
+
+OURS = [
+    "python -m coatcheck hook",
+    "/usr/bin/python3.12 -P -X utf8 -m coatcheck hook --max-bytes=7",
+    "VAR=1 'B=two words' '/a folder/python' -m coatcheck hook",
+    "cd /tmp && python -m coatcheck hook",
+    shlex.join([*program(), "hook"]),
+    "coatcheck hook",
+    "VAR=1 /opt/bin/coatcheck hook --max-bytes=7",
+]
+FOREIGN = [
+    "python -m coatcheck hook_wrapper --x",
+    "python my.py --note 'uses python -m coatcheck hook later'",
+    "python my.py -m coatcheck hook",
+    "python -m coatcheck mcp -- hook",
+    "coatcheck hooks",
+    "my-coatcheck hook",
+    "echo coatcheck hook",
+]
+
+
+def settings_with(*commands: str, **more: object) -> str:
+    hooks = [{"type": "command", "command": command, **more} for command in commands]
+    return json.dumps({"hooks": {"PostToolUse": [{"matcher": "Bash", "hooks": hooks}]}}, indent=2)
+
+
+@pytest.mark.parametrize("command", FOREIGN)
+def test_a_command_of_somebody_else_stays(settings: Path, command: str) -> None:
+    text = settings_with(command)
+    write(settings, text)
+
+    assert call("uninstall").output.startswith("Nothing to do")
+    call("install")
+    call("uninstall")
+
+    assert read(settings) == text
+
+
+@pytest.mark.parametrize("command", OURS)
+def test_a_command_that_runs_the_hook_is_ours(settings: Path, command: str) -> None:
+    write(settings, settings_with("fmt", command))
+
+    assert call("uninstall").exit_code == 0
+
+    assert read(settings) == settings_with("fmt")
+
+
+def test_install_again_changes_only_the_command_of_the_entry(settings: Path) -> None:
+    old = "VAR=1 B='two words' python -m coatcheck hook --max-bytes=7"
+    write(settings, settings_with("fmt", old, timeout=5, **{"async": True}))
+
+    assert call("install", "--max-age=7d").exit_code == 0
+
+    new = "VAR=1 B='two words' " + shlex.join([*program(), "hook", "--max-bytes=7", "--max-age=7d"])
+    assert read(settings) == settings_with("fmt", new, timeout=5, **{"async": True})
+
+
+def test_install_refuses_a_file_that_has_the_hook_twice(settings: Path) -> None:
+    text = settings_with("coatcheck hook", "python -m coatcheck hook --max-bytes=7")
+    write(settings, text)
+
+    refused = call("install")
+
+    assert refused.exit_code == 2
+    assert "it runs coatcheck hook 2 times: delete all but one by hand, or run" in refused.output
+    assert read(settings) == text
+    assert call("uninstall").exit_code == 0
+    assert "coatcheck" not in read(settings)
+
+
+@pytest.mark.parametrize(("there", "asked"), [([], ["--project"]), (["--project"], [])])
+def test_uninstall_names_the_other_file_if_that_has_the_hook(
+    home: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], asked: list[str]
+) -> None:
+    project = home / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    call("install", *there)
+    other = (project if there else home) / ".claude/settings.json"
+
+    told = f"{other} has it: {' '.join(['coatcheck hook uninstall', *there])}\n"
+    assert call("uninstall", *asked).output.endswith(told)
+    write(other, "{")
+    assert "has it" not in call("uninstall", *asked).output
+
+
 NOTES = [
     pytest.param('{\n  // a\n  "hooks": { /* b */ }\n}\n', id="in an object"),
     pytest.param('{"hooks": {"PostToolUse": [\n    // a\n]}}', id="in an array"),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import InvalidRequest
+from coatcheck.hook import split_hook
 from coatcheck_mcp.install.spans import comments, parse
 
 if TYPE_CHECKING:
@@ -18,24 +18,26 @@ if TYPE_CHECKING:
 
     from coatcheck_mcp.install.spans import Member, Value
 
-__all__ = ("options_in", "with_hook", "without_hook")
+__all__ = ("command_in", "with_hook", "without_hook")
 
 _EVENT = "PostToolUse"
 _BLANKS = " \t\r\n"
-_OURS = " -m coatcheck hook"
-"""In every command that ``install`` writes."""
 
 
 def with_hook(text: str, *, entry: Mapping[str, Any]) -> str:
-    """Return the text of a settings file with this entry, once, whatever entry of ours was there.
+    """Return the text of a settings file with this entry, or with its command in the entry of ours that is there.
+
+    All else in that entry is the user's own: matcher, timeout, and what the client may add.
 
     Raises:
-        InvalidRequest: it is not a settings file that this understands; the message says why.
+        InvalidRequest: it is not a settings file that this understands, or has the hook twice; the message says why.
 
     """
-    if [command for _, command in _ours(parse(text))] == [each["command"] for each in entry["hooks"]]:
-        return text
-    text = without_hook(text)
+    found = _only(parse(text))
+    (command,) = [each["command"] for each in entry["hooks"]]
+    if found is not None:
+        same = found.string == command
+        return text if same else text[: found.start] + json.dumps(command, ensure_ascii=False) + text[found.end :]
     place = _require(parse(text), "the file", members=True)
     for depth, name in enumerate(("hooks", _EVENT)):
         member = place.member(name)
@@ -60,19 +62,26 @@ def without_hook(text: str) -> str:
     return text
 
 
-def options_in(text: str) -> list[str]:
-    """Return the words behind the hook's command in a settings file; none if the hook is not there.
+def command_in(text: str) -> str:
+    """Return the command of the hook in a settings file; empty if the hook is not there.
 
     Raises:
-        InvalidRequest: it is not JSON, with or without comments; the message begins with the number of the line.
+        InvalidRequest: it is not JSON, with or without comments; the message begins with the number of the line. Or
+            the hook is there twice.
 
     """
-    commands = [command for _, command in _ours(parse(text))]
-    behind = commands[-1].rpartition(_OURS)[2] if commands else ""
-    try:
-        return shlex.split(behind)
-    except ValueError:  # a quote that never ends: somebody wrote it anew
-        return behind.split()
+    found = _only(parse(text))
+    return "" if found is None else found.string or ""
+
+
+def _only(root: Value) -> Value | None:
+    found = [command for _, command in _ours(root)]
+    if len(found) > 1:
+        msg = (
+            f"it runs coatcheck hook {len(found)} times: delete all but one by hand, or run `coatcheck hook uninstall`"
+        )
+        raise InvalidRequest(msg)
+    return found[0] if found else None
 
 
 def _require(value: Value, name: str, *, members: bool) -> Value:
@@ -88,7 +97,8 @@ def _path_to_ours(root: Value) -> list[tuple[Value, int]] | None:
     return found[-1][0] if found else None
 
 
-def _ours(root: Value) -> Iterator[tuple[list[tuple[Value, int]], str]]:
+def _ours(root: Value) -> Iterator[tuple[list[tuple[Value, int]], Value]]:
+    """Yield the commands of ours, each after the containers that lead to it."""
     hooks = root.member("hooks")
     event = None if hooks is None else hooks.value.member(_EVENT)
     if hooks is None or event is None:
@@ -99,8 +109,8 @@ def _ours(root: Value) -> Iterator[tuple[list[tuple[Value, int]], str]]:
         for position, each in enumerate(() if listed is None else listed.value.items or ()):
             command = each.member("command")
             words = None if command is None else command.value.string
-            if listed is not None and words is not None and _OURS in words:
-                yield [*above, (event.value, number), (listed.value, position)], words
+            if listed is not None and command is not None and words is not None and split_hook(words) is not None:
+                yield [*above, (event.value, number), (listed.value, position)], command.value
 
 
 def _index(container: Value, member: Member) -> int:

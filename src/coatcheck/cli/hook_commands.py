@@ -64,21 +64,22 @@ def install(
     Everything else in the file stays as it is, comments too. Options that were
     given before stay, unless they are given anew.
     """
-    from coatcheck.hook.options import read_options, split_options  # noqa: PLC0415 - not for --help
+    from coatcheck.hook.command import split_hook  # noqa: PLC0415 - not for --help
+    from coatcheck.hook.options import split_options  # noqa: PLC0415
 
     path = _path(file, project=project)
     given, dropped = _checked(options or [])
     notes: list[str] = []
 
     def add(text: str) -> str:
-        from coatcheck_mcp.install.claude_hook import options_in, with_hook  # noqa: PLC0415 - not for --help
+        from coatcheck_mcp.install.claude_hook import command_in, with_hook  # noqa: PLC0415 - not for --help
 
-        before, unknown = split_options(options_in(text))
+        prefix, old = split_hook(command_in(text)) or ("", [])
+        before, unknown = split_options(old)
         merged = {name: value for name, value in {**before, **given}.items() if name not in dropped}
         words = [f"{name}={value}" for name, value in merged.items()]
-        listing = list_command(read_options(words)[0].folder, all_scopes=True)
-        notes.extend([*_differences(before, merged, unknown), f"To list what it stores: {listing}"])
-        command = shlex.join([*program(), "hook", *words])
+        notes.extend([*_differences(before, merged, unknown), *_listing(words)])
+        command = prefix + shlex.join([*program(), "hook", *words])
         hooks = [{"type": "command", "command": command, "timeout": _SECONDS}]
         new: str = with_hook(text, entry={"matcher": MATCHER, "hooks": hooks})
         return new
@@ -100,10 +101,15 @@ def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
 
     dropped = {word[:-1] for word in words if word.endswith("=") and word[:-1] in OPTIONS}
     kept = [word for word in words if word.removesuffix("=") not in dropped]
-    _, wrong = read_options(kept)
+    options, wrong = read_options(kept)
     if wrong:
         raise CannotRun("; ".join(wrong))
     given, _ = split_options(kept)
+    if "://" in given.get("--storage", ""):
+        msg = f"--storage must be a folder, not {given['--storage']!r}: the hook stores in no other storage"
+        raise CannotRun(msg)
+    if "--storage" in given:
+        given["--storage"] = options.folder
     if "--config" in given:
         given["--config"] = checked_file(given["--config"], has_storage="--storage" in given)
     return given, dropped
@@ -122,6 +128,20 @@ def _differences(before: dict[str, str], now: dict[str, str], unknown: list[str]
         yield f"Dropped from the command of before: {each}."
 
 
+def _listing(words: list[str]) -> Iterator[str]:
+    """Yield how to list what the hook stores with these options, and what is wrong with their file if it is."""
+    from coatcheck.cli.hook_settings import folder_for  # noqa: PLC0415 - not for --help
+    from coatcheck.hook.options import read_options  # noqa: PLC0415
+
+    options, _ = read_options(words)
+    try:
+        folder = folder_for(options)
+    except InvalidRequest as error:  # of a file that was named before
+        yield f"{error}; the hook goes on without this file."
+        folder = options.folder
+    yield f"To list what it stores: {list_command(folder, all_scopes=True)}"
+
+
 @reported
 def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun = False) -> None:
     """Take the hook out of the settings of Claude Code again.
@@ -130,7 +150,22 @@ def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun
     """
     from coatcheck_mcp.install.claude_hook import without_hook  # noqa: PLC0415 - not for --help
 
-    _edit(_path(file, project=project), without_hook, dry_run=dry_run, done="does not have the hook")
+    path, other = _path(file, project=project), _path(None, project=not project)
+    changed = _edit(path, without_hook, dry_run=dry_run, done="does not have the hook")
+    if not changed and file is None and other != path and _has_hook(other):
+        show(f"{other} has it: coatcheck hook uninstall{'' if project else ' --project'}")
+
+
+def _has_hook(path: Path) -> bool:
+    """Return whether a settings file that nobody asked about has the hook; one that cannot be read does not."""
+    from coatcheck_mcp.install.claude_hook import without_hook  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install.files import read  # noqa: PLC0415
+
+    try:
+        source = read(path)
+        return source is not None and without_hook(source.text) != source.text
+    except InvalidRequest:
+        return False
 
 
 def _path(file: Path | None, *, project: bool) -> Path:
@@ -139,8 +174,8 @@ def _path(file: Path | None, *, project: bool) -> Path:
     return (Path.cwd() if project else Path.home()) / ".claude" / "settings.json"
 
 
-def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str) -> None:
-    """Change the text of a settings file, or show the difference."""
+def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str) -> bool:
+    """Change the text of a settings file, or show the difference; return whether there is any."""
     from coatcheck_mcp.install.files import create, difference, read, write  # noqa: PLC0415 - not for --help
 
     source = read(path)
@@ -153,7 +188,8 @@ def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str)
         raise CannotRun(msg) from None
     if new == old or not (old or json.loads(new)):
         show(f"Nothing to do: {path} {done}.")
-    elif dry_run:
+        return False
+    if dry_run:
         sys.stdout.write(difference(path, old, new))
     elif source is None:
         create(path, new)
@@ -161,6 +197,7 @@ def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str)
     else:
         backup = write(source, new)
         show(f"{path} {done} now. Start Claude Code again. A copy of the old file: {backup}")
+    return True
 
 
 _command = partial(hook.command, cls=PlainCommand)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.policy import Always, Never
-from coatcheck.hook.options import BYTES_PER_TOKEN, Options
+from coatcheck.hook.options import BYTES_PER_TOKEN
 from coatcheck.hook.shapes import LEAST_BYTES
 
 if TYPE_CHECKING:
+    from coatcheck.hook.options import Options
     from coatcheck_mcp.config import Config, ToolRule
 
-__all__ = ("checked_file", "options_for")
+__all__ = ("checked_file", "folder_for", "options_for")
 
 _OF_SERVER = "mcp__"
 """Claude Code names a tool of an MCP server ``mcp__SERVER__TOOL``."""
@@ -49,7 +50,6 @@ def options_for(options: Options, tool: str) -> Options:
     from coatcheck_mcp.config import load  # noqa: PLC0415 - of an adapter
 
     config = load(options.config, variables=None)
-    default = Options()
     said: dict[str, Any] = {
         "max_inline_tokens": config.settings.max_inline_tokens,
         "max_age": config.max_age_seconds,
@@ -58,11 +58,20 @@ def options_for(options: Options, tool: str) -> Options:
         "preview_tokens": config.settings.preview_tokens,
         **_storage(config),
     }
-    unset = {name: value for name, value in said.items() if getattr(options, name) == getattr(default, name)}
-    found = replace(options, **unset)
-    if options.max_result_tokens != default.max_result_tokens:
+    found = replace(options, **{name: value for name, value in said.items() if name not in options.given})
+    if "max_result_tokens" in options.given:
         return found
     return replace(found, max_result_tokens=_threshold(_rule(config, tool), config, found))
+
+
+def folder_for(options: Options) -> str:
+    """Return the folder that the hook stores in, absolute: that of the command line, then that of the file.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or is wrong. The hook stores in ``options.folder`` then.
+
+    """
+    return (options_for(options, "") if options.config else options).folder
 
 
 def _storage(config: Config) -> dict[str, str]:

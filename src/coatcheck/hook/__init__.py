@@ -15,12 +15,16 @@ from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.hook.answer import answer_with, leaving
-    from coatcheck.hook.command import program
+    from coatcheck.hook.command import program, split_hook
     from coatcheck.hook.shapes import Path, replaced, without_copy
 
-__all__ = ("Path", "answer_with", "leaving", "program", "replaced", "without_copy")
+__all__ = ("Path", "answer_with", "leaving", "program", "replaced", "split_hook", "without_copy")
 
 __getattr__ = lazily(
     __name__,
-    {"answer": ("answer_with", "leaving"), "command": ("program",), "shapes": ("Path", "replaced", "without_copy")},
+    {
+        "answer": ("answer_with", "leaving"),
+        "command": ("program", "split_hook"),
+        "shapes": ("Path", "replaced", "without_copy"),
+    },
 )

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
+from io import StringIO
 
-__all__ = ("get_command", "is_get", "list_command", "program")
+__all__ = ("get_command", "is_get", "list_command", "program", "split_hook")
 
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_PYTHON = re.compile(r"(?:python|pypy|py)[\d.]*w?(?:\.exe)?", re.IGNORECASE)
+_WITH_VALUE = frozenset({"-W", "-X"})
+"""The flags of Python that take the next word."""
+
+_NAMES = frozenset({"coatcheck", "coatcheck.exe"})
+_MODULE = ["-m", "coatcheck", "hook"]
 _OPERATORS = frozenset(";&()<>|")
 _PIPE = "|"
 
@@ -34,6 +43,49 @@ def list_command(storage: str, scope: str | tuple[str, ...] = (), *, all_scopes:
     return shlex.join([*program(), "ls", f"--storage={where}", *which])
 
 
+def split_hook(command: str) -> tuple[str, list[str]] | None:
+    """Return what a command has before the program that runs the hook, as it is written, and the words behind ``hook``.
+
+    None: the command does not run the hook. One that only mentions it, in a quoted word or to another program, does
+    not; neither does a module with a longer name.
+    """
+    starts, words = _words(command)
+    first = next((index for index, word in enumerate(words) if not _ASSIGNMENT.fullmatch(word)), len(words))
+    if _name(words[first : first + 1]) in _NAMES and words[first + 1 : first + 2] == ["hook"]:
+        return command[: starts[first]], words[first + 2 :]
+    for index in range(len(words)):
+        if words[index : index + 3] == _MODULE and (python := _python_before(words[:index])) is not None:
+            return command[: starts[python]], words[index + 3 :]
+    return None
+
+
+def _words(command: str) -> tuple[list[int], list[str]]:
+    """Return the words of a command and where each begins, at the latest at the blanks before it."""
+    source = StringIO(command)
+    lexer = shlex.shlex(source, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    starts, words, at = [], [], 0
+    try:
+        while (word := lexer.get_token()) is not None:
+            starts.append(at)
+            words.append(word)
+            at = source.tell()
+    except ValueError:  # a quote that never ends: somebody wrote it anew
+        rest = command[at:].split()
+        starts += [at] * len(rest)
+        words += rest
+    return starts, words
+
+
+def _python_before(words: list[str]) -> int | None:
+    """Return the index of the Python that words end with, with its flags; None if they end with something else."""
+    index = len(words) - 1
+    while index > 0 and (words[index].startswith("-") or words[index - 1] in _WITH_VALUE):
+        index -= 1
+    found = index >= 0 and (words[index] == sys.executable or _PYTHON.fullmatch(_name(words[index:])))
+    return index if found else None
+
+
 def is_get(command: str) -> bool:
     """Return whether a shell's command is ``coatcheck get`` and nothing else, but for what its answer is piped into."""
     if any(mark in command for mark in ("\n", "`", "$(")):
@@ -48,11 +100,15 @@ def is_get(command: str) -> bool:
     return all(word == _PIPE for word in operators) and _runs_get(found)
 
 
+def _name(words: list[str]) -> str:
+    """Return the name of the program that the first of some words is, without its folder."""
+    return words[0].replace("\\", "/").rpartition("/")[2] if words else ""
+
+
 def _runs_get(words: list[str]) -> bool:
-    name, *rest = words or [""]
-    name = name.replace("\\", "/").rpartition("/")[2]
+    name, rest = _name(words), words[1:]
     if name.startswith("python"):
         while rest and rest[0].startswith("-") and rest[0] != "-m":
             del rest[0]
         return rest[:3] == ["-m", "coatcheck", "get"]
-    return name in {"coatcheck", "coatcheck.exe"} and rest[:1] == ["get"]
+    return name in _NAMES and rest[:1] == ["get"]

@@ -7,7 +7,7 @@ Claude Code shows to the model as an error of its call.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ("BYTES_PER_TOKEN", "OPTIONS", "Options", "read_options", "split_options")
 
@@ -55,6 +55,9 @@ class Options:
     max_scope_bytes: int | None = None
     """What a session may hold. Only a file says it."""
 
+    given: frozenset[str] = field(default=frozenset(), compare=False)
+    """The fields that the command line set, perhaps to the default: a file does not change these."""
+
     @property
     def limit(self) -> int:
         """The bytes that a result may have to stay."""
@@ -72,7 +75,9 @@ class Options:
 
 
 OPTIONS = tuple(
-    f"--{name.replace('_', '-')}" for name in Options.__slots__ if name not in {"preview_tokens", "max_scope_bytes"}
+    f"--{name.replace('_', '-')}"
+    for name in Options.__slots__
+    if name not in {"preview_tokens", "max_scope_bytes", "given"}
 )
 """As they are typed."""
 
@@ -89,7 +94,7 @@ def read_options(words: list[str]) -> tuple[Options, list[str]]:
             chosen[name] = number
         else:
             wrong.append(f"{option} must be {_FORMS.get(name, 'a whole number above 0')}, not {value!r}")
-    return Options(**chosen), wrong  # type: ignore[arg-type]  # each by its default's type
+    return Options(**chosen, given=frozenset(chosen)), wrong  # type: ignore[arg-type]  # each by its default's type
 
 
 def split_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
