@@ -1,4 +1,7 @@
-"""Lines that the library cannot parse: it drops them, and whoever waits for an answer in one would wait without end."""
+"""What the library hides: lines that it cannot parse, and errors in groups.
+
+It drops such a line, and whoever waits for an answer in it would wait without end.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from coatcheck_mcp.limits import id_in
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("mended",)
+__all__ = ("innermost", "mended")
 
 _WHY = 200
 """Characters of the parser's reason."""
@@ -25,6 +28,13 @@ _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{
 
 _LONE = 6
 """Characters of the escape of a surrogate without its other half."""
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the first error in a task group's group of errors, which says nothing itself; another error as it is."""
+    while grouped := getattr(error, "exceptions", ()):  # Python 3.10 has no name for groups
+        error = grouped[0]
+    return error
 
 
 def mended(fault: Exception) -> SessionMessage | Exception:

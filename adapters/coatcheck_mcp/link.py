@@ -22,6 +22,7 @@ from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from coatcheck_mcp.client import without_tasks
+from coatcheck_mcp.faults import innermost
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
 
@@ -152,7 +153,7 @@ class Link:
         if not self.was_up:
             raise _start_failure(self._name, failure, self._upstream.start_seconds)
         if failure is not None:
-            logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, failure)
+            logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, innermost(failure))
 
     async def _connect(self, session: _Session) -> None:
         with anyio.fail_after(self._upstream.start_seconds):
@@ -537,7 +538,8 @@ def _ended(name: str) -> MCPError:
 
 
 def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPError:
-    match error:
+    cause = None if error is None else innermost(error)
+    match cause:
         case None:
             why = "it is about to end itself"
         case TimeoutError():
@@ -545,5 +547,5 @@ def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPErr
         case MCPError(code=types.CONNECTION_CLOSED):
             why = "it ended before it answered; what it said is on stderr"
         case _:
-            why = str(error) or type(error).__name__
+            why = str(cause) or type(cause).__name__
     return MCPError(code=types.INTERNAL_ERROR, message=f"coatcheck could not start the MCP server {name}: {why}")

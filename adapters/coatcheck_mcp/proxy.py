@@ -11,7 +11,8 @@ import json
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
@@ -34,6 +35,7 @@ from coatcheck_mcp.names import LONGEST_SERVER, find_clash
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope
 from coatcheck_mcp.several import Several
+from coatcheck_mcp.starting import Starting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable
@@ -89,15 +91,11 @@ _answered: ContextVar[list[Result]] = ContextVar("coatcheck_mcp_answered")
 Context: TypeAlias = "ServerRequestContext[Any, Any]"
 
 
-@dataclass(eq=False, slots=True)
-class _Seat:
+@dataclass(eq=False)
+class _Seat(Starting[Link | Several]):
     """A client, and its session with what is behind the proxy."""
 
     client: Client
-    link: Link | Several | None = None
-    connecting: anyio.Lock = field(default_factory=anyio.Lock)
-    failure: MCPError | None = None
-    """Why the latest try to connect failed: also the answer to requests that waited for it."""
 
 
 class Proxy:
@@ -227,22 +225,10 @@ class Proxy:
 
         """
         seat = self._seat(ctx)
-        waits = seat.connecting.locked()
-        async with seat.connecting:
-            if seat.failure is not None and waits:  # or each of them would wait as long again
-                raise seat.failure
-            if seat.link is None or seat.link.closed:
-                seat.failure = None
-                try:
-                    seat.link = await self._connect(ctx, seat)
-                except MCPError as error:
-                    seat.failure = error
-                    raise
-        return seat.link
+        return await seat.connected(partial(self._connect, ctx, seat))
 
     async def _connect(self, ctx: Context, seat: _Seat) -> Link | Several:
         upstream, client = self._upstream, seat.client
-        # Known before it is up, so that it can be closed by then.
         link = seat.link = Several(upstream, client) if isinstance(upstream, Mapping) else Link(upstream, client)
         await self._running_tasks.start(link.run)
         if not client.modern:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,6 +21,7 @@ from coatcheck_mcp.client import LIST_CHANGES
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.link import Link
 from coatcheck_mcp.names import LONGEST_TOOL, full_name, shown_name, split_name
+from coatcheck_mcp.starting import Starting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -53,15 +55,11 @@ _LISTS: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(eq=False)
-class _Member:
+class _Member(Starting[Link]):
     """One server, and its session if it has one."""
 
     name: str
     upstream: Upstream
-    link: Link | None = None
-    """The latest; it may still be about to start, or have failed."""
-
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
     tried: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -143,19 +141,19 @@ class Several:
             MCPError: the server did not start.
 
         """
-        async with member.lock:
-            before = member.link
-            if before is not None and not before.closed:
-                return before
-            if self._tasks is None or self.closed:
-                raise MCPError(code=types.CONNECTION_CLOSED, message="coatcheck is about to end")
-            link = member.link = Link(member.upstream, self._client, label=member.name)
-            await self._tasks.start(link.run)
-            if self._is_up and not (before is not None and before.was_up):
-                for capability, message in LIST_CHANGES.items():
-                    if link.has(capability):
-                        await self._client.tell(message())
-            return link
+        return await member.connected(partial(self._connect, member))
+
+    async def _connect(self, member: _Member) -> Link:
+        before = member.link
+        if self._tasks is None or self.closed:
+            raise MCPError(code=types.CONNECTION_CLOSED, message="coatcheck is about to end")
+        link = member.link = Link(member.upstream, self._client, label=member.name)
+        await self._tasks.start(link.run)
+        if self._is_up and not (before is not None and before.was_up):
+            for capability, message in LIST_CHANGES.items():
+                if link.has(capability):
+                    await self._client.tell(message())
+        return link
 
     def _up(self) -> dict[str, Link]:
         """Return the sessions with servers that have started, even if they ended since."""

@@ -18,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INVALID_REQUEST
 
 from coatcheck_mcp.config import START_SECONDS
+from coatcheck_mcp.faults import innermost
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
 
@@ -40,11 +41,17 @@ _NO_ENTRY = frozenset({401, 403})
 
 
 class _Transport(LimitedTransport):
-    """Says in the way of the protocol that a server wants a login. The library says only that there was an error."""
+    """Says why a server cannot be reached, and that it wants a login. The library says only that there was an error."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request."""
-        response = await super().handle_async_request(request)
+        """Send a request; raises ``httpx2.ConnectError`` that names the reason and the address."""
+        try:
+            response = await super().handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            # A URL may hold secrets before its host and in its query.
+            address = request.url.copy_with(userinfo=b"", query=None, fragment=None)
+            msg = f"{_why_not_connected(error)} at {address}"
+            raise httpx2.ConnectError(msg, request=request) from error
         if response.status_code not in _NO_ENTRY:
             return response
         await response.aclose()
@@ -53,6 +60,18 @@ class _Transport(LimitedTransport):
         # OAuth reads what is wanted from this header.
         headers = {"www-authenticate": response.headers.get("www-authenticate", "")}
         return httpx2.Response(response.status_code, headers=headers, json=error)
+
+
+def _why_not_connected(error: Exception) -> str:
+    """Return what the system said: httpx2 hides it behind its own errors."""
+    cause: BaseException = error
+    while (deeper := cause.__cause__ or cause.__context__) is not None:
+        cause = innermost(deeper)  # a group, if the host has several addresses
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, httpx2.ConnectTimeout):
+        return f"no connection within {_CONNECT_SECONDS:g} seconds"
+    return str(cause) or type(cause).__name__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

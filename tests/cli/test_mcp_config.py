@@ -132,6 +132,21 @@ def test_twice_is_said_and_changes_nothing(file: Path) -> None:
     assert "already does not go through coatcheck" in run("mcp", "uninstall", "cursor", "issues").stdout
 
 
+def test_options_for_a_server_that_already_goes_through_are_said_not_to_be_applied(file: Path) -> None:
+    run("mcp", "install", "cursor", "issues")
+    once = file.read_bytes()
+
+    again = run("mcp", "install", "cursor", "issues", "--scope", "mine")
+
+    assert again.stdout == f"'issues' already goes through coatcheck in {file}; nothing was changed.\n"
+    assert again.stderr == (
+        "The options were not applied: run `coatcheck mcp uninstall cursor issues` first, and then this command"
+        " again.\n"
+    )
+    assert file.read_bytes() == once
+    assert run("mcp", "install", "cursor", "issues").stderr == ""
+
+
 def test_what_is_not_understood_is_said_on_one_line_and_stays(file: Path) -> None:
     file.write_text('{"mcpServers": {\n"issues": {"command": "x", "args": 1}}}')
 

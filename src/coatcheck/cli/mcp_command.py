@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from dataclasses import replace
 from functools import cache, partial
@@ -43,6 +44,9 @@ Put coatcheck in front of an MCP server. In place of its command, write:
 """The mark keeps the lines as they are, so that help fits a screen of 24 lines."""
 
 _EPILOG = "Exit codes: 0 the client left, 2 could not run."
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+"""A variable of the environment in a header: ``$NAME`` or ``${NAME}``."""
+
 _COMMAND = "coatcheck.mcp.command"
 """Where the group leaves the server's command for the proxy."""
 
@@ -177,8 +181,22 @@ def _headers(given: Sequence[str]) -> dict[str, str]:
         if not colon or not name.strip():
             msg = f"--header must be NAME:VALUE, such as 'Authorization: Bearer $TOKEN', not {each!r}"
             raise CannotRun(msg)
-        headers[name.strip()] = os.path.expandvars(value.strip())
+        headers[name.strip()] = _VARIABLE.sub(partial(_value_of, header=name.strip()), value.strip())
     return headers
+
+
+def _value_of(found: re.Match[str], *, header: str) -> str:
+    """Return the value of a variable in a header.
+
+    Raises:
+        CannotRun: it is not set. The server would get its name in place of a token.
+
+    """
+    name = found[1] or found[2]
+    if name not in os.environ:
+        msg = f"--header {header} names the variable {name}, which is not set; set it where the proxy starts"
+        raise CannotRun(msg)
+    return os.environ[name]
 
 
 def _upstream(

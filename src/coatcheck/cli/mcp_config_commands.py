@@ -136,7 +136,11 @@ def install(
     for part in scope or ():
         options += ["--scope", part]
     change = plan(client, server, Machine(), options=options, file=_absolute(file))
-    _carry_out(change, client, dry_run=dry_run, already="goes through coatcheck", done="goes through coatcheck now")
+    already = "goes through coatcheck"
+    _carry_out(change, client, dry_run=dry_run, already=already, done="goes through coatcheck now")
+    if options and not change.is_needed:
+        again = shlex.join(["coatcheck", "mcp", "uninstall", client, server, *([f"--file={file}"] if file else [])])
+        complain(f"The options were not applied: run `{again}` first, and then this command again.")
 
 
 @reported

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 TOKEN = "the-token"  # noqa: S105 - a test's
+UNKNOWN = "nobody knows this name"
 
 
 @asynccontextmanager
@@ -214,10 +215,22 @@ async def test_a_server_behind_a_url_gets_the_headers(listener: socket.socket, m
     assert set(seen) == {b"k"}
 
 
-async def test_a_url_where_nobody_answers_is_named_in_the_error() -> None:
+async def test_a_url_where_nobody_answers_is_named_in_the_error_without_its_secrets() -> None:
     with socket.socket() as deaf:  # has a port, and listens to nobody
         deaf.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{deaf.getsockname()[1]}/mcp"
-        with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match="could not start"), flatten_subgroups=True):
-            async with client_of(url_upstream(url)):
+        address = f"127.0.0.1:{deaf.getsockname()[1]}/mcp"
+        said = f"could not start the MCP server 127.0.0.1: connection refused at http://{address}$"
+        with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
+            async with client_of(url_upstream(f"http://user:password@{address}?key=secret")):
                 pass
+
+
+async def test_a_url_whose_host_is_unknown_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unknown(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, UNKNOWN)
+
+    monkeypatch.setattr("anyio._core._sockets.getaddrinfo", unknown)
+    said = f"{UNKNOWN} at http://host.invalid/mcp$"
+    with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
+        async with client_of(url_upstream("http://host.invalid/mcp")):
+            pass

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tomli
 
+from coatcheck.cli.mcp_command import TOKEN_VARIABLE
 from coatcheck_mcp.config import DEFAULT_STORAGE, KEYS, KNOBS, SERVER_KEYS, TOOL_KEYS, Config, load
 from coatcheck_mcp.install.clients import CLIENTS
 from coatcheck_mcp.install.entries import is_wrapped, unwrap, wrap
 from coatcheck_mcp.install.spans import parse
+from coatcheck_mcp.serving import LOOPBACK, PATH
 from tests.docs.pages import blocks_of
 from tests.meta.source_tree import ROOT
 
@@ -40,6 +42,29 @@ def entries(page: Path) -> Iterator[dict[str, Any]]:
         if block.kind in {"json", "toml"}:
             (servers,) = (json.loads(block.text) if block.kind == "json" else tomli.loads(block.text)).values()
             yield from servers.values()
+
+
+def test_entries_on_the_page_of_the_proxy_name_their_server_as_rules_do() -> None:
+    """Without ``--name``, a rule such as ``[tools."github.*"]`` would never match."""
+    page = ROOT / "docs/mcp.md"
+    shown = [json.loads(block.text)["mcpServers"] for block in blocks_of(page) if block.kind == "json"]
+    through = [(name, entry["args"]) for servers in shown for name, entry in servers.items() if "args" in entry]
+
+    assert through
+    assert all(args[:3] == ["mcp", "--name", name] for name, args in through)
+    commands = re.findall(r"^    coatcheck mcp (?:.* )?(?:--url|--http|--storage) .*$", page.read_text(), re.MULTILINE)
+    assert len(commands) >= 4
+    assert [command for command in commands if "--name " not in command and "--oauth" not in command] == []
+
+
+def test_the_entry_for_http_has_the_address_and_the_token_of_the_proxy() -> None:
+    page = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
+    blocks = [block.text for block in blocks_of(ROOT / "docs/mcp.md") if block.kind == "json"]
+    (entry,) = [each for text in blocks for each in json.loads(text)["mcpServers"].values() if "url" in each]
+
+    (port,) = re.findall(r"--http (\d+) -- npx", page)
+    header = {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"}
+    assert entry == {"type": "http", "url": f"http://{LOOPBACK}:{port}{PATH}", "headers": header}
 
 
 def test_every_key_is_on_the_page() -> None:

@@ -412,6 +412,35 @@ class TestAServerThatIsNotThere:
             assert (await client.call_tool("notes_small")).content
             start.set()
 
+    async def test_calls_that_wait_for_the_same_start_fail_with_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "START_SECONDS", 0.01)
+        starts: list[anyio.Event] = []
+        failures: list[str] = []
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[Any]:
+            starts.append(anyio.Event())
+            await starts[-1].wait()
+            raise FileNotFoundError(NOT_THERE)
+            yield
+
+        async def call(client: Any) -> None:
+            with pytest.raises(MCPError) as refused:
+                await client.call_tool("never_x")
+            failures.append(str(refused.value))
+
+        upstreams = {"never": Upstream(name="never", connect=connect), "notes": Notes().upstream()}
+        async with client_of(upstreams) as client:
+            for number in range(2):  # the first start is the proxy's own, the second a call's
+                with anyio.fail_after(10):
+                    async with anyio.create_task_group() as tasks:
+                        for _ in range(5):
+                            tasks.start_soon(call, client)
+                        await anyio.wait_all_tasks_blocked()
+                        starts[number].set()
+                assert len(starts) == number + 1
+        assert failures == [f"coatcheck could not start the MCP server never: {NOT_THERE}"] * 10
+
     async def test_one_that_does_not_answer_a_list_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         limits: list[anyio.CancelScope] = []
 

@@ -20,6 +20,7 @@ import pytest
 from mcp import MCPError
 
 from coatcheck import InMemoryStorage
+from coatcheck.cli.mcp_command import _headers as headers_of
 from coatcheck_mcp import Proxy, Upstream, command_upstream, load, url_upstream
 from tests.adapters.mcp.servers import client_of
 from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
@@ -159,6 +160,29 @@ class TestToken:
             f"coatcheck: {TOKEN_VARIABLE} is empty, so no client would get in; give it a value, or unset it to have one"
             " made\n"
         )
+
+
+class TestHeaders:
+    @pytest.mark.parametrize("named", ["$NOPE", "${NOPE}"])
+    def test_a_variable_that_is_not_set_is_refused_at_the_start(
+        self, tmp_path: Path, named: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("coatcheck.cli.mcp_command._serve", lambda _: None)
+        header = f"Authorization: Bearer {named}"
+        ran = run("mcp", f"--storage={tmp_path}", "--url=http://127.0.0.1:1/mcp", f"--header={header}")
+
+        assert ran.exit_code == 2
+        assert ran.stderr == (
+            "coatcheck: --header Authorization names the variable NOPE, which is not set; set it where the proxy"
+            " starts\n"
+        )
+
+    def test_variables_are_filled_in_and_nothing_else(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ONE", "$1")
+        monkeypatch.setenv("TWO", "b")
+        given = ["A: $ONE-${TWO}c", "B:  $ and 5$ ", "C: plain"]
+
+        assert headers_of(given) == {"A": "$1-bc", "B": "$ and 5$", "C": "plain"}
 
 
 class TestWords:
