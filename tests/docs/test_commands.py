@@ -18,7 +18,7 @@ from tests.meta.source_tree import ROOT, pyproject
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PROGRAMS = {"coatcheck", "echo", "nox", "pip", "python", "some-command"}
+PROGRAMS = {"coatcheck", "echo", "export", "nox", "pip", "python", "some-command"}
 """The last stands for whatever the reader runs."""
 
 LEAST_COMMANDS = 20

@@ -99,7 +99,6 @@ OPAQUE: dict[str, Any] = {
     "search result": {"type": "search_result", "title": "t", "source": "s", "content": [{"type": "text", "text": "x"}]},
     "malformed base64": {"type": "image", "base64": "not base64!", "mime_type": "image/png"},
     "base64 cut short": {"type": "image", "base64": PNG_TEXT[:-3], "mime_type": "image/png"},
-    "base64 with line ends": {"type": "image", "base64": f"{PNG_TEXT[:8]}\n{PNG_TEXT[8:]}", "mime_type": "image/png"},
     "base64 beyond ASCII": {"type": "image", "base64": "é" * 8, "mime_type": "image/png"},
     "empty base64": {"type": "image", "base64": "", "mime_type": "image/png"},
     "data URL without base64": {"type": "image_url", "image_url": {"url": "data:image/svg+xml,<svg/>"}},
@@ -155,6 +154,13 @@ def test_a_large_medium_is_decoded_exactly_and_encoded_again(data: bytes) -> Non
 
     assert block == MediaBlock(data, "image/png")
     assert content_of([block]) == [native]
+
+
+def test_base64_with_ends_of_lines_is_read_and_written_without_them() -> None:
+    native = {"type": "image", "base64": f"{PNG_TEXT[:8]}\n{PNG_TEXT[8:]}", "mime_type": "image/png"}
+
+    assert blocks_of([native]) == (MediaBlock(PNG, "image/png"),)
+    assert content_of(blocks_of([native])) == [{**native, "base64": PNG_TEXT}]
 
 
 @pytest.mark.parametrize("place", [4, 3 * 2**18, 6 * 2**18])
