@@ -56,10 +56,10 @@ class _Transport(LimitedTransport):
             return response
         await response.aclose()
         said = f"{request.url.host} answered HTTP {response.status_code}: pass --header with a token, or --oauth"
-        error = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": said}}
+        refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": said}}
         # OAuth reads what is wanted from this header.
         headers = {"www-authenticate": response.headers.get("www-authenticate", "")}
-        return httpx2.Response(response.status_code, headers=headers, json=error)
+        return httpx2.Response(response.status_code, headers=headers, json=refusal)
 
 
 def _why_not_connected(error: Exception) -> str:
