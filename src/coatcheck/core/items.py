@@ -7,12 +7,12 @@ MCP's structured content does.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coatcheck.core.blocks import Block, TextBlock
+from coatcheck.core.forks import loading
 from coatcheck.core.tokens import utf8_length
 
 if TYPE_CHECKING:
@@ -78,6 +78,9 @@ class Copy(NamedTuple):
 
     def make(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
         """Return the value."""
+        with loading:
+            import json  # noqa: PLC0415 - few results have a copy
+
         values = [json.loads(text) for text in texts] if self.is_json else list(texts)
         value = values if self.is_list else values[0]
         return value if self.key is None else {self.key: value}
@@ -101,6 +104,9 @@ def find_copy(value: object, texts: Sequence[str]) -> Copy | None:
 
 
 def _is_json_of(text: str, value: object) -> bool:
+    with loading:
+        import json  # noqa: PLC0415 - as above
+
     try:
         # As JSON, since 1, 1.0 and True are equal in Python.
         return json.dumps(json.loads(text), sort_keys=True) == json.dumps(value, sort_keys=True)
