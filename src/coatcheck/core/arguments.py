@@ -1,9 +1,9 @@
 """The arguments of the retrieval tool: what the model is told of each, how values are parsed, and the request.
 
 The JSON schema, the parsed request, the options of ``coatcheck get`` and the calls that a notice suggests follow from
-the table ``ARGUMENTS``. Tests
-compare it with what Python writes out by hand, such as the signature of ``Offloader.retrieve``. So a new argument is a
-row here, a field of ``Request`` with the code that uses it, and then whatever the tests name.
+the table ``ARGUMENTS``. Tests compare it with what Python writes out by hand, such as the signature of
+``Offloader.retrieve``. So a new argument is a row here, a field of ``Request`` with the code that uses it, and then
+whatever the tests name.
 
 Models send numbers as strings, empty strings for arguments that they omit, and ranges in half a dozen shapes. The
 parsers here accept or refuse all of that; the rest of the package trusts a ``Request``. Nothing here looks at content.

@@ -222,6 +222,24 @@ async def client_of(
         yield client
 
 
+class FailsToStart:
+    """A server whose starts wait, each for its event in ``starts``, and fail then."""
+
+    def __init__(self, error: Exception) -> None:
+        self.starts: list[anyio.Event] = []
+        self._error = error
+
+    def upstream(self, name: str) -> Upstream:
+        return Upstream(name=name, connect=self._connect)
+
+    @asynccontextmanager
+    async def _connect(self) -> AsyncIterator[Any]:
+        self.starts.append(anyio.Event())
+        await self.starts[-1].wait()
+        raise self._error
+        yield
+
+
 class Limited:
     """Stands in for anyio in a module, with limits that end by what happens and not by time."""
 

@@ -17,7 +17,7 @@ from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
 from coatcheck_mcp import several as module
 from coatcheck_mcp.names import shown_name
-from tests.adapters.mcp.servers import LOG, RESULTS, Everything, Limited, client_of, text, wire
+from tests.adapters.mcp.servers import LOG, RESULTS, Everything, FailsToStart, Limited, client_of, text, wire
 from tests.adapters.mcp.test_relays import WILLING, speaking
 
 if TYPE_CHECKING:
@@ -414,22 +414,15 @@ class TestAServerThatIsNotThere:
 
     async def test_calls_that_wait_for_the_same_start_fail_with_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "START_SECONDS", 0.01)
-        starts: list[anyio.Event] = []
+        never = FailsToStart(FileNotFoundError(NOT_THERE))
         failures: list[str] = []
-
-        @asynccontextmanager
-        async def connect() -> AsyncIterator[Any]:
-            starts.append(anyio.Event())
-            await starts[-1].wait()
-            raise FileNotFoundError(NOT_THERE)
-            yield
 
         async def call(client: Any) -> None:
             with pytest.raises(MCPError) as refused:
                 await client.call_tool("never_x")
             failures.append(str(refused.value))
 
-        upstreams = {"never": Upstream(name="never", connect=connect), "notes": Notes().upstream()}
+        upstreams = {"never": never.upstream("never"), "notes": Notes().upstream()}
         async with client_of(upstreams) as client:
             for number in range(2):  # the first start is the proxy's own, the second a call's
                 with anyio.fail_after(10):
@@ -437,8 +430,8 @@ class TestAServerThatIsNotThere:
                         for _ in range(5):
                             tasks.start_soon(call, client)
                         await anyio.wait_all_tasks_blocked()
-                        starts[number].set()
-                assert len(starts) == number + 1
+                        never.starts[number].set()
+                assert len(never.starts) == number + 1
         assert failures == [f"coatcheck could not start the MCP server never: {NOT_THERE}"] * 10
 
     async def test_one_that_does_not_answer_a_list_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:

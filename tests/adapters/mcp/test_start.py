@@ -11,7 +11,7 @@ import shlex
 import socket
 import subprocess
 import sys
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +21,14 @@ from mcp import MCPError
 
 from coatcheck import InMemoryStorage
 from coatcheck.cli.mcp_command import _headers as headers_of
-from coatcheck_mcp import Proxy, Upstream, command_upstream, load, url_upstream
-from tests.adapters.mcp.servers import client_of
+from coatcheck_mcp import Proxy, command_upstream, load, url_upstream
+from tests.adapters.mcp.servers import FailsToStart, client_of
 from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
 from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process
 from tests.cli.running import run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 REASON = "no such luck"
@@ -38,37 +38,30 @@ TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
 class TestWaiting:
     async def test_requests_that_wait_for_the_same_start_fail_with_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("coatcheck_mcp.proxy.DISCOVER_SECONDS", 0.01)
-        starts: list[anyio.Event] = []
+        never = FailsToStart(OSError(REASON))
         failures: list[str] = []
-
-        @asynccontextmanager
-        async def connect() -> AsyncIterator[Any]:
-            starts.append(anyio.Event())
-            await starts[-1].wait()
-            raise OSError(REASON)
-            yield
 
         async def ask(client: Any) -> None:
             with pytest.raises(MCPError) as refused:
                 await client.list_tools()
             failures.append(str(refused.value))
 
-        proxy = Proxy(Upstream(name="never", connect=connect), InMemoryStorage())
+        proxy = Proxy(never.upstream("never"), InMemoryStorage())
         async with client_of({}, proxy=proxy, mode="auto") as client:
             with anyio.fail_after(PATIENCE):
                 async with anyio.create_task_group() as tasks:
                     for _ in range(3):
                         tasks.start_soon(ask, client)
                     await anyio.wait_all_tasks_blocked()
-                    starts[0].set()
+                    never.starts[0].set()
             assert failures == [f"coatcheck could not start the MCP server never: {REASON}"] * 3
-            assert len(starts) == 1
+            assert len(never.starts) == 1
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask, client)
                 await anyio.wait_all_tasks_blocked()
-                starts[1].set()
-        assert len(starts) == 2, "a later request tries again"
+                never.starts[1].set()
+        assert len(never.starts) == 2, "a later request tries again"
 
     async def test_a_server_that_never_answers_is_given_up_in_the_time_that_the_settings_say(self) -> None:
         silent = command_upstream([sys.executable, "-c", "import sys; sys.stdin.read()"], start_seconds=0.01)
