@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_framework import ContextProvider
 
-from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
+from coatcheck import RETRIEVAL_TOOL
 from coatcheck.adapting import RetrievalName, ScopeOption, StorageOrOffloader, WarnOnce, check_scope, make_offloader
 from coatcheck_agent_framework.hook import Hook, OffloadMiddleware, SessionMiddleware, Sessions, logger
 from coatcheck_agent_framework.retrieval import RetrievalTool
@@ -57,7 +57,7 @@ class ToolOffloader(ContextProvider):
         """
         super().__init__("coatcheck")
         self.offloader: Offloader = make_offloader(
-            InMemoryStorage() if storage is None else storage, options, owner="ToolOffloader", no_steps=_NO_STEPS
+            storage, options, owner="ToolOffloader", no_steps=_NO_STEPS, is_whole=True
         )
         sessions = Sessions()
         self.retrieval_tool: FunctionTool = RetrievalTool(
