@@ -12,7 +12,6 @@ from google.adk.plugins.base_plugin import BasePlugin
 from coatcheck.adapting import (
     RetrievalName,
     ScopeOption,
-    StorageOrOffloader,
     WarnOnce,
     asettle,
     check_scope,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("OffloadPlugin",)
 

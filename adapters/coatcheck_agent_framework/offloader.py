@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent_framework import ContextProvider
 
 from coatcheck import RETRIEVAL_TOOL
-from coatcheck.adapting import RetrievalName, ScopeOption, StorageOrOffloader, WarnOnce, check_scope, make_offloader
+from coatcheck.adapting import RetrievalName, ScopeOption, WarnOnce, check_scope, make_offloader
 from coatcheck_agent_framework.hook import Hook, OffloadMiddleware, SessionMiddleware, Sessions, logger
 from coatcheck_agent_framework.retrieval import RetrievalTool
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("ToolOffloader",)
 

@@ -13,7 +13,6 @@ from coatcheck import RETRIEVAL_TOOL
 from coatcheck.adapting import (
     OfferTool,
     ScopeOption,
-    StorageOrOffloader,
     check_name,
     is_offered_late,
     make_offloader,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("OffloadMiddleware",)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agents import FunctionTool, Tool
 
-from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_scope, make_offloader, refuse_name_clash
+from coatcheck.adapting import ScopeOption, check_scope, make_offloader, refuse_name_clash
 from coatcheck_openai.hook import Hook, wrap_tool
 from coatcheck_openai.retrieval import find_tool, retrieval_tool
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("ToolOffloader",)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.capabilities import AbstractCapability
 
-from coatcheck.adapting import ScopeOption, StorageOrOffloader, asettle, check_scope, make_offloader
+from coatcheck.adapting import ScopeOption, asettle, check_scope, make_offloader
 from coatcheck_pydantic_ai.hook import FAILURES, Hook, Output, logger
 from coatcheck_pydantic_ai.retrieval import find_tool, is_ours, retrieval_toolset
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("ToolOffloader",)
 

@@ -5,7 +5,7 @@ Only checking and choosing belong here. A scope comes from the host or from the 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,15 +13,15 @@ from coatcheck.core.amounts import parse_bytes, parse_seconds
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
+from coatcheck.core.references import Scope
 from coatcheck.engine.options import OtherOptions, check_options
 from coatcheck.scopes import choose_scope
 from coatcheck.scopes import scope as ambient_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
-    from coatcheck.core.references import Scope
     from coatcheck.offloader import Offloader
     from coatcheck.storage.protocol import NamesReferences, Storage
 
@@ -41,12 +41,25 @@ __all__ = (
     "resolve_scope",
 )
 
-ScopeOption: TypeAlias = "Scope | Callable[[Any], Scope | None] | None"
+ScopeOption: TypeAlias = Scope | Callable[[Any], "Scope | None"] | None
 """A scope, or a callable on the framework's own object. If it is None, or the callable returns None, the next in
 line decides: the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
 
-StorageOrOffloader: TypeAlias = "Offloader | Storage | NamesReferences"
-"""What users store with: a storage, or an offloader around one."""
+if TYPE_CHECKING:
+    StorageOrOffloader: TypeAlias = Offloader | Storage | NamesReferences
+    """What users store with: a storage, or an offloader around one."""
+
+
+def __getattr__(name: str) -> object:
+    """Return ``StorageOrOffloader``, which loads the engine: annotations that nobody evaluates must not."""
+    if name != "StorageOrOffloader":
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    with loading:
+        from coatcheck.offloader import Offloader  # noqa: PLC0415 - see above
+        from coatcheck.storage.protocol import NamesReferences, Storage  # noqa: PLC0415
+
+    return Offloader | Storage | NamesReferences
 
 
 def check_scope(scope: ScopeOption) -> ScopeOption:
