@@ -428,9 +428,11 @@ class _Row(_Part):
     def follow(self, rank: float, level: int) -> Iterable[Step]:
         if level == _NAMED:
             return ()
-        if level == _SHOWN:
-            self._widest = self._rows.widest(self._position)
         cut = level - _SHOWN
+        if level == _SHOWN:
+            if self._rows.is_plain and len(self._written[0]) <= _CUTS[0]:
+                return ()  # where no value is cut
+            self._widest = self._rows.widest(self._position)
         is_cut = self._widest > _CUTS[cut] + LEAST_CUT and cut + 1 < len(_CUTS)
         return ((rank + _RANK_OF_A_CUT, self, level + 1),) if is_cut else ()
 
