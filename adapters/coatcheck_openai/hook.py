@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck import Never, asks_to_keep, is_called_by_code
 from coatcheck.adapting import Arrival, Batch, OneResult, RetrievalName, ScopeOption, asettle, resolve_scope
-from coatcheck_openai.convert import blocks_of, output_of, plain_blocks_of
+from coatcheck_openai.convert import blocks_of, has_media_as_text, output_of, plain_blocks_of, tokens_as_text
 from coatcheck_openai.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class Output(OneResult[Any]):
             is_error=self.is_error,
             is_heavy=not isinstance(self.content, str),
             policy=Never() if any(map(asks_to_keep, holders)) else None,
+            measured_tokens=partial(tokens_as_text, self.content) if has_media_as_text(self.content) else None,
         )
         batch = Batch(
             arrivals=[arrival],

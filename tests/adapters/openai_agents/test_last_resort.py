@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from agents import ItemHelpers
+from openai.types.responses import ResponseFunctionToolCall
 
 from coatcheck import InMemoryStorage, Offloader
 from coatcheck.testing.scripting import shown_references
 from coatcheck_openai import ToolOffloader
 from coatcheck_openai import convert as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
 from tests.adapters.openai_agents.agents import call, reading, returning, run
 
 if TYPE_CHECKING:
@@ -100,3 +104,43 @@ async def offloaded(offload: ToolOffloader) -> str:
     tool: Any = offload.tools([returning(HUGE)])[0]
     text: str = await tool.on_invoke_tool(None, "{}")
     return text
+
+
+TEXT = {"type": "text", "text": "a"}
+IMAGE = {"type": "image", "image_url": f"data:image/png;base64,{ENCODED}", "detail": "auto"}
+
+
+async def shown_by(output: object, offload: ToolOffloader) -> str:
+    """Return what the SDK sends of an output that went through our tool."""
+    tool: Any = offload.tools([returning(output)])[0]
+    asked = ResponseFunctionToolCall(type="function_call", name="fetch", call_id="1", arguments="{}")
+    return str(ItemHelpers.tool_call_output_item(asked, await tool.on_invoke_tool(SimpleNamespace(), "{}"))["output"])
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        TEXT,
+        IMAGE,
+        {"type": "image", "file_id": "a"},
+        {"type": "file", "file_data": ENCODED, "filename": "a"},
+        {"type": "file", "file_url": "https://a", "filename": "a"},
+    ],
+    ids=repr,
+)
+async def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
+    offload = ToolOffloader(scope="mine", max_inline_tokens=MOST_TOKENS)
+
+    for part in odd_forms(shape):
+        for output in (part, [part], [TEXT, part], {"inside": part}):
+            assert len(await shown_by(output, offload)) <= LIMIT, output
+
+
+@pytest.mark.parametrize("other", ["a", 7, {"rows": [1]}, {**IMAGE, "detail": "unheard of"}], ids=repr)
+async def test_an_image_in_a_list_that_the_sdk_shows_as_one_text_is_offloaded(other: object) -> None:
+    image = {**IMAGE, "image_url": f"data:image/png;base64,{'q' * 40_000}"}
+
+    shown = await shown_by([other, image], ToolOffloader(scope="mine"))
+
+    assert "qqqq" not in shown
+    assert "[image: png, 30000 bytes | ref: fetch-" in shown
