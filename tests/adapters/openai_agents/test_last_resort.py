@@ -1,5 +1,7 @@
 """Where our rewriting fails, a hard limit still holds."""
 
+# ruff: noqa: ANN401 - what the SDK and servers pass is of any type
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -7,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from agents import ItemHelpers
+from agents.mcp import MCPServer
+from mcp.types import CallToolResult
+from mcp.types import Tool as MCPTool
 from openai.types.responses import ResponseFunctionToolCall
 
 from coatcheck import InMemoryStorage, Offloader
@@ -144,3 +149,46 @@ async def test_an_image_in_a_list_that_the_sdk_shows_as_one_text_is_offloaded(ot
 
     assert "qqqq" not in shown
     assert "[image: png, 30000 bytes | ref: fetch-" in shown
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "audio", "data": "q" * 40_000, "mimeType": "audio/wav"},
+        {"type": "resource", "resource": {"uri": "file:///a", "blob": "q" * 40_000, "mimeType": "audio/wav"}},
+    ],
+    ids=["audio", "resource"],
+)
+async def test_a_medium_of_mcp_that_the_sdk_shows_as_text_is_offloaded(server: ScriptedServer, part: object) -> None:
+    offload = ToolOffloader()
+
+    script = await run(server, offload.tools(), call(), mcp_servers=offload.mcp_servers([Serving(part)]))
+
+    assert "qqqq" not in script.shown[-1][0]
+    assert "[audio: wav, 30000 bytes | ref: fetch-" in script.shown[-1][0]
+
+
+class Serving(MCPServer):
+    """A server that gives the same part each time."""
+
+    def __init__(self, part: object) -> None:
+        super().__init__(use_structured_content=False)
+        self._result = CallToolResult.model_validate({"content": [part]})
+
+    name = "serving"
+
+    async def connect(self) -> None: ...
+
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, *_: Any, **__: Any) -> list[MCPTool]:
+        return [MCPTool.model_validate({"name": "fetch", "inputSchema": {"type": "object", "properties": {}}})]
+
+    async def call_tool(self, *_: Any, **__: Any) -> CallToolResult:
+        return self._result
+
+    async def list_prompts(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    async def get_prompt(self, *_: Any) -> Any:
+        raise NotImplementedError
