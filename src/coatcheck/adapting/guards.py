@@ -16,7 +16,7 @@ from coatcheck.core.blocks import OpaqueBlock, ToolResult
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
-from coatcheck.engine.events import log_failure
+from coatcheck.engine.failures import log_failure
 
 if TYPE_CHECKING:
     import logging
