@@ -12,7 +12,6 @@ import mimetypes
 from typing import TYPE_CHECKING, Any
 
 from agents import ToolOutputFileContent, ToolOutputImage, ToolOutputText
-from pydantic import BaseModel, ValidationError
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import decode_base64, decode_data_url, encode_base64, find_references_in, plain_blocks
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ("blocks_of", "has_media_as_text", "offloaded_references", "output_of", "plain_blocks_of", "tokens_as_text")
 
-_KINDS: dict[object, type[BaseModel]] = {
+_KINDS: dict[str, Any] = {
     "text": ToolOutputText,
     "image": ToolOutputImage,
     "file": ToolOutputFileContent,
@@ -93,9 +92,10 @@ def _fields_of(part: object) -> Mapping[str, Any]:
     if not isinstance(kind, str) or kind not in _KINDS:
         return {}
     try:
-        return vars(_KINDS[kind].model_validate(part))
-    except ValidationError:
+        fields: Mapping[str, Any] = vars(_KINDS[kind].model_validate(part))
+    except ValueError:  # it is not valid
         return {}
+    return fields
 
 
 def _block_of(part: object) -> Block:
