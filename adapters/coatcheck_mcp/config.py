@@ -21,7 +21,7 @@ from coatcheck_mcp.names import find_clash, split_name
 from coatcheck_mcp.tables import read_tables, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from coatcheck_mcp.tables import Table
 
@@ -160,7 +160,7 @@ class Config:
         A pattern is compared with the tool's name and, if ``server`` is given, with ``SERVER.TOOL``. The exact
         name goes first, then the longest pattern.
         """
-        return self._rule_of({tool, tool if server is None else f"{server}.{tool}"})
+        return self.rule_of_any({tool, tool if server is None else f"{server}.{tool}"})
 
     def rule_of_shown(self, name: str) -> ToolRule | None:
         """Return the rule of a tool of one of ``servers``, by the name under which clients see it.
@@ -168,9 +168,10 @@ class Config:
         A pattern is compared with that name too.
         """
         server, tool = split_name(name, self.servers) or (None, name)
-        return self._rule_of({name, tool, f"{server}.{tool}"})
+        return self.rule_of_any({name, tool, f"{server}.{tool}"})
 
-    def _rule_of(self, names: set[str]) -> ToolRule | None:
+    def rule_of_any(self, names: Collection[str]) -> ToolRule | None:
+        """Return the rule of a tool by all the names that it has; None: ``settings`` decide."""
         matching = [pattern for pattern in self.tools if any(fnmatchcase(name, pattern) for name in names)]
         if not matching:
             return None

@@ -6,6 +6,7 @@ Only that belongs here; which keys there are, and what they mean, is in ``config
 from __future__ import annotations
 
 import re
+import stat
 import sys
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -168,9 +169,12 @@ def shown(value: object) -> str:
 
 def _read(file: Path) -> str:
     try:
-        size = file.stat().st_size
-        if size > _MOST_BYTES:
-            msg = f"{file} has {size:,} bytes, more than {_MOST_BYTES:,}: it is not a coatcheck.toml"
+        found = file.stat()
+        if not stat.S_ISREG(found.st_mode):  # to open a pipe would wait for somebody to write
+            msg = f"{file} is not a regular file; name the file of your settings, or none for the defaults"
+            raise InvalidRequest(msg)
+        if found.st_size > _MOST_BYTES:
+            msg = f"{file} has {found.st_size:,} bytes, more than {_MOST_BYTES:,}: it is not a coatcheck.toml"
             raise InvalidRequest(msg)
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:

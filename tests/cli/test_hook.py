@@ -300,6 +300,12 @@ never = true
 max_result_tokens = 1500
 [tools.shot]
 always = true
+[tools."my__srv.*"]
+max_result_tokens = 1600
+[tools.keep__all]
+max_result_tokens = 1700
+[tools."my___.*"]
+max_result_tokens = 1800
 """
 
 
@@ -312,6 +318,9 @@ always = true
         ("mcp__other__rows", 20_000),
         ("mcp__other__shot", 1_000),
         ("shot", 1_000),
+        ("mcp__my__srv__get", 1_600),
+        ("mcp__my__srv__keep__all", 1_700),
+        ("mcp__my_____get", 1_800),
     ],
 )
 def test_the_rules_of_a_file_decide_about_tools_of_the_client_and_of_mcp_servers(
@@ -359,6 +368,28 @@ def test_a_file_that_the_hook_cannot_use_costs_nothing(home: Path, text: str | N
 
     assert answer(home, event(BASH), f"--config={home / 'coatcheck.toml'}") is not None
     assert (home / ".coatcheck/hook").exists()
+
+
+def test_a_storage_of_the_file_that_is_no_folder_is_told_and_the_rest_of_the_file_holds(home: Path) -> None:
+    (home / "coatcheck.toml").write_text('max_result_tokens = 5000\nstorage = "s3://bucket/prefix"\n')
+    config = f"--config={home / 'coatcheck.toml'}"
+
+    ended = run(home, event(BASH), config)
+
+    said = f"storage is 's3://bucket/prefix', and the hook stores in a folder: it stores in {home}/.coatcheck/hook\n"
+    assert said in ended.stderr.decode()
+    assert (home / ".coatcheck/hook").exists()
+    assert answer(home, event({**BASH, "stdout": HALF}), config) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in a folder")
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(home: Path) -> None:
+    os.mkfifo(home / "pipe")
+
+    ended = run(home, event(BASH), f"--config={home / 'pipe'}")
+
+    assert OPENING in ended.stdout.decode()
+    assert f"{home / 'pipe'} is not a regular file" in ended.stderr.decode()
 
 
 def test_a_small_result_loads_no_file(home: Path) -> None:

@@ -136,6 +136,8 @@ def _reads_back(tool: str, tool_input: object) -> bool:
 
 def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options: Options) -> dict[Path, str]:
     """Return what takes the place of each text; nothing for those that stay."""
+    if not options.has_folder:
+        _say(f"storage is {options.storage!r}, and the hook stores in a folder: it stores in {options.folder}")
     try:
         with loading:
             from coatcheck.hook.leaving import offload  # noqa: PLC0415 - the library: most of what a large result takes
