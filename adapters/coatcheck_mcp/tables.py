@@ -128,7 +128,8 @@ class Table:
         """
         values = self.values.get(key, [])
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            self.refuse(key, f'must be an array of strings, as in ["--port", "8080"], not {shown(values)}')
+            other = "an array of other values" if isinstance(values, list) else shown(values)
+            self.refuse(key, f'must be an array of strings, as in ["--port", "8080"], not {other}')
         return tuple(values)
 
 
@@ -162,7 +163,7 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict | list):
-        return "a table" if isinstance(value, dict) else "an array of other values"
+        return "a table" if isinstance(value, dict) else "an array"
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
@@ -170,7 +171,7 @@ def shown(value: object) -> str:
 def _read(file: Path) -> str:
     try:
         found = file.stat()
-        if not stat.S_ISREG(found.st_mode):  # to open a pipe would wait for somebody to write
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):  # a pipe would wait for a writer
             msg = f"{file} is not a regular file; name the file of your settings, or none for the defaults"
             raise InvalidRequest(msg)
         if found.st_size > _MOST_BYTES:
