@@ -16,6 +16,7 @@ import pytest
 
 from coatcheck import FileStorage, Offloader
 from coatcheck.cli.hook_settings import options_for
+from coatcheck.hook.answer import respond
 from coatcheck.hook.command import get_command, is_get
 from coatcheck.hook.options import Options, read_options
 from coatcheck.hook.shapes import large_texts, replaced
@@ -392,6 +393,33 @@ def test_a_pipe_in_place_of_the_file_is_not_waited_for(home: Path) -> None:
     assert f"{home / 'pipe'} is not a regular file" in ended.stderr.decode()
 
 
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        ("", False),
+        ("max_result_tokens = 3000\n[tools.Read]\nnever = true\n[tools.Grep]\nmax_result_tokens = 3500", False),
+        ("[tools.Grep]\nmax_result_tokens = 2000", True),
+        ("max_result_tokens = 2000", True),
+        ("[tools.Grep]\nalways = true", True),
+        ("tools = 5", True),
+        ("max_tokens = ", True),
+    ],
+)
+def test_a_result_that_stays_whatever_the_file_says_does_not_wait_for_its_rules(
+    tmp_path: Path, text: str, waits: bool
+) -> None:
+    (tmp_path / "coatcheck.toml").write_text(text)
+    options = Options(storage=str(tmp_path), config=str(tmp_path / "coatcheck.toml"))
+    asked: list[str] = []
+
+    def of_file(found: Options, tool: str) -> Options:
+        asked.append(tool)
+        return found
+
+    assert respond(json.dumps(event({**BASH, "stdout": "x" * 9_000})).encode(), options, of_file=of_file) is None
+    assert bool(asked) is waits
+
+
 def test_a_small_result_loads_no_file(home: Path) -> None:
     ended = run(home, event({**BASH, "stdout": SMALL}), "--config=/no/such/file")
 
@@ -509,6 +537,20 @@ def test_an_answer_that_nobody_takes_does_not_change_the_exit_code(home: Path) -
         )
 
     assert ended.returncode == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals as POSIX has them")
+def test_a_person_who_types_it_gets_help_and_not_a_wait(home: Path) -> None:
+    import pty  # noqa: PLC0415 - not on Windows
+
+    keyboard, inside = pty.openpty()
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "coatcheck", "hook"]
+    ended = subprocess.run(command, stdin=inside, env=env, check=False, capture_output=True, timeout=240)
+    os.close(keyboard)
+    os.close(inside)
+
+    assert b"install" in ended.stdout + ended.stderr
 
 
 def test_an_internal_error_costs_nothing_below_the_hard_limit_and_the_result_above_it(home: Path) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.forks import loading
-from coatcheck.hook.options import read_options
+from coatcheck.hook.options import BYTES_PER_TOKEN, read_options
 from coatcheck.hook.shapes import LEAST_BYTES, heavy_values, large_texts, replaced, stays, without_copy
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def respond(
     raw: bytes, options: Options, *, of_file: Callable[[Options, str], Options] | None = None
 ) -> dict[str, Any] | None:
     """Return the answer to what a client said; None if the result stays as it is."""
-    if len(raw) <= (LEAST_BYTES if options.config else options.limit):  # so is the result, whatever the rest is
+    if len(raw) <= _certain_limit(options):  # so is the result, whatever the rest is
         return None
     try:
         event = _read(raw)
@@ -73,6 +73,18 @@ def respond(
     texts = leaving(tool, event.get("tool_input"), response, **limits)
     new = _replacements(texts, tool, session, options=options) if texts else {}
     return answer_with(replaced(response, new)) if new else None
+
+
+def _certain_limit(options: Options) -> int:
+    """Return the bytes that a result of any tool may have to stay; fewer where only the whole file can tell."""
+    if not options.config or "max_result_tokens" in options.given:
+        return options.limit
+    with loading:
+        from coatcheck.hook.file import least_tokens  # noqa: PLC0415 - only with a file
+
+    with suppress(Exception):  # whatever is wrong with the file is told when it is read
+        return max(LEAST_BYTES, BYTES_PER_TOKEN * least_tokens(options.config, default=options.max_result_tokens))
+    return LEAST_BYTES
 
 
 def _read(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
