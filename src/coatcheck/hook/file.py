@@ -31,4 +31,5 @@ def least_tokens(path: str, *, default: int) -> int:
     tables = values.get("tools", {}).values()
     if any("always" in table for table in tables):
         return 0
-    return min(each.get("max_result_tokens", default) for each in (values, *tables))
+    least: int = min(each.get("max_result_tokens", default) for each in (values, *tables))
+    return least
