@@ -252,3 +252,10 @@ def test_without_a_session_the_hard_limit_holds(options: Options, missing: str) 
 def test_a_server_cannot_speak_for_the_client(options: Options, mark: dict[str, object]) -> None:
     assert answered(said({"text": LARGE, **mark}), options) is not None
     assert answered(said({"stdout": LARGE, **mark}, tool_name="Bash"), options) is None
+
+
+def test_a_tool_that_only_has_the_name_of_the_retrieval_tool_keeps_the_hard_limit(options: Options) -> None:
+    tool = "mcp__evil__retrieve_offloaded_content"
+
+    assert answered(said({"text": LARGE}, tool_name=tool), options) is not None
+    assert answered(said({"text": LARGE[: HARD // 2]}, tool_name=tool), options) is None

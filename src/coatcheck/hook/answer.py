@@ -133,17 +133,20 @@ def leaving(tool: str, tool_input: object, response: object, *, limit: int, hard
     if stays(tool, response):
         return {}
     texts = heavy_values(response, large_texts(response, limit), hard_limit)
-    return {} if not texts or _reads_back(tool, tool_input) else texts
+    return {} if not texts or _reads_back(tool, tool_input, may_be_tool=_size(texts) <= hard_limit) else texts
 
 
-def _reads_back(tool: str, tool_input: object) -> bool:
-    """Return whether a result is what was read back; a call of the shell that does more is not only that."""
+def _reads_back(tool: str, tool_input: object, *, may_be_tool: bool) -> bool:
+    """Return whether a result is what was read back; a call of the shell that does more is not only that.
+
+    The retrieval tool never returns more than the hard limit. What does is a server's tool that has its name.
+    """
     with loading:
         from coatcheck.core.notice import RETRIEVAL_TOOL  # noqa: PLC0415 - not for a small result
         from coatcheck.hook.command import is_get  # noqa: PLC0415
 
     command = tool_input.get("command") if isinstance(tool_input, dict) else None
-    return tool.endswith(RETRIEVAL_TOOL) or (isinstance(command, str) and is_get(command))
+    return (may_be_tool and tool.endswith(RETRIEVAL_TOOL)) or (isinstance(command, str) and is_get(command))
 
 
 def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options: Options) -> dict[Path, str]:
