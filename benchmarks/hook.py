@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 
@@ -22,6 +23,12 @@ __all__ = ("CASES", "Case", "main", "measure")
 
 ROUNDS = 20
 NOTHING = "python that does nothing"
+FILE = """max_result_tokens = 2500
+[tools.Read]
+max_result_tokens = 5000
+[tools."github.*"]
+never = true
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +37,14 @@ class Case:
 
     size: int
     goal: float
+    config: bool = False
+    """Whether the hook reads a ``coatcheck.toml``, as it does with ``--config`` for results above 4,000 bytes."""
 
 
 CASES = {
     "a result of 100 bytes, which stays": Case(size=100, goal=0.3),
     "a result of 9 KB, which stays": Case(size=9_000, goal=0.3),
+    "the same, with --config, which stays": Case(size=9_000, goal=0.3, config=True),
     "a result of 50 KB, which leaves": Case(size=50_000, goal=1.0),
     "a result of 10 MB, which leaves": Case(size=10_000_000, goal=1.0),
 }
@@ -62,10 +72,13 @@ def measure(rounds: int = ROUNDS) -> dict[str, float]:
     """Return the median seconds of each case, and of a process that does nothing."""
     seconds: dict[str, list[float]] = {NOTHING: [], **{name: [] for name in CASES}}
     with tempfile.TemporaryDirectory() as home:
+        file = Path(home, "coatcheck.toml")
+        file.write_text(FILE, encoding="utf-8")
         for number in range(rounds):
             seconds[NOTHING].append(run(["-c", ""], b"", home)[0])
             for name, case in CASES.items():
-                taken, answer = run(["-m", "coatcheck", "hook"], said(case.size, number), home)
+                words = [f"--config={file}"] if case.config else []
+                taken, answer = run(["-m", "coatcheck", "hook", *words], said(case.size, number), home)
                 assert bool(answer) == name.endswith("leaves")
                 seconds[name].append(taken)
     return {name: median(taken) for name, taken in seconds.items()}

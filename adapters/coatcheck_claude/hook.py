@@ -10,7 +10,7 @@ from claude_agent_sdk import HookMatcher
 
 from coatcheck import TextBlock
 from coatcheck.adapting import Arrival, Batch, Delivery, asettle, check_scope, plain_blocks
-from coatcheck.hook import answer_with, leaving, replaced, without_copy
+from coatcheck.hook import BYTES_PER_TOKEN, answer_with, leaving, replaced, without_copy
 from coatcheck_claude.retrieval import READ_BACK
 
 if TYPE_CHECKING:
@@ -59,8 +59,9 @@ class _Hook:
         event = cast("dict[str, Any]", said)
         response = without_copy(event.get("tool_response"))
         # A token has a byte or more, so what is within that stays for certain; the offloader decides about the rest.
-        limit = self.offloader.settings.max_result_tokens
-        texts = leaving(str(event.get("tool_name")), event.get("tool_input"), response, limit=limit)
+        settings = self.offloader.settings
+        limits = {"limit": settings.max_result_tokens, "hard_limit": BYTES_PER_TOKEN * settings.max_inline_tokens}
+        texts = leaving(str(event.get("tool_name")), event.get("tool_input"), response, **limits)
         if not texts:
             return {}
         new = await asettle(_Response(raw=response, texts=texts, event=event, hook=self), logger=_log)

@@ -115,9 +115,11 @@ def _of_variables(server: Server, table: Table, variables: Mapping[str, str]) ->
 def _of_program(server: Server, table: Table, variables: Mapping[str, str]) -> Iterator[str]:
     if server.command is None:
         return
-    if wrong := missing_folder(server.cwd):
-        yield table.complaint("cwd", f"must be a folder: {wrong}")
-    elif wrong := missing_program(server.command, cwd=server.cwd, variables={**variables, **server.env}):
+    if folder := missing_folder(server.cwd):
+        yield table.complaint("cwd", f"must be a folder: {folder}")
+    if folder and os.path.dirname(server.command) and not os.path.isabs(server.command):  # noqa: PTH117, PTH120 - as in missing_program
+        return  # it is looked for in that folder
+    if wrong := missing_program(server.command, cwd=server.cwd, variables={**variables, **server.env}):
         yield table.complaint("command", f"cannot start: {wrong}")
 
 

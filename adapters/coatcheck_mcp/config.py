@@ -21,7 +21,7 @@ from coatcheck_mcp.names import find_clash, split_name
 from coatcheck_mcp.tables import read_tables, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from coatcheck_mcp.tables import Table
 
@@ -84,6 +84,10 @@ SERVER_KEYS = ("command", "args", "env", "cwd", "url", "headers")
 """The keys of ``[servers.NAME]``."""
 
 UNLIMITED = "unlimited"
+
+_EXAMPLES = {"max_age": "30d", "max_bytes": "2GB", "max_scope_bytes": "100MB", "start_timeout": "90s"}
+_QUOTED = re.compile(r"true|false|[0-9_]+")
+"""What TOML would read as another value without the quotes."""
 
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The names of its tools begin with it, and the protocol allows these characters. A dot ends it in patterns."""
@@ -160,7 +164,7 @@ class Config:
         A pattern is compared with the tool's name and, if ``server`` is given, with ``SERVER.TOOL``. The exact
         name goes first, then the longest pattern.
         """
-        return self._rule_of({tool, tool if server is None else f"{server}.{tool}"})
+        return self.rule_of_any({tool, tool if server is None else f"{server}.{tool}"})
 
     def rule_of_shown(self, name: str) -> ToolRule | None:
         """Return the rule of a tool of one of ``servers``, by the name under which clients see it.
@@ -168,9 +172,10 @@ class Config:
         A pattern is compared with that name too.
         """
         server, tool = split_name(name, self.servers) or (None, name)
-        return self._rule_of({name, tool, f"{server}.{tool}"})
+        return self.rule_of_any({name, tool, f"{server}.{tool}"})
 
-    def _rule_of(self, names: set[str]) -> ToolRule | None:
+    def rule_of_any(self, names: Collection[str]) -> ToolRule | None:
+        """Return the rule of a tool by all the names that it has; None: ``settings`` decide."""
         matching = [pattern for pattern in self.tools if any(fnmatchcase(name, pattern) for name in names)]
         if not matching:
             return None
@@ -224,7 +229,8 @@ def _settings(root: Table) -> Settings:
     except InvalidRequest as error:
         key, _, what = str(error).partition(" ")  # a message of Settings begins with the field
         if key in given:
-            root.refuse(key, what)
+            what = what.replace("True or False", "true or false")
+            root.refuse(key, f"{what}{_unquoted(given[key])}")
         cause = next(name for name in given if name in what)  # it has its default, which another field rules out
         root.refuse(cause, f"needs another key next to it: {key} {what}")
 
@@ -251,13 +257,12 @@ def _limit(root: Table, key: str, parse: Callable[[str, str], float], default: f
     given = root.values.get(key, default)
     if given is default or given == UNLIMITED:
         return None if given == UNLIMITED else default
-    if not isinstance(given, str):
-        what = f'must be a string such as "{"30d" if parse is parse_seconds else "2GB"}", or "{UNLIMITED}"'
-        root.refuse(key, f"{what}, not {shown(given)}")
     try:
-        amount = parse(key, given)
-    except InvalidRequest as error:
-        root.refuse(key, f'{str(error).partition(" ")[2]}; "{UNLIMITED}" is no limit')
+        amount = parse(key, given if isinstance(given, str) else "")
+    except InvalidRequest:
+        example, units = _EXAMPLES[key], "s, m, h, d or w" if parse is parse_seconds else "KB, MB, GB or TB"
+        what = f'must be a number and a unit ({units}) in quotes, such as "{example}", or "{UNLIMITED}"'
+        root.refuse(key, f"{what}, not {shown(given)}")
     if not 1 <= amount < math.inf:
         root.refuse(key, f'is out of range: {given!r}; "{UNLIMITED}" is no limit')
     return amount
@@ -270,8 +275,13 @@ def _whole(amount: float | None) -> int | None:
 def _offer_tool(root: Table) -> OfferTool:
     try:
         return "when needed" if is_offered_late(root.values.get("offer_tool", "always")) else "always"
-    except InvalidRequest as error:
-        root.refuse("offer_tool", str(error).partition(" ")[2])
+    except InvalidRequest:
+        root.refuse("offer_tool", f'must be "always" or "when needed", not {shown(root.values["offer_tool"])}')
+
+
+def _unquoted(value: object) -> str:
+    """Return what to do about a value that is right but for its quotes; nothing for any other."""
+    return "; write it without the quotes" if isinstance(value, str) and _QUOTED.fullmatch(value) else ""
 
 
 def _rule(table: Table, settings: Settings) -> ToolRule:
@@ -285,7 +295,8 @@ def _rule(table: Table, settings: Settings) -> ToolRule:
         return Never() if "never" in table.values else Always()
     threshold = table.values["max_result_tokens"]
     if isinstance(threshold, bool) or not isinstance(threshold, int) or threshold <= 0:
-        table.refuse("max_result_tokens", f"must be a whole number above 0, not {shown(threshold)}")
+        what = f"must be a whole number above 0, not {shown(threshold)}"
+        table.refuse("max_result_tokens", f"{what}{_unquoted(threshold)}")
     if threshold > settings.max_inline_tokens:
         most = f"{settings.max_inline_tokens:,}"
         table.refuse(
@@ -307,6 +318,8 @@ def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Ser
     if _SERVER_NAME.fullmatch(name) is None:
         table.refuse(None, "needs a name of letters, digits, _ and -, at most 64: its tools begin with it")
     table.refuse_unknown(SERVER_KEYS)
+    if isinstance(table.values.get("command"), list):
+        table.refuse("command", "must be the program alone, as a string; the rest goes into args, an array of strings")
     command, url, cwd = table.string("command"), table.string("url"), table.string("cwd")
     if (command is None) == (url is None):
         table.refuse(None, "needs either command, for a program, or url, for an address")

@@ -6,6 +6,7 @@ Only that belongs here; which keys there are, and what they mean, is in ``config
 from __future__ import annotations
 
 import re
+import stat
 import sys
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -127,7 +128,8 @@ class Table:
         """
         values = self.values.get(key, [])
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            self.refuse(key, f'must be an array of strings, as in ["--port", "8080"], not {shown(values)}')
+            other = "an array of other values" if isinstance(values, list) else shown(values)
+            self.refuse(key, f'must be an array of strings, as in ["--port", "8080"], not {other}')
         return tuple(values)
 
 
@@ -161,16 +163,19 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict | list):
-        return "a table" if isinstance(value, dict) else "an array of other values"
+        return "a table" if isinstance(value, dict) else "an array"
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
 def _read(file: Path) -> str:
     try:
-        size = file.stat().st_size
-        if size > _MOST_BYTES:
-            msg = f"{file} has {size:,} bytes, more than {_MOST_BYTES:,}: it is not a coatcheck.toml"
+        found = file.stat()
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):  # a pipe would wait for a writer
+            msg = f"{file} is not a regular file; name the file of your settings, or none for the defaults"
+            raise InvalidRequest(msg)
+        if found.st_size > _MOST_BYTES:
+            msg = f"{file} has {found.st_size:,} bytes, more than {_MOST_BYTES:,}: it is not a coatcheck.toml"
             raise InvalidRequest(msg)
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:

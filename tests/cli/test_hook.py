@@ -16,6 +16,7 @@ import pytest
 
 from coatcheck import FileStorage, Offloader
 from coatcheck.cli.hook_settings import options_for
+from coatcheck.hook.answer import respond
 from coatcheck.hook.command import get_command, is_get
 from coatcheck.hook.options import Options, read_options
 from coatcheck.hook.shapes import large_texts, replaced
@@ -300,6 +301,12 @@ never = true
 max_result_tokens = 1500
 [tools.shot]
 always = true
+[tools."my__srv.*"]
+max_result_tokens = 1600
+[tools.keep__all]
+max_result_tokens = 1700
+[tools."my___.*"]
+max_result_tokens = 1800
 """
 
 
@@ -312,6 +319,9 @@ always = true
         ("mcp__other__rows", 20_000),
         ("mcp__other__shot", 1_000),
         ("shot", 1_000),
+        ("mcp__my__srv__get", 1_600),
+        ("mcp__my__srv__keep__all", 1_700),
+        ("mcp__my_____get", 1_800),
     ],
 )
 def test_the_rules_of_a_file_decide_about_tools_of_the_client_and_of_mcp_servers(
@@ -359,6 +369,55 @@ def test_a_file_that_the_hook_cannot_use_costs_nothing(home: Path, text: str | N
 
     assert answer(home, event(BASH), f"--config={home / 'coatcheck.toml'}") is not None
     assert (home / ".coatcheck/hook").exists()
+
+
+def test_a_storage_of_the_file_that_is_no_folder_is_told_and_the_rest_of_the_file_holds(home: Path) -> None:
+    (home / "coatcheck.toml").write_text('max_result_tokens = 5000\nstorage = "s3://bucket/prefix"\n')
+    config = f"--config={home / 'coatcheck.toml'}"
+
+    ended = run(home, event(BASH), config)
+
+    said = f"storage is 's3://bucket/prefix', and the hook stores in a folder: it stores in {home}/.coatcheck/hook\n"
+    assert said in ended.stderr.decode()
+    assert (home / ".coatcheck/hook").exists()
+    assert answer(home, event({**BASH, "stdout": HALF}), config) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in a folder")
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(home: Path) -> None:
+    os.mkfifo(home / "pipe")
+
+    ended = run(home, event(BASH), f"--config={home / 'pipe'}")
+
+    assert OPENING in ended.stdout.decode()
+    assert f"{home / 'pipe'} is not a regular file" in ended.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        ("", False),
+        ("max_result_tokens = 3000\n[tools.Read]\nnever = true\n[tools.Grep]\nmax_result_tokens = 3500", False),
+        ("[tools.Grep]\nmax_result_tokens = 2000", True),
+        ("max_result_tokens = 2000", True),
+        ("[tools.Grep]\nalways = true", True),
+        ("tools = 5", True),
+        ("max_tokens = ", True),
+    ],
+)
+def test_a_result_that_stays_whatever_the_file_says_does_not_wait_for_its_rules(
+    tmp_path: Path, text: str, waits: bool
+) -> None:
+    (tmp_path / "coatcheck.toml").write_text(text)
+    options = Options(storage=str(tmp_path), config=str(tmp_path / "coatcheck.toml"))
+    asked: list[str] = []
+
+    def of_file(found: Options, tool: str) -> Options:
+        asked.append(tool)
+        return found
+
+    assert respond(json.dumps(event({**BASH, "stdout": "x" * 9_000})).encode(), options, of_file=of_file) is None
+    assert bool(asked) is waits
 
 
 def test_a_small_result_loads_no_file(home: Path) -> None:
@@ -478,6 +537,20 @@ def test_an_answer_that_nobody_takes_does_not_change_the_exit_code(home: Path) -
         )
 
     assert ended.returncode == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals as POSIX has them")
+def test_a_person_who_types_it_gets_help_and_not_a_wait(home: Path) -> None:
+    import pty  # noqa: PLC0415 - not on Windows
+
+    keyboard, inside = pty.openpty()
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "coatcheck", "hook"]
+    ended = subprocess.run(command, stdin=inside, env=env, check=False, capture_output=True, timeout=240)
+    os.close(keyboard)
+    os.close(inside)
+
+    assert b"install" in ended.stdout + ended.stderr
 
 
 def test_an_internal_error_costs_nothing_below_the_hard_limit_and_the_result_above_it(home: Path) -> None:

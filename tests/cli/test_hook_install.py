@@ -256,6 +256,15 @@ OURS = [
     shlex.join([*program(), "hook"]),
     "coatcheck hook",
     "VAR=1 /opt/bin/coatcheck hook --max-bytes=7",
+    "cd /tmp && coatcheck hook",
+    "uv run coatcheck hook",
+    "VAR=1 uv run --directory /a/b -q coatcheck hook --max-bytes=7",
+    "uvx --from /a/checkout coatcheck hook",
+    "uvx 'coatcheck[cli]@latest' hook",
+    "pipx run --spec=/a/checkout coatcheck hook",
+    r"C:\Users\me\venv\Scripts\coatcheck.exe hook --max-bytes=7",
+    r'"C:\Program Files\venv\coatcheck.exe" hook',
+    r"C:\venv\Scripts\python.exe -m coatcheck hook",
 ]
 FOREIGN = [
     "python -m coatcheck hook_wrapper --x",
@@ -265,6 +274,11 @@ FOREIGN = [
     "coatcheck hooks",
     "my-coatcheck hook",
     "echo coatcheck hook",
+    "uv run my.py coatcheck hook",
+    "uv run --with a my.py coatcheck hook",
+    "uv pip coatcheck hook",
+    "uvx my-coatcheck hook",
+    "cd coatcheck hook",
 ]
 
 

@@ -129,7 +129,8 @@ def test_twice_is_said_and_changes_nothing(file: Path) -> None:
     assert again.stdout == f"'issues' already goes through coatcheck in {file}; nothing was changed.\n"
     assert file.read_bytes() == once
     run("mcp", "uninstall", "cursor", "issues")
-    assert "already does not go through coatcheck" in run("mcp", "uninstall", "cursor", "issues").stdout
+    ended = run("mcp", "uninstall", "cursor", "issues")
+    assert ended.stdout == f"'issues' does not go through coatcheck in {file}; nothing was changed.\n"
 
 
 def test_options_for_a_server_that_already_goes_through_are_said_not_to_be_applied(file: Path) -> None:
@@ -279,7 +280,8 @@ def test_check_names_the_line_and_the_key_of_a_mistake(tmp_path: Path) -> None:
     ran = run("mcp", "check", "--config", config)
 
     assert ran.exit_code == 2
-    assert ran.stderr == f'coatcheck: {config}:2: max_age must be a string such as "30d", or "unlimited", not 7\n'
+    what = 'must be a number and a unit (s, m, h, d or w) in quotes, such as "30d", or "unlimited", not 7'
+    assert ran.stderr == f"coatcheck: {config}:2: max_age {what}\n"
 
 
 @pytest.mark.parametrize("command", ["check", "install", "uninstall", "status"])

@@ -143,6 +143,16 @@ def test_stats_count_contents_and_bytes_by_scope(folder: Path) -> None:
     assert scope_part("thread-1") in run("stats").stdout
 
 
+def test_stats_show_the_last_tool_of_a_scope_without_a_name(folder: Path) -> None:
+    offloader = Offloader(FileStorage(folder))
+    offloader.offload([TextBlock(LARGE)], tool_name="get_file", scope="thread-1", policy=Always())
+
+    (line,) = [line for line in run("stats").stdout.splitlines() if line.startswith(scope_part("thread-1"))]
+
+    assert line.split()[1] == "get_file"
+    assert len(line) <= 80
+
+
 def test_stats_and_ls_agree_in_bytes(folder: Path) -> None:
     store(folder, LARGE, "words")
 

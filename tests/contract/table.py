@@ -57,7 +57,8 @@ others OpenAI's. What the model receives and what the storage holds must equal, 
 the same result. So all frameworks behave alike. LangChain is tested in the three ways in which people build agents with
 it, the OpenAI Agents SDK and the Microsoft Agent Framework with both of OpenAI's APIs. `nox -s thorough` runs every
 scenario with both storages. MCP has no agents of its own: there the protocol's own client does what the scripted model
-says, and the proxy is between it and a server.
+says, and the proxy is between it and a server. The same scenarios run once more on a FastMCP server with
+`OffloadMiddleware`; the column `MCP` is that of the proxy.
 
 The frameworks do not all install together, so there is one conversation that each session compares with the same
 committed file, `tests/contract/golden.json`: what the model saw in place of seven results, and what it read back.

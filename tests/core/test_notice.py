@@ -21,7 +21,7 @@ from coatcheck import (
     TextBlock,
     TiktokenCounter,
 )
-from coatcheck.core.notice import one_line
+from coatcheck.core.notice import notice_of, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,6 +144,25 @@ def test_a_path_of_more_than_256_characters_is_not_shown(tmp_path: Path) -> None
     text, _ = placeholder_of(Offloader(FileStorage(folder), show_path=True), BIG, tool_name="search")
 
     assert ", file:" not in text
+
+
+@pytest.mark.parametrize("text", ["all is well\n", '{"a": 1}'])
+def test_a_preview_that_is_the_whole_content_is_called_complete(text: str) -> None:
+    outcome = Offloader().offload([TextBlock(text)], tool_name="status", policy=Always())
+
+    assert isinstance(outcome, Offloaded)
+    (block,) = outcome.blocks
+    assert isinstance(block, TextBlock)
+    beginning = notice_of(block.text)
+    assert beginning.endswith("bytes)")
+    assert block.text.removeprefix(beginning).startswith("\nCOMPLETE: all of it is below.\nTo read it again: retrieve_")
+    assert "INCOMPLETE" not in block.text
+
+
+def test_a_preview_of_one_of_two_contents_is_not() -> None:
+    outcome = Offloader().offload([TextBlock("one"), TextBlock("two")], tool_name="status", policy=Always())
+
+    assert "INCOMPLETE: " in str(outcome)
 
 
 def test_what_only_begins_like_a_placeholder_of_this_scope_is_offloaded() -> None:

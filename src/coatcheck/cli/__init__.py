@@ -31,7 +31,8 @@ def _options_of_file(options: Options, tool: str) -> Options:
 
 def main() -> None:
     """Run the command that the arguments name, and end the process with its exit code."""
-    if sys.argv[1:2] == ["hook"] and not {*_EDITS, "-h", "--help"} & {*sys.argv[2:3]}:
+    # A client's words come through a pipe. A person who typed it would wait for nothing, and gets the help below.
+    if sys.argv[1:2] == ["hook"] and not {*_EDITS, "-h", "--help"} & {*sys.argv[2:3]} and not os.isatty(0):
         from coatcheck.hook.answer import main as answer_hook  # noqa: PLC0415 - a client waits: nothing else is loaded
 
         answer_hook(sys.argv[2:], of_file=_options_of_file)

@@ -5,6 +5,7 @@ Loaded only for a hook that names a file, and only for a result that may be larg
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,15 @@ from coatcheck.hook.options import BYTES_PER_TOKEN
 from coatcheck.hook.shapes import LEAST_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from coatcheck.hook.options import Options
     from coatcheck_mcp.config import Config, ToolRule
 
 __all__ = ("checked_file", "folder_for", "options_for")
 
 _OF_SERVER = "mcp__"
+_BETWEEN = "__"
 """Claude Code names a tool of an MCP server ``mcp__SERVER__TOOL``."""
 
 
@@ -61,7 +65,7 @@ def options_for(options: Options, tool: str) -> Options:
     found = replace(options, **{name: value for name, value in said.items() if name not in options.given})
     if "max_result_tokens" in options.given:
         return found
-    return replace(found, max_result_tokens=_threshold(_rule(config, tool), config, found))
+    return replace(found, max_result_tokens=_threshold(config.rule_of_any({*_names(tool)}), config, found))
 
 
 def folder_for(options: Options) -> str:
@@ -75,17 +79,23 @@ def folder_for(options: Options) -> str:
 
 
 def _storage(config: Config) -> dict[str, str]:
-    """Return the folder that the file names; nothing where it names none, or what is no folder."""
+    """Return the storage that the file names; nothing where it names none."""
     from coatcheck_mcp.config import DEFAULT_STORAGE  # noqa: PLC0415 - of an adapter
 
-    return {} if config.storage == DEFAULT_STORAGE or "://" in config.storage else {"storage": config.storage}
+    return {} if config.storage == DEFAULT_STORAGE else {"storage": config.storage}
 
 
-def _rule(config: Config, tool: str) -> ToolRule | None:
-    server, between, own = tool.removeprefix(_OF_SERVER).partition("__")
-    if not (tool.startswith(_OF_SERVER) and between):
-        return config.rule_of(tool)
-    return config.rule_of(own, server=server) or config.rule_of(tool)
+def _names(tool: str) -> Iterator[str]:
+    """Yield the names of a tool in the file: its own and, of an MCP server, also without and with the server's.
+
+    Where a server's name ends is not known, since both may hold ``__``. So each place counts.
+    """
+    yield tool
+    if tool.startswith(_OF_SERVER):
+        whole = tool.removeprefix(_OF_SERVER)
+        for found in re.finditer(f"(?<=.)(?={_BETWEEN}.)", whole):
+            server, own = whole[: found.start()], whole[found.start() + len(_BETWEEN) :]
+            yield from (own, f"{server}.{own}")
 
 
 def _threshold(rule: ToolRule | None, config: Config, options: Options) -> int:

@@ -137,8 +137,9 @@ def proxy_stats(
 ) -> None:
     """Count what proxies have stored, by scope.
 
-    If you chose no scope, there is one for each server and folder. A proxy says
-    on stderr, which your client's log keeps, the command that lists its scope.
+    If you chose no scope, there is one for each server and folder. Next to it
+    is the tool that was last used there. A proxy says on stderr, which your
+    client's log keeps, the command that lists its scope.
     """
     where = storage or _settings(None).storage
     stats(storage=where, scope=None, as_json=as_json)

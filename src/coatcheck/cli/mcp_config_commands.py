@@ -136,7 +136,7 @@ def install(
     for part in scope or ():
         options += ["--scope", part]
     change = plan(client, server, Machine(), options=options, file=_absolute(file))
-    already = "goes through coatcheck"
+    already = "already goes through coatcheck"
     _carry_out(change, client, dry_run=dry_run, already=already, done="goes through coatcheck now")
     if options and not change.is_needed:
         again = shlex.join(["coatcheck", "mcp", "uninstall", client, server, *([f"--file={file}"] if file else [])])
@@ -167,7 +167,7 @@ def _carry_out(change: Change, client: str, *, dry_run: bool, already: str, done
     for place in change.others:
         complain(f"There is another {name!r} in {place.path} ({place.reach}); it stays as it is.")
     if not change.is_needed:
-        show(f"{name!r} already {already} in {path}; nothing was changed.")
+        show(f"{name!r} {already} in {path}; nothing was changed.")
     elif dry_run:
         sys.stdout.write(change.diff)
     else:

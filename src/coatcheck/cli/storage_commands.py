@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from coatcheck.core.references import Scope
-    from coatcheck.engine.execution import StorageAccess
+    from coatcheck.engine.execution import Effects, StorageAccess
     from coatcheck.storage.protocol import Listed
 
 __all__ = ("list_contents", "remove", "stats", "sweep", "verify")
@@ -109,7 +109,8 @@ def _rows_of(access: StorageAccess, scope: Scope, *, tool: str | None) -> Iterat
 def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None, as_json: AsJson = False) -> None:
     """Count what is stored, in all and by scope, the largest first.
 
-    A storage knows scopes by their digest only; yours, and the default one, are shown by name.
+    A storage knows scopes by their digest only; yours, and the default one, are shown
+    by name. Behind the others is the tool of what was last saved or used.
     """
     from coatcheck.core.references import Key, scope_part  # noqa: PLC0415 - see list_contents
 
@@ -127,7 +128,7 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     show(f"{access.storage!r}")
     show(f"{'SCOPE':<{_NAME_COLUMNS}} {'CONTENTS':>9} {'BYTES':>15}  LAST SAVED OR USED")
     for tag, found in largest[:_MOST_SCOPES]:
-        show(_row(str(names.get(tag, tag)), found))
+        show(_row(str(names.get(tag) or f"{tag} {_last_tool(access, found)}"), found))
     if len(largest) > _MOST_SCOPES:
         show(f"... and {len(largest) - _MOST_SCOPES:,} smaller ones")
     show(_row(f"all {len(largest):,}", everything))
@@ -287,6 +288,22 @@ def _contents(found: Iterable[Listed]) -> list[Listed]:
     from coatcheck.core.references import Key  # noqa: PLC0415 - see list_contents
 
     return [entry for entry in found if Key.parse(entry.key).is_content]
+
+
+def _last_tool(access: StorageAccess, found: Iterable[Listed]) -> str:
+    """Return the tool whose result was last saved or used; empty if that is not known."""
+    from coatcheck.core.notice import one_line  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.contents import tool_name_in  # noqa: PLC0415
+    from coatcheck.engine.execution import run  # noqa: PLC0415
+
+    def asked() -> Effects[str]:
+        newest = next(iter(_contents(found)), None)
+        if newest is None or not (newest.metadata or access.reads_ranges):
+            return ""
+        stored = newest if newest.metadata else (yield access.call("load_range", newest.key, start=0, length=0))
+        return one_line(tool_name_in(getattr(stored, "metadata", None) or {}) or "")
+
+    return run(asked())
 
 
 def _size(found: Iterable[Listed]) -> int:

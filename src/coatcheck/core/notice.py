@@ -35,6 +35,7 @@ __all__ = (
     "UNREADABLE",
     "block_heading",
     "block_left_out",
+    "complete",
     "ends_shown",
     "is_placeholder",
     "kept_references",
@@ -78,9 +79,14 @@ _WHICH_REFERENCE = "copy it from the placeholder, the first word of a line under
 _OPENINGS = ("Tool result offloaded. [Offloaded: ",)
 """What a placeholder begins with, the newest first. It is written so, and all of them are recognized: keep each."""
 
-_WARNINGS = ("INCOMPLETE: do not guess the rest or repeat this call for it.", "")
-"""The line after the references, the newest first. It is written so, and each of them ends the references: keep each.
-Version 0.1 wrote the empty one: its references came last, just above the preview."""
+_WARNINGS = (
+    "INCOMPLETE: do not guess the rest or repeat this call for it.",
+    "COMPLETE: all of it is below.",
+    "",
+)
+"""The line after the references. The first is written, or the second if the preview is the whole content, and each of
+them ends the references: keep each. Version 0.1 wrote the empty one: its references came last, just above the preview.
+"""
 
 _NOT_SHOWN = r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+"
 """White space, the marks of a notice, and control characters, those of writing direction among them."""
@@ -126,6 +132,11 @@ def notice(
     else:
         way = f"To read it: {retrieval_tool}(reference)"
     return "\n".join((opening, "[Stored references:]", *references, _WARNINGS[0], way))
+
+
+def complete(beginning: str) -> str:
+    """Return what ``notice`` returned, for a preview that is the whole content: as with ``Always`` and a small one."""
+    return beginning.replace(f"\n{_WARNINGS[0]}\nTo read more", f"\n{_WARNINGS[1]}\nTo read it again")
 
 
 def reference_line(reference: Reference, *, path: str | None = None) -> str:

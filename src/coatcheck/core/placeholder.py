@@ -14,6 +14,7 @@ from coatcheck.core.arguments import SELECTORS
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.notice import (
     block_heading,
+    complete,
     list_line,
     media_placeholder,
     notice,
@@ -151,7 +152,8 @@ def _fit(
     budget = decision.preview_tokens
     for _ in range(_ROUNDS):
         previews = _previews(listed, counter, budget=budget)
-        made = _assemble(head, previews, rest, counter)
+        is_whole = len(listed) == 1 and not rest and listed[0].content and previews == listed[0].content.text
+        made = _assemble(complete(head) if is_whole else head, previews, rest, counter)
         over = 0 if decision.limit is None else made.tokens - decision.limit
         if over <= 0:
             return made

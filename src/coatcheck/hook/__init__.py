@@ -16,15 +16,17 @@ from coatcheck.core.lazy import lazily
 if TYPE_CHECKING:
     from coatcheck.hook.answer import answer_with, leaving
     from coatcheck.hook.command import program, split_hook
+    from coatcheck.hook.options import BYTES_PER_TOKEN
     from coatcheck.hook.shapes import Path, replaced, without_copy
 
-__all__ = ("Path", "answer_with", "leaving", "program", "replaced", "split_hook", "without_copy")
+__all__ = ("BYTES_PER_TOKEN", "Path", "answer_with", "leaving", "program", "replaced", "split_hook", "without_copy")
 
 __getattr__ = lazily(
     __name__,
     {
         "answer": ("answer_with", "leaving"),
         "command": ("program", "split_hook"),
+        "options": ("BYTES_PER_TOKEN",),
         "shapes": ("Path", "replaced", "without_copy"),
     },
 )

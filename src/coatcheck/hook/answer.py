@@ -1,7 +1,7 @@
 """The road of one hook: what the client says on stdin, and the answer on stdout. It exits with 0, whatever happens.
 
 Without an answer the client shows the result as it is. That is what happens to a result that is small, that the client
-has put into a file itself, or that this cannot read. A result that could not be stored stays too, up to the hard limit.
+has put into a file itself, or that is not JSON. A result that could not be stored stays too, up to the hard limit.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import json
 import os
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.forks import loading
-from coatcheck.hook.options import read_options
-from coatcheck.hook.shapes import LEAST_BYTES, large_texts, replaced, stays, without_copy
+from coatcheck.hook.options import BYTES_PER_TOKEN, read_options
+from coatcheck.hook.shapes import LEAST_BYTES, heavy_values, large_texts, replaced, stays, without_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,25 +53,56 @@ def respond(
     raw: bytes, options: Options, *, of_file: Callable[[Options, str], Options] | None = None
 ) -> dict[str, Any] | None:
     """Return the answer to what a client said; None if the result stays as it is."""
-    if len(raw) <= (LEAST_BYTES if options.config else options.limit):  # so is the result, whatever the rest is
+    if len(raw) <= _certain_limit(options):  # so is the result, whatever the rest is
         return None
     try:
-        event = json.loads(raw)
+        event = _read(raw)
     except ValueError as error:
-        _say(f"this is not the JSON of a hook: {error}")
+        _say(f"this is not the JSON of a hook, so the result stays as it is: {error}")
         return None
     if not isinstance(event, dict) or event.get("hook_event_name") != _EVENT:
         return None
     tool, session = event.get("tool_name"), event.get("session_id")
     if not (isinstance(tool, str) and isinstance(session, str) and session):
-        _say("tool_name or session_id is missing, so the result stays as it is")
-        return None
+        _say("tool_name or session_id is missing, so nothing can be stored")
+        tool, session = str(tool), ""  # a scope that the library refuses; the hard limit holds all the same
     if options.config and of_file is not None:
         options = _with_file(options, tool, of_file)
     response = without_copy(event.get("tool_response"))
-    texts = leaving(tool, event.get("tool_input"), response, limit=options.limit)
+    limits = {"limit": options.limit, "hard_limit": options.hard_limit}
+    texts = leaving(tool, event.get("tool_input"), response, **limits)
     new = _replacements(texts, tool, session, options=options) if texts else {}
     return answer_with(replaced(response, new)) if new else None
+
+
+def _certain_limit(options: Options) -> int:
+    """Return the bytes that a result of any tool may have to stay; fewer where only the whole file can tell."""
+    if not options.config or "max_result_tokens" in options.given:
+        return options.limit
+    with loading:
+        from coatcheck.hook.file import least_tokens  # noqa: PLC0415 - only with a file
+
+    with suppress(Exception):  # whatever is wrong with the file is told when it is read
+        return max(LEAST_BYTES, BYTES_PER_TOKEN * least_tokens(options.config, default=options.max_result_tokens))
+    return LEAST_BYTES
+
+
+def _read(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Return what JSON holds.
+
+    Raises:
+        ValueError: it is not JSON.
+
+    """
+    try:
+        return json.loads(raw)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except (ValueError, RecursionError):  # a long number, or a deep list
+        with loading:
+            from coatcheck.hook.reading import read_odd  # noqa: PLC0415 - few results are so
+
+        return read_odd(raw)
 
 
 def _with_file(options: Options, tool: str, of_file: Callable[[Options, str], Options]) -> Options:
@@ -87,37 +119,54 @@ def answer_with(response: object) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": _EVENT, "updatedToolOutput": response}}
 
 
-def leaving(tool: str, tool_input: object, response: object, *, limit: int) -> dict[Path, str]:
-    """Return the texts of a response that must leave, by their places; none of what was itself read back."""
+def leaving(tool: str, tool_input: object, response: object, *, limit: int, hard_limit: int) -> dict[Path, str]:
+    """Return what of a response must leave, by its places; nothing of what was itself read back.
+
+    Args:
+        tool: the name of the tool.
+        tool_input: its arguments.
+        response: what it returned.
+        limit: bytes; the texts of a response with more leave, the largest first.
+        hard_limit: bytes; of a response that has more without these texts, other values leave too, as their JSON.
+
+    """
     if stays(tool, response):
         return {}
-    texts = large_texts(response, limit)
-    return {} if not texts or _reads_back(tool, tool_input) else texts
+    texts = heavy_values(response, large_texts(response, limit), hard_limit)
+    return {} if not texts or _reads_back(tool, tool_input, may_be_tool=_size(texts) <= hard_limit) else texts
 
 
-def _reads_back(tool: str, tool_input: object) -> bool:
-    """Return whether a result is what was read back; a call of the shell that does more is not only that."""
+def _reads_back(tool: str, tool_input: object, *, may_be_tool: bool) -> bool:
+    """Return whether a result is what was read back; a call of the shell that does more is not only that.
+
+    The retrieval tool never returns more than the hard limit. What does is a server's tool that has its name.
+    """
     with loading:
         from coatcheck.core.notice import RETRIEVAL_TOOL  # noqa: PLC0415 - not for a small result
         from coatcheck.hook.command import is_get  # noqa: PLC0415
 
     command = tool_input.get("command") if isinstance(tool_input, dict) else None
-    return tool.endswith(RETRIEVAL_TOOL) or (isinstance(command, str) and is_get(command))
+    return (may_be_tool and tool.endswith(RETRIEVAL_TOOL)) or (isinstance(command, str) and is_get(command))
 
 
 def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options: Options) -> dict[Path, str]:
     """Return what takes the place of each text; nothing for those that stay."""
+    if not options.has_folder:
+        _say(f"storage is {options.storage!r}, and the hook stores in a folder: it stores in {options.folder}")
     try:
         with loading:
             from coatcheck.hook.leaving import offload  # noqa: PLC0415 - the library: most of what a large result takes
 
+        # All of them together must keep the hard limit if they cannot be stored.
+        each = len(texts) if _size(texts) > options.hard_limit else 1
+        options = replace(options, max_inline_tokens=options.max_inline_tokens // each)
         found = {path: offload(text, tool, session, options=options) for path, text in texts.items()}
     except Exception as error:  # noqa: BLE001 - an internal error; the hard limit holds all the same
         with loading:
             from coatcheck.core.notice import ALL_LOST  # noqa: PLC0415
 
         _say(f"{type(error).__name__}: {error}")
-        return {path: ALL_LOST for path, text in texts.items() if len(text.encode()) > options.hard_limit}
+        return dict.fromkeys(texts, ALL_LOST) if _size(texts) > options.hard_limit else {}
     new = {path: text for path, text in found.items() if text is not None}
     for path, text in new.items():
         _say(f"{tool}: {len(texts[path]):,} characters became {len(text):,}")
@@ -127,6 +176,10 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
 
         _say(f"to list what this session stored: {list_command(options.folder, session)}")
     return new
+
+
+def _size(texts: Mapping[Path, str]) -> int:
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
 
 
 def _say(message: str) -> None:

@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from io import StringIO
+from itertools import pairwise
 
 __all__ = ("get_command", "is_get", "list_command", "program", "split_hook")
 
@@ -16,6 +17,14 @@ _WITH_VALUE = frozenset({"-W", "-X"})
 """The flags of Python that take the next word."""
 
 _NAMES = frozenset({"coatcheck", "coatcheck.exe"})
+_LAUNCHED = re.compile(r"coatcheck(?:\.exe)?(?:\[.*\])?(?:[@=].*)?")
+"""Our program, as a launcher names it too: with extras and a version."""
+
+_LAUNCHERS = (["uv", "run"], ["uv", "tool", "run"], ["uvx"], ["pipx", "run"], ["poetry", "run"], ["pdm", "run"])
+_SEPARATORS = frozenset({"&&", "||", ";"})
+_DRIVE = re.compile(r"(?:^|\s)[A-Za-z]:\\")
+"""A path of Windows outside quotes: a backslash is only itself there."""
+
 _MODULE = ["-m", "coatcheck", "hook"]
 _OPERATORS = frozenset(";&()<>|")
 _PIPE = "|"
@@ -50,13 +59,31 @@ def split_hook(command: str) -> tuple[str, list[str]] | None:
     not; neither does a module with a longer name.
     """
     starts, words = _words(command)
-    first = next((index for index, word in enumerate(words) if not _ASSIGNMENT.fullmatch(word)), len(words))
-    if _name(words[first : first + 1]) in _NAMES and words[first + 1 : first + 2] == ["hook"]:
-        return command[: starts[first]], words[first + 2 :]
+    for index, (word, after) in enumerate(pairwise(words)):
+        if after == "hook" and _LAUNCHED.fullmatch(_name([word])) and (start := _start(words[:index])) is not None:
+            return command[: starts[start]], words[index + 2 :]
     for index in range(len(words)):
         if words[index : index + 3] == _MODULE and (python := _python_before(words[:index])) is not None:
             return command[: starts[python]], words[index + 3 :]
     return None
+
+
+def _start(words: list[str]) -> int | None:
+    """Return where the command that goes on behind these words begins; None if it is that of another program.
+
+    There are at most assignments before it, and a launcher with its options.
+    """
+    start = 1 + max((index for index, word in enumerate(words) if word in _SEPARATORS), default=-1)
+    while start < len(words) and _ASSIGNMENT.fullmatch(words[start]):
+        start += 1
+    names = [_name([word]).removesuffix(".exe") for word in words[start:]]
+    launcher = next((each for each in _LAUNCHERS if names[: len(each)] == each), [])
+    options = words[start + len(launcher) :]
+    if options and not launcher:
+        return None
+    # A word that is no option may be the value of the one before it.
+    fit = all(word.startswith("-") or before.startswith("-") for before, word in pairwise(["", *options]))
+    return start if fit else None
 
 
 def _words(command: str) -> tuple[list[int], list[str]]:
@@ -64,6 +91,8 @@ def _words(command: str) -> tuple[list[int], list[str]]:
     source = StringIO(command)
     lexer = shlex.shlex(source, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
+    if _DRIVE.search(command):
+        lexer.escape = ""
     starts, words, at = [], [], 0
     try:
         while (word := lexer.get_token()) is not None:

@@ -20,6 +20,8 @@ _FORMS = {
     "max_bytes": "a number of bytes, or one with KB, MB, GB or TB such as 2GB",
 }
 
+DEFAULT_STORAGE = "~/.coatcheck/hook"
+
 BYTES_PER_TOKEN = 4
 """As ``ByteCounter`` counts. ``coatcheck.core.tokens`` is not loaded for results that stay."""
 
@@ -28,7 +30,7 @@ BYTES_PER_TOKEN = 4
 class Options:
     """The settings of the hook."""
 
-    storage: str = "~/.coatcheck/hook"
+    storage: str = DEFAULT_STORAGE
     """The folder; of its own, since the limits below delete what is old there."""
 
     max_result_tokens: int = 2_500
@@ -70,8 +72,14 @@ class Options:
 
     @property
     def folder(self) -> str:
-        """The folder, absolute."""
-        return os.path.abspath(os.path.expanduser(self.storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
+        """The folder, absolute; the default one where ``storage`` is a URL."""
+        storage = self.storage if self.has_folder else DEFAULT_STORAGE
+        return os.path.abspath(os.path.expanduser(storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether ``storage`` is a folder: the hook stores in nothing else, since a client would wait for it."""
+        return "://" not in self.storage
 
 
 OPTIONS = tuple(

@@ -3,38 +3,62 @@
 A client checks that a replaced response has the shape of that tool's own, and otherwise shows the original without a
 word. So nothing here knows the fields of a tool: a text that is too large is replaced where it is, and everything else
 is copied. A table of tools and fields was rejected, because clients change them without saying so.
+
+Above the hard limit, lists and objects are replaced too, by the same kind of value with one text in it. If the client
+refuses that shape, it shows what it would show without an answer.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coatcheck.core.forks import loading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ("Path", "large_texts", "replaced", "stays", "without_copy")
+__all__ = ("Path", "heavy_values", "large_texts", "replaced", "stays", "without_copy")
 
 Path: TypeAlias = tuple["str | int", ...]
-"""The keys and indexes that lead to a text, or to a list of texts that are replaced by one."""
+"""The keys and indexes that lead to what one text replaces: a text, a list of texts, or any value that is too large."""
 
 LEAST_BYTES = 4_000
 """A smaller text is never replaced: its placeholder would take as much."""
 
+_LEAST_CHARACTERS = LEAST_BYTES // 4
+
 _MOST_LEVELS = 50
-"""Deeper values stay as they are."""
+"""A list or an object that is deeper counts as one text, its JSON. Python gives up on a thousand levels."""
+
+_MOST_APART = 8
+"""Values that leave one by one; of more, what holds them leaves. As ``core.items.MOST_APART``."""
 
 _WRITES = frozenset({"Edit", "MultiEdit", "NotebookEdit", "TodoWrite", "Write"})
 """Tools with a response that the client draws for people; the model reads a line or two of it."""
 
 _MEDIA = frozenset({"audio", "image", "notebook", "parts", "pdf"})
 _NOT_TEXT = frozenset({"base64", "blob"})
+_DATA = _NOT_TEXT | {"data"}
+_MEDIA_TYPE = re.compile(r"(?:audio|image|video)(?:/.*)?|(?:application/)?pdf")
+_TYPES = ("type", "mimeType", "media_type")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]*=*\s*")
+_HOLDING = (str, dict, list)
+"""The types of what may be large; not a union, which would be made anew for each of a million numbers."""
+
+_OF_SERVER = "mcp__"
+_ENCODER = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each value
 
 
 def stays(tool_name: str, response: object) -> bool:
-    """Return whether a response stays at any size: it holds media, or the client has put it into a file itself."""
-    if not isinstance(response, dict):
+    """Return whether a response stays at any size, because the model does not read it whole.
+
+    A client draws it for people, has put it into a file, or shows it as an image. Those are the client's own words: in
+    the response of an MCP server, they mean nothing.
+    """
+    if not isinstance(response, dict) or tool_name.startswith(_OF_SERVER):
         return False
     return tool_name in _WRITES or bool(response.get("persistedOutputPath") or response.get("isImage"))
 
@@ -50,6 +74,25 @@ def large_texts(response: object, limit: int) -> dict[Path, str]:
         chosen[path] = text
         left -= size
     return chosen
+
+
+def heavy_values(response: object, texts: Mapping[Path, str], limit: int) -> dict[Path, str]:
+    """Return these texts, and what else must go so that at most ``limit`` bytes stay when they are gone.
+
+    That is a list or an object as its JSON, or a text that is too small or too well hidden to be among ``texts``. What
+    was within such a value is no longer there by itself. Media do not count: a model pays for them by the piece.
+    """
+    together = sum(len(text) for text in texts.values()) > limit and len(texts) > _MOST_APART
+    found = {} if together else dict(texts)  # else the placeholders alone would be too large
+    left = replaced(response, dict.fromkeys(found, ""))
+    before, weight = math.inf, _weight(left)
+    while limit < weight < before:
+        path = _heaviest(left, weight - limit)
+        found = {other: text for other, text in found.items() if other[: len(path)] != path}
+        found[path] = _as_text(_at(response, path))
+        left = replaced(left, {path: ""})
+        before, weight = weight, _weight(left)
+    return found
 
 
 def replaced(response: Any, texts: Mapping[Path, str]) -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -76,26 +119,29 @@ def without_copy(response: object) -> object:
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    if len(path) > _MOST_LEVELS:
-        return
     if isinstance(value, str):
         yield path, value
-    elif isinstance(value, dict):
-        if value.get("type") not in _MEDIA:
-            for key, member in value.items():
-                if key not in _NOT_TEXT:
-                    yield from _texts(member, (*path, key))
-    elif isinstance(value, list):
-        joined = _joined(value)
-        if joined is not None:
-            yield path, joined
-        else:
-            for index, item in enumerate(value):
-                yield from _texts(item, (*path, index))
+    elif isinstance(value, list) and (joined := _joined(value)) is not None:
+        yield path, joined
+    elif isinstance(value, dict | list) and len(path) >= _MOST_LEVELS:
+        yield path, _as_text(value)
+    else:
+        is_medium = isinstance(value, dict) and value.get("type") in _MEDIA
+        for key, member in () if is_medium else _members(value):
+            if isinstance(member, _HOLDING) and key not in _NOT_TEXT:
+                yield from _texts(member, (*path, key))
+
+
+def _members(value: object) -> Iterable[tuple[str | int, Any]]:
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
 def _joined(items: list[Any]) -> str | None:
     """Return the lines of a list of ``str``, or of blocks of text, that become one; None for any other list."""
+    if not items or _text_of(items[0]) is None:
+        return None
     texts = [_text_of(item) for item in items]
     lines = [text for text in texts if text is not None]
     return "\n".join(lines) if lines and len(lines) == len(texts) else None
@@ -112,6 +158,80 @@ def _with(value: Any, path: Path, text: str) -> Any:  # noqa: ANN401 - as above
         copy = value.copy()
         copy[path[0]] = _with(value[path[0]], path[1:], text)
         return copy
+    if isinstance(value, list) and (_joined(value) is not None or not _is_part(value[0])):
+        return [{**value[0], "text": text} if _is_part(value[0]) else text]
+    part = {"type": "text", "text": text}
     if isinstance(value, list):
-        return [{**value[0], "text": text} if isinstance(value[0], dict) else text]
+        return [part]
+    if isinstance(value, dict):
+        return part if _is_part(value) else {"offloaded": text}
     return text
+
+
+def _is_part(value: object) -> bool:
+    """Return whether a value is a block of content, as MCP and models have them."""
+    return isinstance(value, dict) and isinstance(value.get("type"), str)
+
+
+# What is above the hard limit.
+
+
+def _heaviest(value: Any, excess: int) -> Path:  # noqa: ANN401 - as above
+    """Return the path to what must leave first: descend while a few members of a value hold ``excess`` bytes."""
+    path: Path = ()
+    is_medium = False
+    while len(path) < _MOST_LEVELS:
+        is_medium = is_medium or _says_medium(value)
+        weights = [(_weight(member, key, is_medium=is_medium), key) for key, member in _large_members(value)]
+        largest = sorted(weights, key=lambda each: each[0], reverse=True)[:_MOST_APART]
+        if not largest or largest[0][0] < LEAST_BYTES or sum(weight for weight, _ in largest) < excess:
+            break
+        key = largest[0][1]
+        path, value = (*path, key), value[key]
+    if path and path[-1] in _DATA:  # text in place of an image's data would break the whole conversation
+        last = max((index for index, key in enumerate(path) if isinstance(key, int)), default=len(path) - 1)
+        return path[: last + 1]
+    return path
+
+
+def _weight(value: object, key: str | int = "", *, is_medium: bool = False) -> int:
+    """Return how many bytes the JSON of a value takes, without the data of media."""
+    text = _as_text(value)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if key in _DATA or any(f'"{each}"' in text for each in _DATA):
+        size -= sum(_media(value, key, is_medium=is_medium, level=0))
+    return size
+
+
+def _media(value: object, key: str | int, *, is_medium: bool, level: int) -> Iterator[int]:
+    """Yield the size of the data of each medium in a value."""
+    if isinstance(value, str):
+        if is_medium and key in _DATA and _BASE64.fullmatch(value):
+            yield len(value)
+    elif level < _MOST_LEVELS:
+        is_medium = is_medium or _says_medium(value)
+        for name, member in _large_members(value):
+            yield from _media(member, name, is_medium=is_medium, level=level + 1)
+
+
+def _large_members(value: object) -> Iterator[tuple[str | int, Any]]:
+    """Yield each member of a list or an object that may be large, with its index or its key."""
+    for key, member in _members(value):
+        if isinstance(member, _HOLDING) and (not isinstance(member, str) or len(member) >= _LEAST_CHARACTERS):
+            yield key, member
+
+
+def _says_medium(value: object) -> bool:
+    """Return whether an object says that its data are an image, audio, video or PDF."""
+    said = [value.get(key) for key in _TYPES] if isinstance(value, dict) else ()
+    return any(isinstance(each, str) and _MEDIA_TYPE.fullmatch(each) for each in said)
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else _ENCODER.encode(value)
+
+
+def _at(value: Any, path: Path) -> Any:  # noqa: ANN401 - as above
+    for key in path:
+        value = value[key]
+    return value

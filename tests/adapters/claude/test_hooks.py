@@ -77,6 +77,17 @@ async def test_a_result_that_stays_gets_no_answer(tool: str, response: object) -
     assert await answer(hooks(Offloader()), response, tool=tool) is None
 
 
+async def test_a_list_above_the_hard_limit_leaves_too() -> None:
+    offloader = Offloader()
+    rows = [{"id": number, "state": "open"} for number in range(10_000)]
+
+    found = await answer(hooks(offloader), {"content": [], "structuredContent": {"rows": rows}}, tool="mcp__a__b")
+
+    (placeholder,) = found["structuredContent"]["rows"]
+    reference = placeholder.splitlines()[2].split()[0]
+    assert json.loads(offloader.load(reference, scope=SESSION).text) == rows
+
+
 async def test_the_policies_of_the_offloader_decide() -> None:
     assert await answer(hooks(Offloader(policies={"Bash": Never()})), BASH) is None
 

@@ -64,6 +64,18 @@ def test_what_would_fail_here_is_named_with_its_line_and_its_key(
     assert found.startswith(f"{file}:{doubt.replace('FOLDER', str(tmp_path))}")
 
 
+@pytest.mark.parametrize(
+    ("command", "keys"), [("no-such", ["cwd", "command"]), ("./server", ["cwd"]), ("/no/such", ["cwd", "command"])]
+)
+def test_a_missing_folder_does_not_hide_a_missing_program(tmp_path: Path, command: str, keys: list[str]) -> None:
+    file = tmp_path / "coatcheck.toml"
+    file.write_text(f'[servers.a]\ncommand = "{command}"\ncwd = "away"\n')
+
+    found = find_doubts(file, variables={"PATH": "/bin"})
+
+    assert [doubt.partition("servers.a.")[2].split()[0] for doubt in found] == keys
+
+
 def test_what_only_a_running_server_knows_is_no_doubt(tmp_path: Path) -> None:
     file = tmp_path / "coatcheck.toml"
     rules = "".join(f'[tools."{name}"]\nnever = true\n' for name in ("*.search", "a*.x", "a.*", "a_search", "search"))

@@ -206,15 +206,30 @@ def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
         ('storage = ""', "storage must be a string that is not empty, not ''"),
         ("scope = []", "scope must be a string, or an array of 1 to 8 strings"),
         ("scope = true", "not true"),
-        ("max_age = 30", 'max_age must be a string such as "30d", or "unlimited", not 30'),
-        ('max_age = "30"', "max_age must be a number with one of the units s, m, h, d, w, not '30'; \"unlimited\" is"),
+        (
+            "max_age = 30",
+            'max_age must be a number and a unit (s, m, h, d or w) in quotes, such as "30d", or "unlimited", ',
+        ),
+        ('max_age = "30"', 'such as "30d", or "unlimited", not \'30\''),
+        (
+            "start_timeout = 90",
+            'must be a number and a unit (s, m, h, d or w) in quotes, such as "90s", or "unlimited", not 90',
+        ),
         ('max_bytes = "0"', "max_bytes is out of range: '0'; \"unlimited\" is no limit"),
         (f'max_bytes = "{"9" * 400}TB"', "max_bytes is out of range"),
-        ("max_bytes = 9", 'max_bytes must be a string such as "2GB"'),
-        ('offer_tool = "later"', "offer_tool must be 'always' or 'when needed', not 'later'"),
+        ("max_bytes = 9", 'max_bytes must be a number and a unit (KB, MB, GB or TB) in quotes, such as "2GB", or '),
+        ('offer_tool = "later"', 'offer_tool must be "always" or "when needed", not \'later\''),
+        ("offer_tool = true", 'offer_tool must be "always" or "when needed", not true'),
         ("max_result_tokens = 0", "max_result_tokens must be positive, a whole number above 0, not 0"),
         ("max_result_tokens = 9\n#\npreview_tokens = 9", "coatcheck.toml:3: preview_tokens must be less than"),
-        ("show_path = 1", "show_path must be True or False, not 1"),
+        ("show_path = 1", "show_path must be true or false, not 1"),
+        ('show_path = "true"', "show_path must be true or false, not 'true'; write it without the quotes"),
+        ('max_result_tokens = "4000"', "a whole number above 0, not '4000'; write it without the quotes"),
+        ('[tools.x]\nmax_result_tokens = "4000"', "above 0, not '4000'; write it without the quotes"),
+        (
+            '[servers.a]\ncommand = ["npx", "-y"]',
+            "servers.a.command must be the program alone, as a string; the rest goes",
+        ),
         ("max_result_tokens = 100000", "max_result_tokens needs another key next to it: max_inline_tokens must be at"),
         ("tools = 1", "tools must be a table for each name, as in [tools.NAME], not 1"),
         ("[tools]\n\nx = [1]", "coatcheck.toml:3: tools.x must be a table, as in [tools.x], not an array"),
@@ -249,6 +264,13 @@ def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
 )
 def test_a_mistake_is_named_with_its_line_and_its_key(write: Callable[[str], Path], text: str, complaint: str) -> None:
     assert complaint in refused(write(text), variables={})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in a folder")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "coatcheck.toml")
+
+    assert "coatcheck.toml is not a regular file; name" in refused(tmp_path / "coatcheck.toml")
 
 
 def test_what_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:

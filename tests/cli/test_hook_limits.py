@@ -1,0 +1,261 @@
+"""The hard limit of ``coatcheck hook``: no result above it stays whole, whatever it holds, and its shape stays."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coatcheck import FileStorage, Offloader
+from coatcheck.core.items import MOST_APART
+from coatcheck.hook import shapes
+from coatcheck.hook.answer import respond
+from coatcheck.hook.options import Options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SESSION = "50b10772-851d-4a10-b80a-0bca2ab05479"
+OPENING = "Tool result offloaded. [Offloaded: "
+LARGE = "".join(f"{number} INFO the service answered in {number * 7919 % 1000} ms\n" for number in range(6_000))
+BASE64 = "QUJD" * 60_000
+SMALL = "all is well"
+ROWS = [{"id": number, "state": "open"} for number in range(10_000)]
+IMAGE = {"type": "image", "data": BASE64, "mimeType": "image/png"}
+HARD = Options().hard_limit
+
+
+def said(response: object, **changes: object) -> bytes:
+    """Return what a client says; a ``str`` as the response is JSON already."""
+    event = {
+        "hook_event_name": "PostToolUse",
+        "session_id": SESSION,
+        "tool_name": "mcp__a__b",
+        "tool_response": "RESPONSE",
+        **changes,
+    }
+    own = response if isinstance(response, str) else json.dumps(response)
+    return json.dumps(event).replace('"RESPONSE"', own).encode()
+
+
+def answered(raw: bytes, options: Options) -> Any:  # noqa: ANN401 - whatever JSON holds
+    found = respond(raw, options)
+    return None if found is None else found["hookSpecificOutput"]["updatedToolOutput"]
+
+
+def stored(text: str, folder: Path) -> str:
+    """Return what the first reference in a placeholder leads to."""
+    assert text.startswith(OPENING)
+    return Offloader(FileStorage(folder)).load(text.splitlines()[2].split()[0], scope=SESSION).text
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Options:
+    return Options(storage=str(tmp_path))
+
+
+# JSON that Python's parser refuses.
+
+
+@pytest.mark.parametrize("digits", ["7" * 5_000, "-" + "7" * 5_000], ids=["positive", "negative"])
+def test_a_long_number_keeps_no_other_text_in_the_conversation(options: Options, tmp_path: Path, digits: str) -> None:
+    found = answered(said(f'{{"text": {json.dumps(LARGE)}, "number": {digits}, "half": 1.{digits[1:]}}}'), options)
+
+    assert stored(found["text"], tmp_path) == LARGE
+    assert (found["number"], found["half"]) == (digits, float(f"1.{digits[1:]}"))
+
+
+def test_a_number_of_a_million_digits_leaves_as_text(options: Options, tmp_path: Path) -> None:
+    digits = "7" * 1_000_000
+    found = answered(said(f'{{"number": {digits}, "small": 5}}'), options)
+
+    assert stored(found["number"], tmp_path) == digits
+    assert found["small"] == 5
+
+
+@pytest.mark.parametrize("levels", [70, 900, 100_000])
+def test_what_is_nested_deep_leaves_with_its_words(options: Options, tmp_path: Path, levels: int) -> None:
+    deep = f"{'[' * levels}{json.dumps(']} ' + LARGE)}{']' * levels}"
+    found = answered(said(f'{{"text": {json.dumps(LARGE)}, "deep": {deep}, "small": 5}}'), options)
+
+    assert stored(found["text"], tmp_path) == LARGE
+    assert found["small"] == 5
+    inner = re.sub(r"[][]", "", json.dumps(found["deep"]).partition('"')[2])
+    assert len(inner) < HARD
+    assert "Offloaded: 1 block" in inner
+
+
+def test_a_request_that_is_nested_deep_changes_nothing(options: Options, tmp_path: Path) -> None:
+    raw = said([{"type": "text", "text": LARGE}], tool_input="INPUT").replace(
+        b'"INPUT"', b'{"a":' * 50_000 + b"1" + b"}" * 50_000
+    )
+
+    (part,) = answered(raw, options)
+
+    assert stored(part["text"], tmp_path) == LARGE
+
+
+# Values that are no texts.
+
+
+@pytest.mark.parametrize(
+    ("response", "path"),
+    [
+        pytest.param(
+            {"content": [{"type": "text", "text": SMALL}], "structuredContent": {"rows": ROWS}},
+            ("structuredContent", "rows"),
+            id="rows",
+        ),
+        pytest.param({"stdout": SMALL, "numbers": list(range(90_000))}, ("numbers",), id="numbers"),
+        pytest.param(ROWS, (), id="only rows"),
+    ],
+)
+def test_a_list_above_the_hard_limit_becomes_a_list_of_one(
+    options: Options,
+    tmp_path: Path,
+    response: Any,  # noqa: ANN401 - JSON
+    path: tuple[str, ...],
+) -> None:
+    found, value = answered(said(response), options), response
+    rest = shapes.replaced(found, {path: ""})
+    for key in path:
+        found, value = found[key], value[key]
+
+    (placeholder,) = found
+    assert json.loads(stored(placeholder, tmp_path)) == value
+    assert rest == shapes.replaced(response, {path: ""})
+
+
+def test_an_object_of_many_keys_becomes_an_object_of_one(options: Options, tmp_path: Path) -> None:
+    many = {f"key {number}": number for number in range(20_000)}
+
+    found = answered(said({"text": SMALL, "many": many}), options)
+
+    assert found["text"] == SMALL
+    assert json.loads(stored(found["many"]["offloaded"], tmp_path)) == many
+
+
+def test_many_parts_that_are_no_text_become_one_text(options: Options, tmp_path: Path) -> None:
+    links = [{"type": "resource_link", "uri": f"file:///{number}", "name": str(number)} for number in range(5_000)]
+
+    found = answered(said({"content": links, "isError": False}), options)
+
+    (part,) = found["content"]
+    assert part.keys() == {"type", "text"}
+    assert json.loads(stored(part["text"], tmp_path)) == links
+
+
+def test_many_texts_that_are_large_leave_together(options: Options, tmp_path: Path) -> None:
+    parts = [{"type": "odd", "text": f"{number} {LARGE[:30_000]}"} for number in range(2 * MOST_APART)]
+
+    (part,) = answered(said(parts), options)
+
+    assert json.loads(stored(part["text"], tmp_path)) == parts
+
+
+@pytest.mark.parametrize(
+    ("part", "path"),
+    [
+        pytest.param(
+            {"type": "resource_link", "uri": "a://b", "name": "n", "description": LARGE},
+            ("description",),
+            id="description",
+        ),
+        pytest.param({"type": "resource_link", "uri": f"a://{LARGE}", "name": "n"}, ("uri",), id="uri"),
+        pytest.param(
+            {"type": "text", "text": SMALL, "annotations": {"x": LARGE}}, ("annotations", "x"), id="annotations"
+        ),
+        pytest.param({"type": "text", "text": SMALL, "_meta": {"x": LARGE}}, ("_meta", "x"), id="_meta"),
+        pytest.param({**IMAGE, "_meta": {"x": LARGE}}, ("_meta", "x"), id="_meta of an image"),
+    ],
+)
+def test_what_is_next_to_the_text_of_a_part_leaves_too(
+    options: Options, tmp_path: Path, part: dict[str, Any], path: tuple[str, ...]
+) -> None:
+    found = answered(said([{"type": "text", "text": SMALL}, part]), options)
+    rest = shapes.replaced(found, {(1, *path): ""})
+    for key in (1, *path):
+        found = found[key]
+
+    value: Any = part
+    for key in path:
+        value = value[key]
+    assert stored(found, tmp_path) == value
+    assert rest == shapes.replaced([{"type": "text", "text": SMALL}, part], {(1, *path): ""})
+
+
+# Media.
+
+
+@pytest.mark.parametrize(
+    ("tool", "response"),
+    [
+        ("Read", {"type": "image", "file": {"base64": BASE64, "type": "image/png", "originalSize": 5}}),
+        ("Read", {"type": "pdf", "file": {"base64": BASE64, "filePath": "/a.pdf"}}),
+        ("mcp__a__b", [IMAGE]),
+        ("mcp__a__b", [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": BASE64}}]),
+        ("mcp__a__b", {"content": [{"type": "audio", "data": BASE64, "mimeType": "audio/wav"}]}),
+        ("mcp__a__b", [{"type": "resource", "resource": {"uri": "a://b", "mimeType": "image/png", "blob": BASE64}}]),
+    ],
+)
+def test_media_stay_at_any_size_since_a_model_pays_by_the_piece(options: Options, tool: str, response: object) -> None:
+    assert answered(said(response, tool_name=tool), options) is None
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param({"type": "image", "data": f"{BASE64}!", "mimeType": "image/png"}, id="an image that is none"),
+        pytest.param(
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": LARGE}}, id="text"
+        ),
+        pytest.param(
+            {"type": "resource", "resource": {"uri": "a://b", "mimeType": "application/zip", "blob": BASE64}},
+            id="binary",
+        ),
+    ],
+)
+def test_a_part_with_data_that_nobody_can_show_becomes_a_text(
+    options: Options, tmp_path: Path, part: dict[str, Any]
+) -> None:
+    found = answered(said({"content": [{"type": "text", "text": SMALL}, part]}), options)
+
+    first, second = found["content"]
+    assert first == {"type": "text", "text": SMALL}
+    assert second.keys() == {"type", "text"}
+    assert json.loads(stored(second["text"], tmp_path)) == part
+
+
+# Where nothing can be stored.
+
+
+def test_texts_that_cannot_be_stored_are_cut_so_that_they_keep_the_limit_together(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    texts = {str(number): LARGE[: HARD // 2] for number in range(4)}
+
+    found = answered(said(texts), Options(storage=str(tmp_path / "file")))
+
+    assert len(json.dumps(found)) <= HARD
+    assert all(text.startswith("Tool result cut. ") for text in found.values())
+
+
+@pytest.mark.parametrize("missing", ["session_id", "tool_name"])
+def test_without_a_session_the_hard_limit_holds(options: Options, missing: str) -> None:
+    (part,) = answered(said([{"type": "text", "text": LARGE}], **{missing: None}), options)
+
+    assert part["text"].startswith("Tool result cut. ")
+
+
+@pytest.mark.parametrize("mark", [{"persistedOutputPath": "/a"}, {"isImage": True}])
+def test_a_server_cannot_speak_for_the_client(options: Options, mark: dict[str, object]) -> None:
+    assert answered(said({"text": LARGE, **mark}), options) is not None
+    assert answered(said({"stdout": LARGE, **mark}, tool_name="Bash"), options) is None
+
+
+def test_a_tool_that_only_has_the_name_of_the_retrieval_tool_keeps_the_hard_limit(options: Options) -> None:
+    tool = "mcp__evil__retrieve_offloaded_content"
+
+    assert answered(said({"text": LARGE}, tool_name=tool), options) is not None
+    assert answered(said({"text": LARGE[: HARD // 2]}, tool_name=tool), options) is None
