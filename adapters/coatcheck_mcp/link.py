@@ -397,6 +397,10 @@ class Link:
         """Return the names that the retrieval tool cannot have."""
         return await self.tools()
 
+    async def all_names(self) -> Collection[str] | None:
+        """Return the names of all tools; None while they are not known."""
+        return await self.tools()
+
     async def list_tools(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
         """Forward ``tools/list``, and remember the tools if all of them are on one page."""
         if not self.has("tools"):
