@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Policy, Scope, Truncated
 
-__all__ = ("Call", "logger", "may_leave", "offload_result")
+__all__ = ("Call", "exceeds_hard_limit", "logger", "may_leave", "offload_result")
 
 logger = logging.getLogger("coatcheck_mcp")
 
@@ -80,7 +80,7 @@ class _Delivery(Delivery[Result]):
         call, error = self.call, bool(self.raw.get("isError"))
         policy, texts = _policy_of(self.offloader, call, self.raw), texts_of(self.raw)
         # Links and annotations are for the client, which may show them to the model: they too end at the hard limit.
-        whole = side_size(self.raw) > CHARACTERS_PER_TOKEN * self.offloader.settings.max_inline_tokens
+        whole = exceeds_hard_limit(side_size(self.raw), self.offloader)
         keeps = self.offloader.keeps
         if not whole and policy is None and texts and keeps(texts, tool_name=call.tool_name, is_error=error):
             return ()
@@ -117,6 +117,11 @@ class _Delivery(Delivery[Result]):
 async def offload_result(result: Result, call: Call, offloader: Offloader) -> Result:
     """Return what the client gets: the very same object where the result stays. Never raises."""
     return await asettle(_Delivery(raw=result, call=call, offloader=offloader), logger=logger)
+
+
+def exceeds_hard_limit(characters: int, offloader: Offloader) -> bool:
+    """Return whether so many characters, which nobody counts in tokens, are too many for any conversation."""
+    return characters > CHARACTERS_PER_TOKEN * offloader.settings.max_inline_tokens
 
 
 def may_leave(tool_name: str, offloader: Offloader, policy: Policy | None = None) -> bool:

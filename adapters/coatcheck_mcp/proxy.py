@@ -27,9 +27,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
 from coatcheck.adapting import OfferTool, StorageOrOffloader, WarnOnce, is_offered_late, make_offloader
 from coatcheck_mcp.client import LIST_CHANGES, Client, Identified
-from coatcheck_mcp.convert import Result, offloaded_references
+from coatcheck_mcp.convert import Result, offloaded_references, side_size
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
-from coatcheck_mcp.hook import Call, logger, may_leave, offload_result
+from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offload_result
 from coatcheck_mcp.link import Link
 from coatcheck_mcp.names import LONGEST_SERVER, find_clash
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
@@ -354,7 +354,13 @@ class Proxy:
             )
         tool_meta = await link.tool_meta(params.name)
         tool_name = link.full_name(params.name)
-        result = await link.forward(_without_task(ctx))
+        try:
+            result = await link.forward(_without_task(ctx))
+        except MCPError as refused:
+            error = refused.error.model_dump(mode="json", exclude_none=True)
+            if not exceeds_hard_limit(side_size(error), self.offloader):
+                raise
+            result = {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}  # which can leave
         if "content" not in result and "structuredContent" not in result:
             return result  # it asks the client for input, and is no result yet
         call = Call(

@@ -254,9 +254,8 @@ class TestRules:
     def test_they_are_told_once(self, tmp_path: Path) -> None:
         (line,) = self.said(tmp_path, "--name=tiny")
         assert line.startswith('coatcheck: no tool matches [tools."bgi"], [tools."other.*"] in ')
-        assert line.endswith(
-            "tools are tiny.big, tiny.die, tiny.env, tiny.flood, tiny.half, tiny.huge, tiny.last_id, tiny.pid and 2 more"
-        )
+        assert "here: tools are tiny.big, tiny.die, tiny.env, " in line
+        assert line.endswith(", tiny.pid and 2 more")
 
     def test_without_a_name_rules_for_servers_are_among_them(self, tmp_path: Path) -> None:
         (line,) = self.said(tmp_path)
