@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from google.adk.plugins.base_plugin import BasePlugin
 
-from coatcheck import InMemoryStorage
 from coatcheck.adapting import (
     RetrievalName,
     ScopeOption,
-    StorageOrOffloader,
     WarnOnce,
     asettle,
     check_scope,
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("OffloadPlugin",)
 
@@ -76,7 +75,7 @@ class OffloadPlugin(BasePlugin):
         """
         super().__init__(name)
         self.offloader: Offloader = make_offloader(
-            InMemoryStorage() if storage is None else storage, options, owner="OffloadPlugin", no_steps=_NO_STEPS
+            storage, options, owner="OffloadPlugin", no_steps=_NO_STEPS, is_whole=True
         )
         self._scope = check_scope(scope)
         self.retrieval_tool = RetrievalTool(self.offloader, scope=scope, native_media=native_media)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_framework import ContextProvider
 
-from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
-from coatcheck.adapting import RetrievalName, ScopeOption, StorageOrOffloader, WarnOnce, check_scope, make_offloader
+from coatcheck import RETRIEVAL_TOOL
+from coatcheck.adapting import RetrievalName, ScopeOption, WarnOnce, check_scope, make_offloader
 from coatcheck_agent_framework.hook import Hook, OffloadMiddleware, SessionMiddleware, Sessions, logger
 from coatcheck_agent_framework.retrieval import RetrievalTool
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("ToolOffloader",)
 
@@ -57,7 +58,7 @@ class ToolOffloader(ContextProvider):
         """
         super().__init__("coatcheck")
         self.offloader: Offloader = make_offloader(
-            InMemoryStorage() if storage is None else storage, options, owner="ToolOffloader", no_steps=_NO_STEPS
+            storage, options, owner="ToolOffloader", no_steps=_NO_STEPS, is_whole=True
         )
         sessions = Sessions()
         self.retrieval_tool: FunctionTool = RetrievalTool(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_framework import Content, FunctionInvocationContext, FunctionTool
-from pydantic import BaseModel, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
 from coatcheck.adapting import Failure, aanswer, resolve_scope
@@ -25,6 +25,9 @@ __all__ = ("RetrievalTool",)
 
 class _AsSent(BaseModel):
     """Any arguments, as one, so that the framework finds none of the schema's to refuse in words of its own."""
+
+    # Whoever builds the first model of a process looks for plugins in everything that is installed.
+    model_config = ConfigDict(defer_build=True)
 
     as_sent: dict[str, Any]
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
 
-from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
+from coatcheck import RETRIEVAL_TOOL
 from coatcheck.adapting import (
     OfferTool,
     ScopeOption,
-    StorageOrOffloader,
     check_name,
     is_offered_late,
     make_offloader,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("OffloadMiddleware",)
 
@@ -80,7 +80,7 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
 
         """
         self.offloader: Offloader = make_offloader(
-            InMemoryStorage() if storage is None else storage, options, owner="OffloadMiddleware", no_steps=NO_STEPS
+            storage, options, owner="OffloadMiddleware", no_steps=NO_STEPS, is_whole=True
         )
         self.tools = [retrieval_tool(self.offloader, native_media=native_media)] if include_retrieval_tool else []
         self._name = check_name("name", name)

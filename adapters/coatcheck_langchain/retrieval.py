@@ -18,7 +18,6 @@ from coatcheck.adapting import (
     Failure,
     RetrievalName,
     ScopeOption,
-    StorageOrOffloader,
     WarnOnce,
     aanswer,
     answer,
@@ -32,6 +31,7 @@ from coatcheck_langchain.messages import identity_of
 
 if TYPE_CHECKING:
     from coatcheck import Offloader
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("RetrievalTool", "find_tool", "retrieval_tool")
 

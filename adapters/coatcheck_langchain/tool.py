@@ -22,7 +22,6 @@ from coatcheck import RETRIEVAL_TOOL, InvalidRequest, log_failure
 from coatcheck.adapting import (
     FAILED,
     ScopeOption,
-    StorageOrOffloader,
     asettle,
     call_off_loop,
     check_name,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("offload_tool",)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck import RETRIEVAL_TOOL
-from coatcheck.adapting import ScopeOption, StorageOrOffloader, make_offloader
+from coatcheck.adapting import ScopeOption, make_offloader
 from coatcheck_langchain.hook import NO_STEPS, CallWrapper, Hook
 from coatcheck_langchain.retrieval import find_tool
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("ToolCallWrappers", "offload_tool_calls")
 

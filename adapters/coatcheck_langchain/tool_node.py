@@ -16,7 +16,6 @@ from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, log_failure
 from coatcheck.adapting import (
     ScopeOption,
-    StorageOrOffloader,
     asettle,
     enter_scope,
     make_offloader,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import OffloaderOptions
-    from coatcheck.adapting import RetrievalName
+    from coatcheck.adapting import RetrievalName, StorageOrOffloader
 
 __all__ = ("offload_tool_node",)
 

@@ -19,7 +19,7 @@ from fastmcp.tools import Tool
 from fastmcp.tools.base import ToolResult
 from pydantic import TypeAdapter
 
-from coatcheck.adapting import ScopeOption, StorageOrOffloader, WarnOnce, check_scope, make_offloader, resolve_scope
+from coatcheck.adapting import ScopeOption, WarnOnce, check_scope, make_offloader, resolve_scope
 from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offload_result
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import OffloaderOptions, Scope
+    from coatcheck.adapting import StorageOrOffloader
     from coatcheck_mcp.convert import Result
 
 __all__ = ("OffloadMiddleware",)

@@ -25,7 +25,7 @@ from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
-from coatcheck.adapting import OfferTool, StorageOrOffloader, WarnOnce, is_offered_late, make_offloader
+from coatcheck.adapting import OfferTool, WarnOnce, is_offered_late, make_offloader
 from coatcheck_mcp.client import LIST_CHANGES, Client, Identified
 from coatcheck_mcp.convert import Result, offloaded_references, side_size
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import OffloaderOptions, Policy, Scope
+    from coatcheck.adapting import StorageOrOffloader
     from coatcheck_mcp.transports import Upstream
 
 __all__ = ("Proxy",)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from agents import FunctionTool, Tool
 
-from coatcheck import InMemoryStorage
-from coatcheck.adapting import ScopeOption, StorageOrOffloader, check_scope, make_offloader, refuse_name_clash
+from coatcheck.adapting import ScopeOption, check_scope, make_offloader, refuse_name_clash
 from coatcheck_openai.hook import Hook, wrap_tool
 from coatcheck_openai.retrieval import find_tool, retrieval_tool
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("ToolOffloader",)
 
@@ -59,7 +59,7 @@ class ToolOffloader:
 
         """
         self.offloader: Offloader = make_offloader(
-            InMemoryStorage() if storage is None else storage, options, owner="ToolOffloader", no_steps=_NO_STEPS
+            storage, options, owner="ToolOffloader", no_steps=_NO_STEPS, is_whole=True
         )
         self.retrieval_tool: FunctionTool = retrieval_tool(
             self.offloader, scope=check_scope(scope), native_media=native_media

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.capabilities import AbstractCapability
 
-from coatcheck import InMemoryStorage
-from coatcheck.adapting import ScopeOption, StorageOrOffloader, asettle, check_scope, make_offloader
+from coatcheck.adapting import ScopeOption, asettle, check_scope, make_offloader
 from coatcheck_pydantic_ai.hook import FAILURES, Hook, Output, logger
 from coatcheck_pydantic_ai.retrieval import find_tool, is_ours, retrieval_toolset
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
+    from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("ToolOffloader",)
 
@@ -59,7 +59,7 @@ class ToolOffloader(AbstractCapability[Any]):
 
         """
         self.offloader: Offloader = make_offloader(
-            InMemoryStorage() if storage is None else storage, options, owner="ToolOffloader", no_steps=_NO_STEPS
+            storage, options, owner="ToolOffloader", no_steps=_NO_STEPS, is_whole=True
         )
         self._hook = Hook(offloader=self.offloader, scope=check_scope(scope), retrieval=find_tool())
         self._toolset = retrieval_toolset(self.offloader, scope=scope, native_media=native_media)

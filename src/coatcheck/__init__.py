@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from coatcheck.core.facts import Reference
     from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
-    from coatcheck.core.outcomes import Content, Kept, ListedContent, Listing, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
     from coatcheck.core.policy import (
         Always,
         Never,
@@ -38,10 +38,13 @@ if TYPE_CHECKING:
         is_for_code_only,
     )
     from coatcheck.core.references import Scope
+    from coatcheck.core.retrieved import Content, ListedContent, Listing, Retrieved
     from coatcheck.core.settings import Settings
     from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
-    from coatcheck.engine.events import Event, Stats, log_failure
-    from coatcheck.offloader import Offloader, OffloaderOptions
+    from coatcheck.engine.events import Event, Stats
+    from coatcheck.engine.failures import log_failure
+    from coatcheck.engine.options import OffloaderOptions
+    from coatcheck.offloader import Offloader
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
     from coatcheck.scopes import choose_scope, scope
     from coatcheck.storage.file import FileStorage
@@ -148,10 +151,13 @@ _MODULES = {
         "StorageError",
     ),
     "core.facts": ("Reference",),
-    "engine.events": ("Event", "Stats", "log_failure"),
+    "engine.events": ("Event", "Stats"),
+    "engine.failures": ("log_failure",),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
-    "offloader": ("Offloader", "OffloaderOptions"),
-    "core.outcomes": ("Content", "Kept", "ListedContent", "Listing", "Offloaded", "Outcome", "Retrieved", "Truncated"),
+    "offloader": ("Offloader",),
+    "engine.options": ("OffloaderOptions",),
+    "core.outcomes": ("Kept", "Offloaded", "Outcome", "Truncated"),
+    "core.retrieved": ("Content", "ListedContent", "Listing", "Retrieved"),
     "core.policy": (
         "Always",
         "Never",

@@ -7,11 +7,10 @@ are written out twice, because editors, type checkers and ``help`` read them.
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
-from coatcheck.core.blocks import ToolResult, require_result
+from coatcheck.core.blocks import ToolResult, require_result, utf8_length
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
@@ -19,9 +18,9 @@ from coatcheck.core.outcomes import Kept
 from coatcheck.core.plan import Keep, certain_limit, certainly_within
 from coatcheck.core.policy import is_count, require_policy
 from coatcheck.core.settings import Settings
-from coatcheck.core.tokens import utf8_length
 from coatcheck.engine.events import About, Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, StorageAccess, arun, run
+from coatcheck.engine.options import check_options
 from coatcheck.engine.request import OffloadRequest
 from coatcheck.scopes import choose_scope, require_own_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
@@ -33,50 +32,16 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.facts import Reference
-    from coatcheck.core.outcomes import Content, Listing, Offloaded, Outcome, Retrieved, Truncated
+    from coatcheck.core.outcomes import Offloaded, Outcome, Truncated
     from coatcheck.core.policy import MaybeAwaitable, Policy
     from coatcheck.core.references import Scope
-    from coatcheck.core.tokens import TokenCounter
-    from coatcheck.engine.events import Listener
+    from coatcheck.core.retrieved import Content, Listing, Retrieved
+    from coatcheck.engine.options import OffloaderOptions
     from coatcheck.storage.protocol import NamesReferences, Storage
 
-__all__ = ("Offloader", "OffloaderOptions", "OtherOptions", "check_options")
+__all__ = ("Offloader",)
 
 _EXEMPT = Keep(reason="exempt")
-
-
-class OtherOptions(TypedDict, total=False):
-    """``OffloaderOptions`` without the two sizes, for adapters that have these as parameters of their own."""
-
-    policies: Mapping[str | tuple[str, ...], Policy] | None
-    token_counter: TokenCounter | None
-    max_retrieval_tokens: int | None
-    max_inline_tokens: int
-    max_step_tokens: int | None
-    max_query_bytes: int
-    offload_errors: bool
-    show_path: bool
-    list_arguments: bool
-    require_scope: bool
-    network_threads: int
-    queue_seconds: float
-
-    settings: Settings | None
-    """Settings made before. None: the defaults."""
-
-    on_event: Listener | Sequence[Listener] | None
-    """A callable, or a sequence of callables, called with each ``Event``; must not be async. If it raises, the error
-    is logged and counted. If it blocks, it delays the call that the event is about, but never the event loop."""
-
-
-class OffloaderOptions(OtherOptions, total=False):
-    """The keyword arguments of ``Offloader``, for type checkers: ``**options: Unpack[OffloaderOptions]``.
-
-    ``Settings`` documents its fields. A field passed together with ``settings`` replaces the value there.
-    """
-
-    max_result_tokens: int
-    preview_tokens: int | None
 
 
 class Offloader:
@@ -689,30 +654,6 @@ class Offloader:
             confirm=confirm,
             certain=keep if stays else None,
         )
-
-
-def check_options(options: Mapping[str, object], *, owner: str) -> None:
-    """Check that ``Offloader`` has each of these keyword arguments; ``owner`` is the class that the user called.
-
-    Raises:
-        TypeError: it has not. The message suggests the nearest name and lists all.
-
-    """
-    sizes = OffloaderOptions.__annotations__.keys() - OtherOptions.__annotations__.keys()
-    known = (*sorted(sizes), *OtherOptions.__annotations__)
-    for name in options:
-        if name not in known:
-            nearest = _nearest(name, known)
-            hint = "" if nearest is None else f" Did you mean {nearest!r}?"
-            msg = f"{owner} has no argument {name!r}.{hint} The options of an Offloader are: {', '.join(known)}"
-            raise TypeError(msg)
-
-
-def _nearest(name: str, known: Sequence[str]) -> str | None:
-    """Return the first name that has all the words of ``name``, else the one with the most similar spelling."""
-    words = set(name.split("_"))
-    longer = (each for each in known if words <= set(each.split("_")))
-    return next(longer, None) or next(iter(get_close_matches(name, known, n=1)), None)
 
 
 def _settings_of(options: OffloaderOptions) -> Settings:

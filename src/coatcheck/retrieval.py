@@ -12,7 +12,7 @@ from typing import Any
 from coatcheck.core.arguments import ARGUMENTS
 from coatcheck.core.errors import CoatcheckError, InvalidRequest
 from coatcheck.core.notice import INTERNAL_ERROR, unknown_arguments
-from coatcheck.engine.events import log_failure, logger
+from coatcheck.engine.failures import log_failure, logger
 
 __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
 

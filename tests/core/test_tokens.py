@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import ByteCounter, InvalidRequest, TiktokenCounter, TokenCounter
-from coatcheck.core.tokens import WINDOW_CHARACTERS, CountedOnce, utf8_length
+from coatcheck.core.blocks import utf8_length
+from coatcheck.core.tokens import WINDOW_CHARACTERS, CountedOnce
 from tests.core.strategies import texts
 
 TIKTOKEN = TiktokenCounter()

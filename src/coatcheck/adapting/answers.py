@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.core.blocks import Block
-    from coatcheck.core.outcomes import Retrieved
+    from coatcheck.core.retrieved import Retrieved
     from coatcheck.offloader import Offloader
 
 __all__ = ("Failure", "aanswer", "answer")

@@ -5,21 +5,25 @@ Only checking and choosing belong here. A scope comes from the host or from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coatcheck.core.amounts import parse_bytes, parse_seconds
 from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.references import Scope
-from coatcheck.offloader import Offloader, OtherOptions, check_options
+from coatcheck.engine.options import OtherOptions, check_options
 from coatcheck.scopes import choose_scope
 from coatcheck.scopes import scope as ambient_scope
-from coatcheck.storage.protocol import NamesReferences, Storage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
+
+    from coatcheck.offloader import Offloader
+    from coatcheck.storage.protocol import NamesReferences, Storage
 
 __all__ = (
     "OtherOptions",
@@ -41,8 +45,21 @@ ScopeOption: TypeAlias = Scope | Callable[[Any], "Scope | None"] | None
 """A scope, or a callable on the framework's own object. If it is None, or the callable returns None, the next in
 line decides: the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
 
-StorageOrOffloader: TypeAlias = Offloader | Storage | NamesReferences
-"""What users store with: a storage, or an offloader around one."""
+if TYPE_CHECKING:
+    StorageOrOffloader: TypeAlias = Offloader | Storage | NamesReferences
+    """What users store with: a storage, or an offloader around one."""
+
+
+def __getattr__(name: str) -> object:
+    """Return ``StorageOrOffloader``, which loads the engine: annotations that nobody evaluates must not."""
+    if name != "StorageOrOffloader":
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    with loading:
+        from coatcheck.offloader import Offloader  # noqa: PLC0415 - see above
+        from coatcheck.storage.protocol import NamesReferences, Storage  # noqa: PLC0415
+
+    return Offloader | Storage | NamesReferences
 
 
 def check_scope(scope: ScopeOption) -> ScopeOption:
@@ -78,14 +95,18 @@ def make_offloader(
     *,
     owner: str = "Offloader",
     no_steps: str | None = None,
+    is_whole: bool = False,
 ) -> Offloader:
     """Return the offloader that a user passed, or make one from the storage that they passed.
+
+    The engine is loaded here, so that an import of an adapter takes no longer than it must.
 
     Args:
         storage: a storage, or a ready ``Offloader``.
         options: the keyword arguments of ``Offloader`` that the user passed.
         owner: the class or function that the user passed them to, for error messages.
         no_steps: where the adapter sees one call at a time: what the user is told who passes ``max_step_tokens``.
+        is_whole: the owner both offloads and reads back, so that None may mean a new ``InMemoryStorage``.
 
     Raises:
         InvalidRequest: there is neither, a ready offloader came with options, or ``max_step_tokens`` would not hold.
@@ -97,10 +118,13 @@ def make_offloader(
     if no_steps is not None and options.get("max_step_tokens", in_settings) is not None:
         msg = f"max_step_tokens would do nothing here: {no_steps}"
         raise InvalidRequest(msg)
-    if storage is None:
+    if storage is None and not is_whole:
         # If each part made a storage of its own, no read-back would find anything.
         msg = "pass the storage or the Offloader that all parts share: what offloads and what reads back must use one"
         raise InvalidRequest(msg)
+    with loading:
+        from coatcheck.offloader import Offloader  # noqa: PLC0415 - see above
+
     if not isinstance(storage, Offloader):
         return Offloader(storage, **options)
     refuse_options(options)

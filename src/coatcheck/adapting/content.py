@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from coatcheck.core.blocks import Block
-    from coatcheck.core.outcomes import Content
+    from coatcheck.core.retrieved import Content
 
 __all__ = (
     "MARK",

@@ -15,7 +15,7 @@ from coatcheck.adapting.content import plain_blocks
 from coatcheck.core.blocks import ToolResult
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
-from coatcheck.engine.events import log_failure
+from coatcheck.engine.failures import log_failure
 
 if TYPE_CHECKING:
     import logging

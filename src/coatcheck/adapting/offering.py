@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from coatcheck.adapting.compaction import find_references_in
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.engine.events import log_failure
+from coatcheck.engine.failures import log_failure
 
 if TYPE_CHECKING:
     import logging

@@ -26,6 +26,7 @@ __all__ = (
     "json_text",
     "require_result",
     "to_valid_unicode",
+    "utf8_length",
 )
 
 JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -185,6 +186,11 @@ def _standard_json_text(value: JsonValue) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         msg = f"JsonBlock holds a value that JSON cannot express ({error}); pass JSON types, or the text as a TextBlock"
         raise InvalidRequest(msg) from error
+
+
+def utf8_length(text: str) -> int:
+    """Return the UTF-8 bytes of ``text``; a lone surrogate counts three, like the U+FFFD that the model gets."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def to_valid_unicode(text: str) -> str:

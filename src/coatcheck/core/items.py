@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coatcheck.core.blocks import Block, TextBlock
+from coatcheck.core.blocks import Block, TextBlock, utf8_length
 from coatcheck.core.forks import loading
-from coatcheck.core.tokens import utf8_length
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

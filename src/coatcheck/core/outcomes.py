@@ -1,23 +1,17 @@
-"""What an offloader answers: frozen values, one for each way a call can end.
-
-``Outcome`` is what becomes of a tool result; ``Retrieved`` is for the model, bounded; ``Content`` is for the host,
-whole.
-"""
+"""What becomes of a tool result: a frozen value for each way an offload can end."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from coatcheck.core.blocks import Block
     from coatcheck.core.errors import CoatcheckError
     from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.plan import KeepReason
 
-__all__ = ("Content", "Kept", "ListedContent", "Listing", "Offloaded", "Outcome", "Retrieved", "Truncated")
+__all__ = ("Kept", "Offloaded", "Outcome", "Truncated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,82 +78,3 @@ class Truncated:
 
 Outcome: TypeAlias = Kept | Offloaded | Truncated
 """What became of a tool result."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retrieved:
-    """What a model gets to read of a stored content."""
-
-    text: str
-    """The answer: at most ``max_retrieval_tokens``, valid Unicode, ending with the call that reads on."""
-
-    blocks: tuple[Block, ...]
-    """The answer as content blocks: the text, or the medium itself where ``native_media`` was asked for."""
-
-    next_call: Mapping[str, object] | None = None
-    """Arguments that read on, in addition to the reference; None at the end."""
-
-    matches: int | None = None
-    """Matches of the pattern in all, counted to 10,000; None without a pattern."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """A stored content, whole, for the host."""
-
-    data: bytes = field(repr=False)
-    """The bytes as they were saved, checked against their digest."""
-
-    content_type: str
-    """MIME type."""
-
-    items: tuple[bytes, ...] | None = field(default=None, repr=False)
-    r"""Of more than eight texts that were stored as one: the bytes of each, as they came; JSON as compact JSON.
-
-    ``data`` is these, joined by ``\n``. None for every other content, in a storage that names its references itself,
-    and where the entry that says where each begins is lost.
-    """
-
-    @property
-    def text(self) -> str:
-        """The bytes as text, exactly as the tool returned it, lone surrogates included.
-
-        Raises:
-            UnicodeDecodeError: the content is not text.
-
-        """
-        return self.data.decode("utf-8", "surrogatepass")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedContent:
-    """One stored content, as a listing describes it."""
-
-    reference: str
-    """What reads it back, in the scope that was listed."""
-
-    size: int
-    """Bytes stored."""
-
-    modified: float
-    """Time of the last save or, on a storage of this machine, of the last use; in seconds since the epoch."""
-
-    tool_name: str | None = None
-    """The tool that returned it; None where the storage did not say."""
-
-    arguments: str | None = None
-    """The arguments of the call as JSON, cut to 200 characters; None without ``list_arguments``."""
-
-    content_type: str | None = None
-    """MIME type; None where the storage did not say."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """A page of what a scope holds."""
-
-    contents: tuple[ListedContent, ...]
-    """Newest first. A page may hold fewer than asked for, or none, and not be the last one."""
-
-    after: str | None
-    """What to pass for the next page; None if this is the last one."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text, utf8_length
 from coatcheck.core.facts import Estimate
 from coatcheck.core.items import MOST_APART, Part
 from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
-from coatcheck.core.tokens import CountedOnce, TokenCounter, utf8_length
+from coatcheck.core.tokens import CountedOnce, TokenCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """All settings of an offloader as one frozen value, checked when it is made.
 
-A new setting gets a field, a default and a check here, and a line in ``offloader.OffloaderOptions``. What it does
+A new setting gets a field, a default and a check here, and a line in ``engine.options.OffloaderOptions``. What it does
 belongs where it is used.
 """
 

@@ -14,7 +14,7 @@ from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING
 
-from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.core.blocks import to_valid_unicode, utf8_length
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.facts import Estimate
 from coatcheck.core.policy import is_count
@@ -487,11 +487,6 @@ def _window_for(limit: int) -> int:
     cut.
     """
     return min(WINDOW_CHARACTERS, max(512, limit * 3))
-
-
-def utf8_length(text: str) -> int:
-    """Return the UTF-8 bytes of ``text``; a lone surrogate counts three, like the U+FFFD that the model gets."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def fits_bytes(text: str, limit: int) -> bool:

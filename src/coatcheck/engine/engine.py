@@ -16,8 +16,8 @@ from coatcheck.engine.offloading import Offloading
 from coatcheck.engine.retrieving import Retrieving
 
 if TYPE_CHECKING:
-    from coatcheck.core.outcomes import Listing
     from coatcheck.core.references import Scope
+    from coatcheck.core.retrieved import Listing
     from coatcheck.core.settings import Settings
     from coatcheck.engine.events import Recorder
     from coatcheck.engine.execution import Effects, StorageAccess

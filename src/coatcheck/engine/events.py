@@ -2,30 +2,29 @@
 
 Names, sizes and times only, never content. ``Recorder`` is where the engine reports; it counts, tells the host's
 listeners and writes the log, and none of the three can disturb the agent. What telemetry calls the fields of an event
-is here too, so that spans, metrics and log records share one vocabulary; and what events, logs and the model may be
-told about an error.
+is here too, so that spans, metrics and log records share one vocabulary.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-import os
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_error
+from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import ForkSafeLock
 from coatcheck.engine.execution import queued_milliseconds
+from coatcheck.engine.failures import class_of, logger, raised_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from typing_extensions import Unpack
 
+    from coatcheck.core.errors import CoatcheckError
     from coatcheck.core.references import Scope
 
 __all__ = (
@@ -37,12 +36,7 @@ __all__ = (
     "Listener",
     "Recorder",
     "Stats",
-    "cause_for_model",
-    "class_of",
-    "log_failure",
 )
-
-logger = logging.getLogger("coatcheck")
 
 EventKind: TypeAlias = Literal["offloaded", "kept", "truncated", "retrieved", "missed", "expired", "failed"]
 Attribute: TypeAlias = str | int | float | tuple[str, ...]
@@ -232,7 +226,7 @@ class Recorder:
     def failure(self, error: CoatcheckError, about: About, *, logged: str, **details: Unpack[Details]) -> None:
         """Log, count and tell the host that something failed and the agent goes on without it."""
         event = _event("failed", about, {"reason": str(error), "error_type": class_of(error), **details})
-        logger.warning("%s", f"{logged}\n{_raised_at(error)}".rstrip(), extra=_fields(event))
+        logger.warning("%s", f"{logged}\n{raised_at(error)}".rstrip(), extra=_fields(event))
         with self._lock.held:
             self._counts["failed"] += 1
         for listener in self._listeners:
@@ -242,7 +236,7 @@ class Recorder:
         """Tell a listener; if it raises, log and count that, and nothing else."""
         try:
             listener(event)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - logged, and the agent goes on
             # What was being handled meanwhile may quote a model: no listener ever got it, and no log does.
             error.__suppress_context__ = True
             logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
@@ -253,36 +247,6 @@ class Recorder:
 def _event(kind: EventKind, about: About, details: Details) -> Event:
     told: dict[str, Any] = {field.name: getattr(about, field.name) for field in fields(about)} | {**details}
     return Event(kind=kind, milliseconds=(time.perf_counter() - told.pop("started")) * 1e3, **told)
-
-
-def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
-    """Log at WARNING that something failed: ``message``, the error and where it was raised.
-
-    For adapters, in place of ``exc_info``, which prints the words of other people's exceptions, and those may quote the
-    content. Of a foreign error it logs the class, and the system's message if there is an ``errno``. An
-    ``InvalidRequest`` says itself who must do what, so where it was raised is omitted.
-    """
-    said = str(error) if isinstance(error, CoatcheckError) else describe_error(error)
-    where = "" if isinstance(error, InvalidRequest) else _raised_at(error)
-    log.warning("%s", f"{message}: {said}\n{where}".rstrip())
-
-
-def class_of(error: CoatcheckError) -> str:
-    """Return the class of what went wrong: of the backend's or the policy's own error, if there is one."""
-    return type(error.__cause__ or error).__name__
-
-
-def cause_for_model(error: CoatcheckError) -> str:
-    """Name a failure for the model, without paths, addresses or other tenants' data."""
-    cause = error.__cause__
-    if isinstance(cause, OSError) and cause.errno is not None:
-        return os.strerror(cause.errno)
-    return "the request was refused" if isinstance(error, InvalidRequest) else "the storage failed"
-
-
-def _raised_at(error: Exception) -> str:
-    """Return the lines of code that led to an error, or to the one behind it; none where it was never raised."""
-    return "".join(traceback.format_tb((error.__cause__ or error).__traceback__))
 
 
 def _fields(event: Event) -> dict[str, Attribute]:

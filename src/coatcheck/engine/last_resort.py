@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from coatcheck.core.arguments import SELECTORS
-from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode, utf8_length
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.facts import Estimate
 from coatcheck.core.notice import (
@@ -26,9 +26,10 @@ from coatcheck.core.notice import (
     truncation_notice,
 )
 from coatcheck.core.outcomes import Offloaded, Truncated
-from coatcheck.core.tokens import ends_of, utf8_length
+from coatcheck.core.tokens import ends_of
 from coatcheck.engine.contents import Contents
-from coatcheck.engine.events import About, cause_for_model, class_of
+from coatcheck.engine.events import About
+from coatcheck.engine.failures import cause_for_model, class_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.arguments import LISTING
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_value
-from coatcheck.core.outcomes import ListedContent, Listing
 from coatcheck.core.reading.wording import LISTED, LISTED_IN_PART, MORE_STORED, NOT_DESCRIBED, listed
 from coatcheck.core.references import Key, make_reference
+from coatcheck.core.retrieved import ListedContent, Listing
 from coatcheck.engine.cleanup import newest
 from coatcheck.engine.contents import (
     LONGEST_TOOL_NAME,

@@ -28,8 +28,8 @@ from coatcheck.core.policy import Rule, is_count
 from coatcheck.core.preview import Previewed
 from coatcheck.core.reading import encode_bytes, index_text, is_text
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter
-from coatcheck.engine.events import Recorder, cause_for_model, class_of, log_failure, logger
 from coatcheck.engine.execution import Effect, Effects
+from coatcheck.engine.failures import cause_for_model, class_of, log_failure, logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.engine.contents import Contents
+    from coatcheck.engine.events import Recorder
     from coatcheck.engine.request import OffloadRequest
 
 __all__ = ("PLACEHOLDER_ROOM", "Offloading")

@@ -28,10 +28,10 @@ from coatcheck.core.notice import (
     missing_reference,
     too_slow,
 )
-from coatcheck.core.outcomes import Content, Retrieved
 from coatcheck.core.reading import Answer, ByteRange, IndexNeeded, Request, is_text, parse_request, read
 from coatcheck.core.reading.wording import NOTHING_STORED
 from coatcheck.core.references import DEFAULT_SCOPE, canonical_reference
+from coatcheck.core.retrieved import Content, Retrieved
 from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.engine.contents import Contents, content_type_in
 from coatcheck.engine.events import About

@@ -20,7 +20,7 @@ from coatcheck.core.outcomes import Offloaded
 from coatcheck.core.plan import media_tokens
 from coatcheck.core.references import find_references
 from coatcheck.core.settings import MAX_INLINE_TOKENS, MINIMUM_BUDGET
-from coatcheck.engine.events import log_failure, logger
+from coatcheck.engine.failures import log_failure, logger
 from coatcheck.offloader import Offloader
 from coatcheck.replay.billing import (
     DEFINITION,

@@ -33,7 +33,8 @@ from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_en
 from coatcheck.testing.suite import Contract, require_same, settle
 
 if TYPE_CHECKING:
-    from coatcheck.core.outcomes import Content, Outcome
+    from coatcheck.core.outcomes import Outcome
+    from coatcheck.core.retrieved import Content
 
 __all__ = ("StorageContract", "load", "save")
 

@@ -15,7 +15,7 @@ from coatcheck.core.arguments import OPTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from coatcheck.core.outcomes import ListedContent
+    from coatcheck.core.retrieved import ListedContent
 
 __all__ = (
     "BETWEEN_GROUPS",

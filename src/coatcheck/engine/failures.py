@@ -1,0 +1,46 @@
+"""What logs, events and the model may be told about an error: never what it quotes of content, paths or addresses.
+
+Adapters log their own failures with it too, so it loads nothing of the engine.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import traceback
+
+from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_error
+
+__all__ = ("cause_for_model", "class_of", "log_failure", "logger", "raised_at")
+
+logger = logging.getLogger("coatcheck")
+
+
+def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
+    """Log at WARNING that something failed: ``message``, the error and where it was raised.
+
+    For adapters, in place of ``exc_info``, which prints the words of other people's exceptions, and those may quote the
+    content. Of a foreign error it logs the class, and the system's message if there is an ``errno``. An
+    ``InvalidRequest`` says itself who must do what, so where it was raised is omitted.
+    """
+    said = str(error) if isinstance(error, CoatcheckError) else describe_error(error)
+    where = "" if isinstance(error, InvalidRequest) else raised_at(error)
+    log.warning("%s", f"{message}: {said}\n{where}".rstrip())
+
+
+def class_of(error: CoatcheckError) -> str:
+    """Return the class of what went wrong: of the backend's or the policy's own error, if there is one."""
+    return type(error.__cause__ or error).__name__
+
+
+def cause_for_model(error: CoatcheckError) -> str:
+    """Name a failure for the model, without paths, addresses or other tenants' data."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.errno is not None:
+        return os.strerror(cause.errno)
+    return "the request was refused" if isinstance(error, InvalidRequest) else "the storage failed"
+
+
+def raised_at(error: Exception) -> str:
+    """Return the lines of code that led to an error, or to the one behind it; none where it was never raised."""
+    return "".join(traceback.format_tb((error.__cause__ or error).__traceback__))

@@ -1,0 +1,81 @@
+"""The keyword arguments of ``Offloader``: for type checkers, and for whoever passes one that does not exist.
+
+They load nothing else, because every adapter takes them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from coatcheck.core.forks import loading
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from coatcheck.core.policy import Policy
+    from coatcheck.core.settings import Settings
+    from coatcheck.core.tokens import TokenCounter
+    from coatcheck.engine.events import Listener
+
+__all__ = ("OffloaderOptions", "OtherOptions", "check_options")
+
+
+class OtherOptions(TypedDict, total=False):
+    """``OffloaderOptions`` without the two sizes, for adapters that have these as parameters of their own."""
+
+    policies: Mapping[str | tuple[str, ...], Policy] | None
+    token_counter: TokenCounter | None
+    max_retrieval_tokens: int | None
+    max_inline_tokens: int
+    max_step_tokens: int | None
+    max_query_bytes: int
+    offload_errors: bool
+    show_path: bool
+    list_arguments: bool
+    require_scope: bool
+    network_threads: int
+    queue_seconds: float
+
+    settings: Settings | None
+    """Settings made before. None: the defaults."""
+
+    on_event: Listener | Sequence[Listener] | None
+    """A callable, or a sequence of callables, called with each ``Event``; must not be async. If it raises, the error
+    is logged and counted. If it blocks, it delays the call that the event is about, but never the event loop."""
+
+
+class OffloaderOptions(OtherOptions, total=False):
+    """The keyword arguments of ``Offloader``, for type checkers: ``**options: Unpack[OffloaderOptions]``.
+
+    ``Settings`` documents its fields. A field passed together with ``settings`` replaces the value there.
+    """
+
+    max_result_tokens: int
+    preview_tokens: int | None
+
+
+def check_options(options: Mapping[str, object], *, owner: str) -> None:
+    """Check that ``Offloader`` has each of these keyword arguments; ``owner`` is the class that the user called.
+
+    Raises:
+        TypeError: it has not. The message suggests the nearest name and lists all.
+
+    """
+    sizes = OffloaderOptions.__annotations__.keys() - OtherOptions.__annotations__.keys()
+    known = (*sorted(sizes), *OtherOptions.__annotations__)
+    for name in options:
+        if name not in known:
+            nearest = _nearest(name, known)
+            hint = "" if nearest is None else f" Did you mean {nearest!r}?"
+            msg = f"{owner} has no argument {name!r}.{hint} The options of an Offloader are: {', '.join(known)}"
+            raise TypeError(msg)
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """Return the first name that has all the words of ``name``, else the one with the most similar spelling."""
+    with loading:
+        from difflib import get_close_matches  # noqa: PLC0415 - only for the message
+
+    words = set(name.split("_"))
+    longer = (each for each in known if words <= set(each.split("_")))
+    return next(longer, None) or next(iter(get_close_matches(name, known, n=1)), None)
