@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ("Figures", "main", "measure")
 
@@ -94,7 +94,7 @@ class Proxy:
         self._send({"method": "notifications/initialized"})
         self.ask("tools/list", {})
 
-    def ask(self, method: str, params: dict[str, object]) -> Any:  # noqa: ANN401 - any JSON
+    def ask(self, method: str, params: Mapping[str, object]) -> Any:  # noqa: ANN401 - any JSON
         """Return the result of a request."""
         self._id += 1
         self._send({"id": self._id, "method": method, "params": params})
