@@ -123,23 +123,25 @@ Where bytecode is not written, each process compiles all that it imports anew: h
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run what CI runs for each change, a job on each core and one more, and list how long each took.
+    """Run what CI runs for each change, a job on each core and one more, and list how long each took and computed.
 
     The one more works while others wait: for a download, a disk, a server or a process that they started.
     """
-    table, failed = [], []
+    start, table, failed = time.monotonic(), [], []
     with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as cores:
         jobs = [cores.submit(run_job, name) for name in JOBS]
         try:
             for done in as_completed(jobs):  # one that fails lets the others run
-                name, seconds, code, said = done.result()
+                name, seconds, processor, code, said = done.result()
                 session.log(said)
-                table.append(f"{seconds:4.0f} s  {name}{': failed' if code else ''}")
+                table.append((seconds, processor, f"{name}{': failed' if code else ''}"))
                 failed += [name] if code else []
         except BaseException:
             cores.shutdown(cancel_futures=True)
             raise
-    session.log("\n".join(sorted(table, reverse=True)))
+    table.append((time.monotonic() - start, sum(processor for _, processor, _ in table), "all"))
+    lines = (f"{seconds:4.0f} s, {processor:4.0f} s of processor: {what}" for seconds, processor, what in table)
+    session.log("\n".join(sorted(lines, reverse=True)))
     if failed:
         session.error(f"failed: {', '.join(failed)}")
 
@@ -454,8 +456,10 @@ def test_with_coverage(session: nox.Session, *paths: str, of: Sequence[str], onl
         session.run("coverage", "report", only, env=env)
 
 
-def run_job(name: str) -> tuple[str, float, int, str]:
-    """Run a job in a nox of its own, on one core; return its name, its seconds, its exit code and what it printed.
+def run_job(name: str) -> tuple[str, float, float, int, str]:
+    """Run a job in a nox of its own, on one core.
+
+    Returns its name, its seconds, its seconds of processor, its exit code and what it printed.
 
     Two jobs at once, with a process each, take less than one after the other with two processes: each job imports its
     framework and collects its tests once, and no process waits for the last test of another.
@@ -463,8 +467,12 @@ def run_job(name: str) -> tuple[str, float, int, str]:
     start = time.monotonic()
     command = [sys.executable, "-m", "nox", f"--noxfile={__file__}", "--sessions", name]
     alone = {**os.environ, "PYTEST_XDIST_AUTO_NUM_WORKERS": "0"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=alone, check=False)  # noqa: S603
-    return name, time.monotonic() - start, done.returncode, done.stdout.decode(errors="replace")
+    with tempfile.TemporaryFile() as said, subprocess.Popen(command, stdout=said, stderr=said, env=alone) as job:  # noqa: S603
+        _, status, used = os.wait4(job.pid, 0)
+        job.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        output = said.read().decode(errors="replace")
+    return name, time.monotonic() - start, used.ru_utime + used.ru_stime, job.returncode, output
 
 
 def run_upstream(session: nox.Session, framework: str, success_codes: Sequence[int] = (0,)) -> None:

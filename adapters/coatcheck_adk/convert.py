@@ -45,7 +45,8 @@ _DEPTH = 2
 _PLAIN = {dict, list, str, int, float, bool, NoneType}
 
 _MOST_VALUES, _MOST_CHARACTERS = 100, 10_000
-"""In a result that ``small_text_of`` looks at. One that certainly stays has at most a byte for each token allowed."""
+"""In a result that ``small_text_of`` looks at: one that certainly stays has at most a byte for each token allowed.
+As many characters may be next to the text or the medium of an item of MCP."""
 
 
 def blocks_of(result: object) -> tuple[Block, ...]:
@@ -96,10 +97,10 @@ def small_text_of(result: object) -> str | None:
 def media_tokens(result: object) -> int | None:
     """Return what a result of an MCP server with media costs: ADK sends their base64 as text. None of any other."""
     content = _unwrap(result)[1]
-    items = [item.get("resource", item) for item in content["content"]] if _is_of_mcp(content) else []
-    encoded = sum(len(item.get("data") or item.get("blob") or "") for item in items)
+    items = [_held_by(item) for item in content["content"]] if _is_of_mcp(content) else []
+    encoded = sum(len(encoded) for _, encoded in items)
     # About: two characters of base64 are a token, and four of a text.
-    return encoded // 2 + sum(len(item.get("text") or "") for item in items) // 4 if encoded else None
+    return encoded // 2 + sum(len(text) for text, _ in items) // 4 if encoded else None
 
 
 def offloaded_references(event: Event) -> tuple[str, ...]:
@@ -179,7 +180,7 @@ def _json_of(value: object) -> Any:  # noqa: ANN401 - a JSON value
 
 
 def _text_of(entry: object) -> object:
-    return entry.get("text") if _is_item(entry) else json.dumps(entry, default=str)
+    return _held_by(entry)[0] or None if _is_item(entry) else json.dumps(entry, default=str)
 
 
 def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what they are
@@ -207,7 +208,32 @@ def _is_of_mcp(content: Any) -> bool:  # noqa: ANN401 - any result
 
 
 def _is_item(entry: Any) -> TypeGuard[dict[str, Any]]:  # noqa: ANN401 - any entry
-    return isinstance(entry, dict) and "type" in entry
+    """Return whether an entry is an item of the protocol.
+
+    One with a field of another type, or with long ones that no block would hold, is a value like any other.
+    """
+    match entry:
+        case {"type": "resource", "resource": ({"text": str()} | {"blob": str()}) as holder}:
+            about = {**entry, **holder, "resource": None}
+        case {"type": "text", "text": str()} | {"type": "image" | "audio", "data": str()}:
+            about = dict(entry)
+        case {"type": "resource_link", "uri": str()}:
+            about = dict(entry)
+        case _:
+            return False
+    about.update(text=None, data=None, blob=None)
+    return isinstance(about.get("mimeType"), str | None) and len(str(about)) <= _MOST_CHARACTERS
+
+
+def _held_by(item: dict[str, Any]) -> tuple[str, str]:
+    """Return the text of an item, and the base64 of its medium."""
+    match item:
+        case {"type": "text", "text": text} | {"type": "resource", "resource": {"text": str(text)}}:
+            return text, ""
+        case {"type": "image" | "audio", "data": encoded} | {"type": "resource", "resource": {"blob": encoded}}:
+            return "", encoded
+        case _:
+            return "", ""
 
 
 def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
@@ -222,11 +248,14 @@ def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
 
 
 def _block_of_item(item: dict[str, Any]) -> Block:
-    resource = item.get("resource", item)
-    text, data = resource.get("text"), decode_base64(resource.get("data") or resource.get("blob") or "")
-    if isinstance(text, str):
+    if item["type"] == "resource_link":
+        return OpaqueBlock(item)
+    text, encoded = _held_by(item)
+    if not encoded:
         return TextBlock(text)
-    return MediaBlock(data, resource.get("mimeType") or _UNKNOWN) if data else OpaqueBlock(item)
+    data = decode_base64(encoded)
+    media_type = item.get("resource", item).get("mimeType") or _UNKNOWN
+    return MediaBlock(data, media_type) if data else JsonBlock(item)  # malformed: ADK sends it as text, like all of it
 
 
 def _is_small(content: object) -> bool:

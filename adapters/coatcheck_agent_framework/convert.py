@@ -57,9 +57,11 @@ def offloaded_references(content: object) -> tuple[str, ...]:
 
 
 def _items_of(result: object) -> Sequence[Content]:
-    """Return the items that the framework makes of a result; of one ``Content`` alone it makes JSON of its text."""
+    """Return the items that the framework makes of a result; of one ``Content`` alone it makes JSON of its ``str``."""
     if isinstance(result, Content):
-        return [result]
+        return [result if result.type in ("text", "data") else Content.from_text(str(result))]
+    if isinstance(result, list) and all(isinstance(item, Content) for item in result):
+        return result
     return Content.from_function_result("", result=result).items or []
 
 

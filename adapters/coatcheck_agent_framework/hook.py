@@ -167,11 +167,9 @@ def _texts_of(result: object) -> Sequence[str] | None:
     """Return the texts of a result that holds nothing else."""
     if isinstance(result, str):
         return (result,)
-    if isinstance(result, Content) and result.type == "text":
-        return (result.text or "",)
-    if isinstance(result, list) and all(isinstance(item, Content) and item.type == "text" for item in result):
-        return [item.text or "" for item in result]
-    return None
+    items = result if isinstance(result, list) else [result]
+    texts = [item.text or "" for item in items if isinstance(item, Content) and item.type == "text"]
+    return texts if len(texts) == len(items) and all(isinstance(text, str) for text in texts) else None
 
 
 def _arguments_of(arguments: object) -> Mapping[str, Any]:

@@ -73,7 +73,7 @@ def offloaded_references(message: BaseMessage) -> tuple[str, ...]:
 def is_media_held(content: object) -> bool:
     """Return whether converting content may take a while: anything but text may need decoding or encoding."""
     return isinstance(content, list) and any(
-        not isinstance(part, str) and (not isinstance(part, dict) or part.get("type") not in _TEXT_UNDER)
+        not isinstance(part, str) and (not isinstance(part, dict) or str(part.get("type")) not in _TEXT_UNDER)
         for part in content
     )
 

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import json
 import mimetypes
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents import ToolOutputFileContent, ToolOutputImage, ToolOutputText
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import decode_base64, decode_data_url, encode_base64, find_references_in, plain_blocks
 
-__all__ = ("blocks_of", "offloaded_references", "output_of", "plain_blocks_of")
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-_PARTS = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
-_KINDS = ("text", "image", "file")
-_LOCATIONS = ("image_url", "file_id", "file_url", "file_data")
+__all__ = ("blocks_of", "has_media_as_text", "offloaded_references", "output_of", "plain_blocks_of", "tokens_as_text")
+
+_KINDS: dict[str, Any] = {
+    "text": ToolOutputText,
+    "image": ToolOutputImage,
+    "file": ToolOutputFileContent,
+}
 _UNKNOWN_FILE = "application/octet-stream"
 
 
@@ -58,8 +62,21 @@ def offloaded_references(item: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(find_references_in([raw])))
 
 
+def has_media_as_text(output: object) -> bool:
+    """Return whether a list has media, and next to them what is no part: the SDK shows all of it as one text then."""
+    if not isinstance(output, list | tuple):
+        return False
+    kinds = [_fields_of(part).get("type") for part in output]
+    return None in kinds and not {"image", "file"}.isdisjoint(kinds)
+
+
+def tokens_as_text(output: object) -> int:
+    """Return about what an output with media in base64 costs as text: half as many tokens as characters."""
+    return len(str(output)) // 2
+
+
 def _parts_of(output: object) -> Sequence[object]:
-    """Return the parts of a list as the SDK tells it from a value, or the whole output as the only part."""
+    """Return the parts of a list, and the values between them, or the whole output as the only part."""
     return output if isinstance(output, list | tuple) and any(map(_is_part, output)) else [output]
 
 
@@ -69,11 +86,16 @@ def _is_part(value: object) -> bool:
 
 def _fields_of(part: object) -> Mapping[str, Any]:
     """Return the fields of a part of the SDK's; none where the SDK would take it for a value."""
-    fields = vars(part) if isinstance(part, _PARTS) else part
-    if not isinstance(fields, Mapping) or fields.get("type") not in _KINDS:
+    if isinstance(part, tuple(_KINDS.values())):
+        return vars(part)
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
         return {}
-    needed = ("text",) if fields["type"] == "text" else _LOCATIONS
-    return fields if any(isinstance(fields.get(name), str) for name in needed) else {}
+    try:
+        fields: Mapping[str, Any] = vars(_KINDS[kind].model_validate(part))
+    except ValueError:  # it is not valid
+        return {}
+    return fields
 
 
 def _block_of(part: object) -> Block:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck import Never, asks_to_keep, is_called_by_code
 from coatcheck.adapting import Arrival, Batch, OneResult, RetrievalName, ScopeOption, asettle, resolve_scope
-from coatcheck_openai.convert import blocks_of, output_of, plain_blocks_of
+from coatcheck_openai.convert import blocks_of, has_media_as_text, output_of, plain_blocks_of, tokens_as_text
 from coatcheck_openai.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ class Output(OneResult[Any]):
     restore: Callable[[Sequence[Block]], Any] = output_of
     """Makes an output of blocks."""
 
+    measured_tokens: Callable[[], int] | None = None
+    """Counts an output with media that the SDK shows as text; None of any other."""
+
     is_error: bool = False
     """Only servers say so: of a function tool, an error is a ``str`` like any other."""
 
@@ -87,6 +90,7 @@ class Output(OneResult[Any]):
             is_error=self.is_error,
             is_heavy=not isinstance(self.content, str),
             policy=Never() if any(map(asks_to_keep, holders)) else None,
+            measured_tokens=self.measured_tokens,
         )
         batch = Batch(
             arrivals=[arrival],
@@ -111,13 +115,25 @@ class Invoker(Proxy):
         output = await self._inner(context, arguments)
         if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=self._name):
             return output
-        delivery = Output(raw=output, content=output, name=self._name, sent=arguments, context=context, hook=self._hook)
+        delivery = Output(
+            raw=output,
+            content=output,
+            name=self._name,
+            sent=arguments,
+            context=context,
+            hook=self._hook,
+            measured_tokens=partial(tokens_as_text, output) if has_media_as_text(output) else None,
+        )
         return await asettle(delivery, logger=logger)
 
 
 def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:
     """Return a copy of a tool with an output that is offloaded; all else it has in common with the tool."""
-    copied = copy.copy(tool)
+    try:
+        copied = copy.copy(tool)
+    except TypeError:  # older SDKs call the constructor, which a subclass such as the shell's may have changed
+        copied = object.__new__(type(tool))
+        vars(copied).update(vars(tool))
     copied.on_invoke_tool = Invoker(copied, hook)
     return copied
 

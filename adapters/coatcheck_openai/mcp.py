@@ -83,6 +83,7 @@ class OffloadedServer(Proxy):
             convert=partial(blocks_of, structured=self._inner.use_structured_content),
             convert_plainly=partial(plain_blocks_of, structured=self._inner.use_structured_content),
             restore=partial(rewrite, result),
+            measured_tokens=partial(_tokens_as_text, result) if any(map(_is_encoded_text, result.content)) else None,
             is_error=_is_error(result),
         )
         return await asettle(output, logger=logger)
@@ -105,14 +106,33 @@ def rewrite(result: CallToolResult, blocks: Sequence[Block]) -> CallToolResult:
     return result.model_copy(update={"content": list(map(_content_of, blocks)), _STRUCTURED: None})
 
 
+def _is_encoded_text(part: Any) -> bool:  # noqa: ANN401 - as below
+    """Return whether the SDK shows base64 of a part as text: it knows media of the type image only."""
+    return part.type != "image" and _encoded_in(part) is not None
+
+
+def _tokens_as_text(result: CallToolResult) -> int:
+    """Return about what the parts cost as text: four characters are a token, and two of JSON with base64."""
+    return sum(
+        len(part.text) // 4 if isinstance(part, TextContent) else len(part.model_dump_json()) // 2
+        for part in result.content
+    )
+
+
 def _block_of(part: Any) -> Block:  # noqa: ANN401 - one of the protocol's kinds of content
     resource = getattr(part, "resource", part)
-    text, encoded = getattr(resource, "text", None), getattr(resource, "data", None) or getattr(resource, "blob", None)
+    text, encoded = getattr(resource, "text", None), _encoded_in(part)
     if isinstance(text, str):
         return TextBlock(text)
-    data = decode_base64(encoded) if isinstance(encoded, str) else b""
+    data = b"" if encoded is None else decode_base64(encoded)
     media_type = resource.model_dump(by_alias=True).get("mimeType")
     return MediaBlock(data, media_type or "application/octet-stream") if data else OpaqueBlock(part)
+
+
+def _encoded_in(part: Any) -> str | None:  # noqa: ANN401 - as above
+    resource = getattr(part, "resource", part)
+    encoded = getattr(resource, "data", None) or getattr(resource, "blob", None)
+    return encoded if isinstance(encoded, str) else None
 
 
 def _content_of(block: Block) -> Any:  # noqa: ANN401 - as above

@@ -10,10 +10,12 @@ import sys
 import threading
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+import typer
 from typer.testing import CliRunner
 
 from coatcheck.cli.app import app
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 SCRIPT = Path(sys.executable).with_name("coatcheck")
 """The command as it was installed."""
 
+COMMANDS = cache(typer.main.get_command)
+"""Makes the commands once: typer makes them all for each run, which takes longer than nearly any of them."""
+
 LIBRARY = {
     "abc.py": "class Other:\n    pass\n",
     "json/decoder.py": '\n\n\nclass Wanted(ValueError):\n    """With:\n\n    msg: a text\n    pos: a place\n    """\n',
@@ -33,7 +38,8 @@ LIBRARY = {
 def run(*arguments: str | Path, given: bytes = b"", env: dict[str, str] | None = None) -> Result:
     """Run ``coatcheck`` with these arguments and this input, on a screen of 80 columns that is no terminal."""
     settings: dict[str, str | None] = {"COLUMNS": "80", "TERM": "dumb", **(env or {})}
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=given, env=settings)
+    with mock.patch("typer.testing._get_command", COMMANDS):
+        return CliRunner().invoke(app, [str(argument) for argument in arguments], input=given, env=settings)
 
 
 def answered(*arguments: str | Path, given: bytes = b"") -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -87,6 +93,7 @@ def at_terminal(*arguments: str | Path, typed: str = "", input_too: bool = True)
             os.write(write, typed.encode())
             os.close(write)
             keyboard = stack.enter_context(os.fdopen(read, encoding="utf-8"))
+        stack.enter_context(mock.patch("typer.main.get_command", COMMANDS))
         for name, stream in (("stdout", screen), ("stderr", errors), ("stdin", keyboard)):
             stack.enter_context(mock.patch.object(sys, name, stream))
         try:

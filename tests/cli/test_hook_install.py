@@ -7,12 +7,15 @@ import shlex
 import stat
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from coatcheck.cli.app import app
 from coatcheck.hook.command import program
+from tests.cli.running import run
+
+if TYPE_CHECKING:
+    from typer.testing import Result
 
 COMMENTED = """{
     // mine
@@ -52,7 +55,7 @@ def settings(home: Path) -> Path:
 
 
 def call(*words: str) -> Result:
-    return CliRunner().invoke(app, ["hook", *words])
+    return run("hook", *words)
 
 
 def write(path: Path, text: str) -> None:

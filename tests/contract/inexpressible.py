@@ -24,6 +24,7 @@ __all__ = (
     "MCP_MIDDLEWARE",
     "OPENAI_AGENTS",
     "OPENAI_AGENTS_BY_CHAT",
+    "OPENAI_AGENTS_CANNOT",
     "PYDANTIC_AI",
     "PYDANTIC_AI_CANNOT",
     "STRANDS",
@@ -53,6 +54,11 @@ OPENAI_AGENTS_BY_CHAT: Mapping[Capability, str] = {
     **OPENAI_AGENTS,
     "results for code": "chat completions do not say that code made a call",
     "unknown blocks": _TEXT_ONLY,
+}
+
+OPENAI_AGENTS_CANNOT: Mapping[str, str] = {
+    "mixed media": "the OpenAI Agents SDK shows a list as one text, base64 included, where a JSON value is among its"
+    " parts, so it costs more than the same in other frameworks",
 }
 
 AGENT_FRAMEWORK: Mapping[Capability, str] = {

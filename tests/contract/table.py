@@ -19,6 +19,7 @@ from tests.contract.inexpressible import (
     LANGCHAIN_BY_CALL,
     MCP,
     OPENAI_AGENTS,
+    OPENAI_AGENTS_CANNOT,
     PYDANTIC_AI,
     PYDANTIC_AI_CANNOT,
     STRANDS,
@@ -44,7 +45,7 @@ WAYS: Mapping[str, Mapping[Capability, str]] = {
     "MCP": MCP,
 }
 
-CANNOT: Mapping[str, Mapping[str, str]] = {"Pydantic AI": PYDANTIC_AI_CANNOT}
+CANNOT: Mapping[str, Mapping[str, str]] = {"OpenAI Agents": OPENAI_AGENTS_CANNOT, "Pydantic AI": PYDANTIC_AI_CANNOT}
 """Single scenarios that a framework cannot express, by name."""
 
 HEAD = """\

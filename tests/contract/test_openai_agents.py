@@ -15,7 +15,7 @@ from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, wi
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.golden import Contract
-from tests.contract.inexpressible import OPENAI_AGENTS, OPENAI_AGENTS_BY_CHAT
+from tests.contract.inexpressible import OPENAI_AGENTS, OPENAI_AGENTS_BY_CHAT, OPENAI_AGENTS_CANNOT
 from tests.contract.openai_agents_harness import OpenAIAgentsHarness
 from tests.contract.telemetry import HOST, parents
 from tests.core.telemetry import Telemetry
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 class TestResponses(Contract):
     lacks = OPENAI_AGENTS
+    cannot = OPENAI_AGENTS_CANNOT
     deliveries = ASYNC_ON_FILES
 
     @pytest.fixture
@@ -38,6 +39,7 @@ class TestResponses(Contract):
 
 class TestChatCompletions(Contract):
     lacks = OPENAI_AGENTS_BY_CHAT
+    cannot = OPENAI_AGENTS_CANNOT
     deliveries = ASYNC_ON_FILES[-1:]
 
     @pytest.fixture

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -301,3 +302,51 @@ def test_a_limit_smaller_than_the_notice_leaves_the_notice() -> None:
     outcome = settle(offloader, [TextBlock("12345")], "sync")
 
     assert text_of(outcome).endswith("so that it returns less.")
+
+
+TEXTS = ["Long. " * 5_000]
+
+
+@dataclass
+class Part:
+    text: object
+
+
+class Model:
+    """What a framework may make its parts of."""
+
+    def __init__(self, **held: object) -> None:
+        self.__dict__.update(held)
+
+
+@pytest.mark.parametrize(
+    ("native", "held"),
+    [
+        ({"kind": "a", "texts": TEXTS}, {"kind": "a", "texts": TEXTS}),
+        (TEXTS, TEXTS),
+        (Part(TEXTS), {"text": TEXTS}),
+        (Model(text=TEXTS, name=None), {"text": TEXTS}),
+    ],
+    ids=["dict", "list", "dataclass", "object"],
+)
+def test_an_unknown_block_with_more_text_than_may_stay_becomes_its_json(native: object, held: object) -> None:
+    block = module.as_known(OpaqueBlock(native), max_inline_tokens=5_000)
+
+    assert isinstance(block, TextBlock)
+    assert json.loads(block.text) == held
+
+
+@pytest.mark.parametrize(
+    "held",
+    ["Short. " * 2_000, "iVBORw0K" * 5_000, "data:image/png;base64," + "iVBORw0K\r\n" * 5_000, b"Long. " * 5_000],
+    ids=["little text", "base64", "data URL", "bytes"],
+)
+def test_little_text_and_media_of_any_size_pass_in_an_unknown_block(held: object) -> None:
+    block = OpaqueBlock({"kind": "a", "held": held})
+
+    assert module.as_known(block, max_inline_tokens=5_000) is block
+
+
+def test_blocks_of_other_kinds_stay_as_they_are() -> None:
+    for block in (TextBlock(TEXTS[0]), JsonBlock(TEXTS), MediaBlock(TEXTS[0].encode(), "text/plain")):
+        assert module.as_known(block, max_inline_tokens=5_000) is block

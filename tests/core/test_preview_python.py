@@ -101,6 +101,13 @@ def test_marks_and_quotes_are_told_from_what_is_in_texts(text: str, value: JsonV
     assert read(text) == value
 
 
+@pytest.mark.parametrize("value", ["2", "None", "'b'", "Decimal('2')"])
+def test_a_literal_that_repeats_a_name_is_not_read_because_one_value_would_be_hidden(value: str) -> None:
+    assert read(f"[{{'a': 1, 'b': {value}}}]") is not None
+
+    assert read(f"[{{'a': 1, 'a': {value}}}]") is None
+
+
 @pytest.mark.parametrize(
     "text",
     ["[see below]", "[1 2]", "[1, 2", "(a, b)", "{1: 2, '1': 3}", "[f(1, 2]", "[1]]", "[maybe, None]", r"['\x01a']"],

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from coatcheck.adapting.content import plain_blocks
-from coatcheck.core.blocks import ToolResult
+from coatcheck.core.blocks import OpaqueBlock, ToolResult
+from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
 from coatcheck.engine.failures import log_failure
@@ -128,18 +129,30 @@ class Batch:
 
     def convert(self) -> list[dict[str, Any]]:
         """Convert the content of each result; return what ``Offloader.offload`` takes of it."""
-        return [
-            {
-                "blocks": tuple(arrival.convert(arrival.content)),
+        calls = []
+        for arrival in self.arrivals:
+            blocks, measured_tokens = tuple(arrival.convert(arrival.content)), arrival.measured_tokens
+            if OpaqueBlock in map(type, blocks):
+                known = self._without_huge_unknown(blocks)
+                measured_tokens = measured_tokens if known == blocks else None  # frameworks may not count such a block
+                blocks = known
+            call = {
+                "blocks": blocks,
                 "tool_name": arrival.tool_name,
                 "tool_args": arrival.tool_args,
                 "is_error": arrival.is_error,
-                "measured_tokens": arrival.measured_tokens,
+                "measured_tokens": measured_tokens,
                 "confirm": arrival.confirm,
                 "policy": arrival.policy,
             }
-            for arrival in self.arrivals
-        ]
+            calls.append(call)
+        return calls
+
+    def _without_huge_unknown(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
+        with loading:
+            from coatcheck.engine.last_resort import as_known  # noqa: PLC0415 - few results have such a block
+        limit = self.offloader.settings.max_inline_tokens
+        return tuple(as_known(block, max_inline_tokens=limit) for block in blocks)
 
     def last_resorts(self) -> list[dict[str, Any]]:
         """Return the arguments of the core's last resort, for each result; if the scope cannot be found, it cuts."""

@@ -1,4 +1,7 @@
-"""What becomes of a tool result: a frozen value for each way an offload can end."""
+"""What becomes of a tool result: a frozen value for each way an offload can end.
+
+What is read back later is in ``retrieved``.
+"""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.arguments import SELECTORS
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode, utf8_length
@@ -40,10 +41,13 @@ if TYPE_CHECKING:
     from coatcheck.engine.events import Recorder
     from coatcheck.engine.execution import Effects, StorageAccess
 
-__all__ = ("LastResort",)
+__all__ = ("LastResort", "as_known")
 
 BYTES_PER_TOKEN = 4
 """The usual estimate: ordinary English text has about four. Nothing here may count tokens."""
+
+_ENCODED = re.compile(r"(?:data:[^,]{,200},)?[\w+/=\r\n-]*", re.ASCII)
+"""A medium in a ``str``. Text of any length has blanks or punctuation."""
 
 
 class LastResort:
@@ -141,14 +145,25 @@ class LastResort:
         return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit
 
 
-def _size_of(block: Block, *, up_to: float = math.inf) -> int:
+def as_known(block: Block, *, max_inline_tokens: int) -> Block:
+    """Return a block, or, where it is opaque and its text alone exceeds the limit, its JSON, which can be offloaded.
+
+    Media in it do not count, because a model does not get them as text.
+    """
+    limit = BYTES_PER_TOKEN * max_inline_tokens
+    if isinstance(block, OpaqueBlock) and _size_of(block, up_to=limit, weigh=_length_of_text) > limit:
+        return TextBlock(_as_json(block))
+    return block
+
+
+def _size_of(block: Block, *, up_to: float = math.inf, weigh: Callable[[Any], int] = len) -> int:
     """Return roughly how many bytes and characters a non-text block holds; stop counting above ``up_to``."""
     size, seen, left = 0, set[int](), [_held_by(block)]
     while left and size <= up_to:
         value = left.pop()
         size += 1
         if isinstance(value, str | bytes | bytearray | memoryview):
-            size += len(value)
+            size += weigh(value)
         elif id(value) not in seen:
             seen.add(id(value))
             if isinstance(value, Mapping):
@@ -160,11 +175,21 @@ def _size_of(block: Block, *, up_to: float = math.inf) -> int:
     return size
 
 
-def _fields_of(value: object) -> dict[str, object]:
-    """Return what a dataclass holds; nothing of any other object, which may lead anywhere."""
-    if isinstance(value, type) or not dataclasses.is_dataclass(value):
+def _length_of_text(value: str | bytes) -> int:
+    return len(value) if isinstance(value, str) and _ENCODED.fullmatch(value) is None else 0
+
+
+def _fields_of(value: object) -> dict[str, Any]:
+    """Return what a dataclass or a model of pydantic holds; nothing of any other object, which may lead anywhere."""
+    if isinstance(value, type):
         return {}
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return _attributes_of(value) if hasattr(value, "__pydantic_fields__") else {}
+
+
+def _attributes_of(value: object) -> dict[str, Any]:
+    return {name: held for name, held in vars(value).items() if held is not None}
 
 
 def _held_by(block: Block) -> object:
@@ -175,8 +200,10 @@ def _held_by(block: Block) -> object:
             return block.value
         case MediaBlock():
             return block.data
-        case OpaqueBlock():
-            return block.native
+        case OpaqueBlock(native) if hasattr(native, "__dict__") and not dataclasses.is_dataclass(native):
+            return _attributes_of(native)  # a framework's own part
+        case OpaqueBlock(native):
+            return native
 
 
 def _as_json(block: Block) -> str:

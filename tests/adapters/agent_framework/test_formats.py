@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from agent_framework import AgentSession
+from agent_framework import AgentSession, Content
 
 from coatcheck import FileStorage
 from coatcheck_agent_framework import ToolOffloader, offloaded_references
@@ -28,6 +28,10 @@ def contents_in(saved: Any) -> list[Any]:  # noqa: ANN401 - as JSON
 async def test_a_session_goes_on(server: ScriptedServer, version: str, tmp_path: Path) -> None:
     left, offload = left_by(version, "agent-framework", tmp_path), ToolOffloader(FileStorage(tmp_path / "artifacts"))
     saved = json.loads((tmp_path / "session.json").read_text())
+    known = vars(Content.from_text(""))
+    for content in contents_in(saved):  # a later framework saved it, with fields that not all know
+        for name in content.keys() - known.keys():
+            del content[name]
     session = AgentSession.from_dict(saved)
 
     script = await run(server, offload, [], reading(pattern="^line 1,000 of"), session=session)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from agent_framework import SKIP_PARSING, Content
@@ -13,6 +15,7 @@ from coatcheck_agent_framework import ToolOffloader
 from coatcheck_agent_framework import convert as module
 from tests.adapters.agent_framework.agents import returning, run
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
 from tests.adapters.scripts import call, reading
 
 if TYPE_CHECKING:
@@ -82,3 +85,56 @@ async def test_where_the_scope_cannot_be_found_nothing_is_stored(server: Scripte
 
     assert script.shown[-1][0].startswith(CUT)
     assert list(storage.entries("")) == []
+
+
+async def test_an_error_in_one_content_alone_is_offloaded(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+
+    script = await run(
+        server, offload, [returning(Content.from_error(message=HUGE), result_parser=SKIP_PARSING)], call()
+    )
+
+    (reference,) = shown_references(script.shown[-1][0])
+    assert offload.offloader.load(reference, scope="conversation-1").text == HUGE
+
+
+def is_contents(result: object) -> bool:
+    return isinstance(result, list) and all(isinstance(item, Content) for item in result)
+
+
+def content_of(fields: dict[str, Any]) -> Content:
+    """Return a content with these fields, of whatever type they are."""
+    content = Content("text", text="")
+    content.text = None
+    for name, value in fields.items():
+        setattr(content, name, value)
+    return content
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"type": "text", "text": "a", "additional_properties": {}},
+        {"type": "data", "uri": f"data:image/png;base64,{ENCODED}", "media_type": "image/png"},
+        {"type": "uri", "uri": "https://a", "media_type": "image/png"},
+        {"type": "error", "message": "a", "error_code": "b"},
+        {"type": "hosted_file", "file_id": "a"},
+    ],
+    ids=repr,
+)
+async def test_no_odd_content_raises_or_is_above_the_limit(shape: dict[str, Any]) -> None:
+    offload = ToolOffloader(scope="mine", max_inline_tokens=MOST_TOKENS)
+    middleware: Any = offload.middleware[1]
+    contents = [content_of(form) for form in odd_forms(shape) if isinstance(form, dict)]
+
+    for result in (*contents, *([Content.from_text("a"), content] for content in contents), *odd_forms(shape)):
+        context = SimpleNamespace(function=returning(None), arguments={}, kwargs={}, tools=None, session=None)
+
+        async def give(result: object = result, context: Any = context) -> None:  # noqa: ANN401 - as above
+            context.result = result
+
+        await middleware.process(context, give)
+
+        shown = context.result
+        texts = [[item.text, item.uri, item.file_id] for item in shown] if is_contents(shown) else shown
+        assert len(json.dumps(texts, default=repr)) <= LIMIT, result

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +17,7 @@ from coatcheck_adk import OffloadPlugin
 from coatcheck_adk import convert as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.google_adk.agents import returning, run
+from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
 from tests.adapters.scripts import call, reading
 
 if TYPE_CHECKING:
@@ -121,3 +124,40 @@ async def test_where_the_scope_cannot_be_found_nothing_is_stored(server: GeminiS
 
     assert is_cut(script.shown[-1][0])
     assert list(storage.entries("")) == []
+
+
+TEXT = {"type": "text", "text": "a"}
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        TEXT,
+        {"type": "image", "data": ENCODED, "mimeType": "image/png"},
+        {"type": "resource", "resource": {"uri": "file:///a", "text": "a", "mimeType": "text/plain"}},
+        {"type": "resource", "resource": {"uri": "file:///a", "blob": ENCODED, "mimeType": "image/png"}},
+        {"type": "resource_link", "uri": "file:///a", "name": "a", "description": "a"},
+    ],
+    ids=repr,
+)
+async def test_no_odd_part_of_mcp_raises_or_is_above_the_limit(shape: object) -> None:
+    plugin = OffloadPlugin(scope="mine", max_inline_tokens=MOST_TOKENS)
+    context: Any = SimpleNamespace(
+        actions=SimpleNamespace(skip_summarization=None),
+        agent_name="agent",
+        function_call_id="call",
+        run_config=None,
+        session=SimpleNamespace(app_name="app", user_id="ada", id="session-1"),
+    )
+
+    for part in odd_forms(shape):
+        for result in (
+            {"content": [TEXT, part], "isError": False},
+            {"content": [TEXT], "isError": False, "structuredContent": part, "_meta": part},
+            {"error": part, "status": part},
+            {"result": [Part(text="a"), part]},
+        ):
+            changed = await plugin.after_tool_callback(
+                tool=returning(result), tool_args={}, tool_context=context, result=result
+            )
+            assert len(json.dumps(result if changed is None else changed, default=repr)) <= LIMIT, result

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import Any
 
 import pytest
-from haystack.dataclasses import ImageContent, TextContent
+from haystack.dataclasses import FileContent, ImageContent, TextContent
 from haystack.hooks.tool_result_offloading import NeverOffload, OffloadOverChars
 from haystack.tools import tool
 
@@ -29,6 +30,7 @@ from tests.adapters.haystack.agents import (
     text_of,
     tool_messages,
 )
+from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
 
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
 CUT = "Tool result cut."
@@ -178,3 +180,28 @@ def test_an_error_above_50_000_tokens_leaves_too() -> None:
     ToolResultOffloadHook(InMemoryStorage(), {}).run(state)
 
     assert text_of(last(state)).startswith("Tool result offloaded.")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        TextContent("a"),
+        ImageContent(ENCODED, mime_type="image/png", validation=False),
+        FileContent(ENCODED, mime_type="text/plain", filename="a", validation=False),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_no_odd_part_raises_or_is_above_the_limit(part: Any) -> None:
+    hook = ToolResultOffloadHook(Offloader(max_inline_tokens=MOST_TOKENS), scope="mine")
+    name = next(field.name for field in dataclasses.fields(part))
+    parts = [dataclasses.replace(part) for _ in odd_forms("")]
+    for one, value in zip(parts, odd_forms(""), strict=True):
+        object.__setattr__(one, name, value)  # Haystack's own warns
+    state = state_of(*([one, TextContent("b")] for one in parts))
+
+    hook.run(state)
+
+    shown = [result.result for result in results(state.data["messages"])]
+    assert len(shown) == len(parts)
+    texts = [result if isinstance(result, str) else [vars(one) for one in result] for result in shown]
+    assert max(len(repr(text)) for text in texts) <= LIMIT

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from coatcheck_langchain import OffloadMiddleware, offload_tool, offload_tool_no
 from coatcheck_langchain import hook as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.langgraph.agents import agent_of, answers, call, read, say
+from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
 
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
 CUT = "Tool result cut."
@@ -189,3 +191,36 @@ async def test_what_shows_whole_steps_and_single_tools_hold_the_limit_too() -> N
     assert len(single) < 6_000
     reference = offloaded_references(stepped[0][1])[0]
     assert "\n END\n" in retrieval_tool(offloader).invoke({"reference": reference, "offset": -4})
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"type": "text", "text": "a"},
+        {"type": "custom_tool_call_output", "output": "a"},
+        {"type": "json", "json": {"a": 1}},
+        {"type": "image", "base64": ENCODED, "mime_type": "image/png"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{ENCODED}"}},
+        {"type": "document", "source": {"type": "base64", "data": ENCODED, "media_type": "text/plain"}},
+        {"type": "input_audio", "input_audio": {"data": ENCODED, "format": "wav"}},
+        {"type": "file", "file": {"file_data": f"data:text/plain;base64,{ENCODED}", "filename": "a"}},
+    ],
+    ids=repr,
+)
+def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
+    # What is next to the bytes of a medium is not measured.
+    parts = [form for form in odd_forms(shape) if isinstance(form, dict) and ENCODED not in repr(form)]
+
+    @tool
+    def fetch(number: int) -> Any:
+        """Fetch."""
+        return ToolMessage([parts[number], {"type": "text", "text": "b"}], tool_call_id=f"call-{number + 1}")
+
+    calls = [("fetch", {"number": number}) for number in range(len(parts))]
+    middleware = OffloadMiddleware(Offloader(max_inline_tokens=MOST_TOKENS), scope="mine")
+    agent, _ = agent_of([fetch], call(*calls), say(), middleware=[middleware])
+
+    messages = answers(agent.invoke({"messages": [HumanMessage("go")]})["messages"])
+
+    assert len(messages) == len(parts)
+    assert max(len(json.dumps(message.content)) for message in messages) <= LIMIT

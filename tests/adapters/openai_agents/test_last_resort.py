@@ -1,16 +1,25 @@
 """Where our rewriting fails, a hard limit still holds."""
 
+# ruff: noqa: ANN401 - what the SDK and servers pass is of any type
+
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from agents import ItemHelpers
+from agents.mcp import MCPServer
+from mcp.types import CallToolResult
+from mcp.types import Tool as MCPTool
+from openai.types.responses import ResponseFunctionToolCall
 
 from coatcheck import InMemoryStorage, Offloader
 from coatcheck.testing.scripting import shown_references
 from coatcheck_openai import ToolOffloader
 from coatcheck_openai import convert as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
 from tests.adapters.openai_agents.agents import call, reading, returning, run
 
 if TYPE_CHECKING:
@@ -100,3 +109,86 @@ async def offloaded(offload: ToolOffloader) -> str:
     tool: Any = offload.tools([returning(HUGE)])[0]
     text: str = await tool.on_invoke_tool(None, "{}")
     return text
+
+
+TEXT = {"type": "text", "text": "a"}
+IMAGE = {"type": "image", "image_url": f"data:image/png;base64,{ENCODED}", "detail": "auto"}
+
+
+async def shown_by(output: object, offload: ToolOffloader) -> str:
+    """Return what the SDK sends of an output that went through our tool."""
+    tool: Any = offload.tools([returning(output)])[0]
+    asked = ResponseFunctionToolCall(type="function_call", name="fetch", call_id="1", arguments="{}")
+    return str(ItemHelpers.tool_call_output_item(asked, await tool.on_invoke_tool(SimpleNamespace(), "{}"))["output"])
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        TEXT,
+        IMAGE,
+        {"type": "image", "file_id": "a"},
+        {"type": "file", "file_data": ENCODED, "filename": "a"},
+        {"type": "file", "file_url": "https://a", "filename": "a"},
+    ],
+    ids=repr,
+)
+async def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
+    offload = ToolOffloader(scope="mine", max_inline_tokens=MOST_TOKENS)
+
+    for part in odd_forms(shape):
+        for output in (part, [part], [TEXT, part], {"inside": part}):
+            assert len(await shown_by(output, offload)) <= LIMIT, output
+
+
+@pytest.mark.parametrize("other", ["a", 7, {"rows": [1]}, {**IMAGE, "detail": "unheard of"}], ids=repr)
+async def test_an_image_in_a_list_that_the_sdk_shows_as_one_text_is_offloaded(other: object) -> None:
+    image = {**IMAGE, "image_url": f"data:image/png;base64,{'q' * 40_000}"}
+
+    shown = await shown_by([other, image], ToolOffloader(scope="mine"))
+
+    assert "qqqq" not in shown
+    assert "[image: png, 30000 bytes | ref: fetch-" in shown
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "audio", "data": "q" * 40_000, "mimeType": "audio/wav"},
+        {"type": "resource", "resource": {"uri": "file:///a", "blob": "q" * 40_000, "mimeType": "audio/wav"}},
+    ],
+    ids=["audio", "resource"],
+)
+async def test_a_medium_of_mcp_that_the_sdk_shows_as_text_is_offloaded(server: ScriptedServer, part: object) -> None:
+    offload = ToolOffloader()
+
+    script = await run(server, offload.tools(), call(), mcp_servers=offload.mcp_servers([Serving(part)]))
+
+    assert "qqqq" not in script.shown[-1][0]
+    assert "[audio: wav, 30000 bytes | ref: fetch-" in script.shown[-1][0]
+
+
+class Serving(MCPServer):
+    """A server that gives the same part each time."""
+
+    def __init__(self, part: object) -> None:
+        super().__init__(use_structured_content=False)
+        self._result = CallToolResult.model_validate({"content": [part]})
+
+    name = "serving"
+
+    async def connect(self) -> None: ...
+
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, *_: Any, **__: Any) -> list[MCPTool]:
+        return [MCPTool.model_validate({"name": "fetch", "inputSchema": {"type": "object", "properties": {}}})]
+
+    async def call_tool(self, *_: Any, **__: Any) -> CallToolResult:
+        return self._result
+
+    async def list_prompts(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    async def get_prompt(self, *_: Any) -> Any:
+        raise NotImplementedError

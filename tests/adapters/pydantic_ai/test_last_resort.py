@@ -14,6 +14,7 @@ from coatcheck.testing.scripting import shown_references
 from coatcheck_pydantic_ai import ToolOffloader
 from coatcheck_pydantic_ai import convert as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.odd import LIMIT, MOST_TOKENS, odd_forms
 from tests.adapters.pydantic_ai.agents import parts_of, returning, run
 from tests.adapters.scripts import call, reading
 
@@ -110,3 +111,16 @@ async def test_where_the_scope_cannot_be_found_nothing_is_stored(server: Scripte
 
     assert script.shown[-1][0].startswith(CUT)
     assert list(storage.entries("")) == []
+
+
+async def test_no_odd_result_raises_or_is_above_the_limit(server: ScriptedServer) -> None:
+    shape = {"data": "a", "media_type": "image/png", "url": "https://a", "kind": "image-url"}
+    results = [*odd_forms(shape), *(ToolReturn(return_value=form, content=["a"]) for form in odd_forms(shape))]
+    tools = [returning(result, f"fetch_{number}") for number, result in enumerate(results)]
+
+    script, _ = await run(
+        server, ToolOffloader(max_inline_tokens=MOST_TOKENS), [(tool.name, {}) for tool in tools], tools=tools
+    )
+
+    assert len(script.shown[-1]) == len(results)
+    assert max(map(len, script.shown[-1])) <= LIMIT

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-import pytest  # noqa: TC002 - the annotations of fixtures
+import pytest
 
 from coatcheck import InMemoryStorage, Offloader
 from coatcheck_strands import ContextOffloader, offloaded_references
 from coatcheck_strands import hook as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.odd import LIMIT, MOST_TOKENS, odd_forms
 from tests.adapters.strands.agents import agent, reading, results, returning, run, text_of
 
 CUT = "Tool result cut."
@@ -78,3 +80,30 @@ def test_where_the_scope_cannot_be_found_nothing_is_stored() -> None:
 
     assert is_cut(text_of(result))
     assert list(storage.entries("")) == []
+
+
+MEDIUM = b"a medium"
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"text": "a"},
+        {"json": {"a": 1}},
+        {"image": {"format": "png", "source": {"bytes": MEDIUM}}},
+        {"document": {"format": "pdf", "name": "a", "source": {"bytes": MEDIUM}}},
+    ],
+    ids=repr,
+)
+def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
+    plugin = ContextOffloader(scope="mine", max_inline_tokens=MOST_TOKENS)
+    # What is next to the bytes of a medium is not measured.
+    parts = [form for form in odd_forms(shape) if isinstance(form, dict) and repr(MEDIUM) not in repr(form)]
+    tools = [returning(part, "and a text", name=f"fetch_{number}") for number, part in enumerate(parts)]
+    turns: Any = ([(f"fetch_{number}", {}) for number in range(len(parts))],)
+    subject = agent(plugin, tools=tools, turns=turns)
+
+    subject("go")
+
+    assert len(results(subject)) == len(parts)
+    assert max(len(json.dumps(result["content"], default=repr)) for result in results(subject)) <= LIMIT

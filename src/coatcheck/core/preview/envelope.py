@@ -111,11 +111,8 @@ def _inside(text: str) -> tuple[int, int] | None:
     if not _LEAST_CHARACTERS <= len(text) <= _MOST_CHARACTERS:
         return None
     # What is in the middle of the whole is in the middle of the text inside.
-    middle = int(len(text) * (1 - _LEAST_SHARE)) + 1, int(len(text) * _LEAST_SHARE)
-    breaks, doubles, singles = (
-        text.count(sign, *middle) > text.count(f"\\{sign}", middle[0] - 1, middle[1]) for sign in "\n\"'"
-    )
-    if breaks or (doubles and singles):
+    middle = text[int(len(text) * (1 - _LEAST_SHARE)) : int(len(text) * _LEAST_SHARE)]
+    if _is_bare("\n", middle) or (_is_bare("'", middle) and _is_bare('"', middle)):
         return None
     at, searched = 0, min(_SEARCHED, int(len(text) * (1 - _LEAST_SHARE)) + 1)
     while (opening := _OPENING.search(text, at, searched)) is not None:
@@ -126,6 +123,11 @@ def _inside(text: str) -> tuple[int, int] | None:
             is_text = escapes >= _LEAST_ESCAPES or text[opening.end()] in "[{<"
             return (opening.end(), end) if is_text and escapes <= _MOST_ESCAPES else None
     return None
+
+
+def _is_bare(sign: str, part: str) -> bool:
+    """Return whether ``part`` holds a ``sign`` that is not escaped, behind its first character."""
+    return sign in part and part.count(sign, 1) > part.count(f"\\{sign}")
 
 
 def _end_of_quoted(text: str, start: int, quote: str) -> int:

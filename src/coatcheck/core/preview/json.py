@@ -24,7 +24,7 @@ MAX_PARSED_CHARACTERS = 8_000_000
 _MOST_VALUES = 500_000
 """Commas in what is parsed: of 8 MB that are nothing but small values, the parser makes millions of objects."""
 
-_MAYBE_ROUNDED = re.compile(r"\de\+?\d")
+_MAYBE_ROUNDED = re.compile(r"\de\+\d")
 """orjson reads an integer beyond 64 bits as a rounded float; where the preview shows such a float, the standard
 ``json``, which is exact, reads the text again."""
 

@@ -44,11 +44,11 @@ _TERM = re.compile(r"\d+(?:,\d+)+(?:\.\d+)?|[^,]+", re.ASCII)
 """Of letters, digits, signs and commas: what is a term by itself, as only figures hold commas."""
 
 _NAMES = re.compile(
-    r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|\d+(?:,\d+)*(?:\.\d+)?$)(.*)|.*)$",
+    r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|\d+(?:,\d+)*(?:\.\d+)?$).*|.*)$",
     re.ASCII,
 )
-"""What begins each line: an identifier, a path, a capitalised word; or a figure, which is all of it. Before the first
-sign that words do not have, none may be: one way to read it, so in linear time."""
+"""What begins each line: an identifier, a path, a capitalised word; or a figure, which is all of it; or nothing. Before
+the first sign that words do not have, none may be: one way to read it, so in linear time."""
 
 _IN_THE_REST = ("[… more, in it:", " …]")
 _NUMBER = re.compile(r"[ \t]*(\d+)(?=[:|\t])", re.ASCII)
@@ -114,20 +114,17 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
     for line, terms in _lines(text, start, end, numbered=numbered):
         number = _NUMBER.match(line) if numbered else None
         candidates = _candidates(terms[number.end() :] if number else terms, known)
-        found = _NAMES.findall("\n".join(candidates)) if candidates else ()
-        for term, (name, rest) in zip(candidates, found, strict=True):
-            if term in known:
-                continue
-            known.add(term)
+        for name in filter(None, _NAMES.findall("\n".join(candidates)) if candidates else ()):
             if (
                 _SHORTEST <= len(name) <= _LONGEST
-                and not (rest and name in known)
+                and name not in known
                 and name not in said
                 and name not in _BEGINS_A_SENTENCE
                 and not (numbered and name[0].isdecimal())
             ):
                 known.add(name)
                 yield number and number[1], name
+        known.update(candidates)
 
 
 def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple[str, str]]:
@@ -156,7 +153,9 @@ def _terms_of(text: str) -> str:
 
 def _candidates(terms: str, known: set[str]) -> list[str]:
     """Return each sort of terms once that is not ``known`` and may be a name."""
-    words = dict.fromkeys(terms.replace(", ", " ").split())
+    for parting in (", ", " ,", ",\n"):  # hardly any other comma is left, and a match for each word takes longer
+        terms = terms.replace(parting, " ")
+    words = dict.fromkeys(terms.split())
     if "," in terms:
         words = dict.fromkeys(chain.from_iterable(_TERM.findall(word) if "," in word else (word,) for word in words))
     return [term for term in words if term not in known and not (term.islower() and term.isalpha())]

@@ -254,19 +254,16 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
 class _Part:
     """A part of the value: a scalar, a container, or a row of a table. There are hundreds in one preview."""
 
-    __slots__ = ("cells", "is_out", "level", "name", "of")
-
-    def __init__(self) -> None:
-        self.cells = 0
-        """How many cells each further level of it takes to write."""
-        self.level = 0
-        """How much of it is shown; 0 is nothing."""
-        self.name = ""
-        """What is written before it: the name of a member."""
-        self.of: _Part = self
-        """The container that it is part of; the root is part of itself."""
-        self.is_out = False
-        """Whether it did not fit: then nothing follows on it."""
+    cells = 0
+    """How many cells each further level of it takes to write."""
+    level = 0
+    """How much of it is shown; 0 is nothing."""
+    name = ""
+    """What is written before it: the name of a member."""
+    is_out = False
+    """Whether it did not fit: then nothing follows on it."""
+    of: _Part
+    """The container that it is part of; the root is part of itself."""
 
     def cost(self, level: int) -> int:
         """Return about how many characters more are shown at ``level`` than before it."""
@@ -282,10 +279,7 @@ class _Part:
 
 
 class _Scalar(_Part):
-    __slots__ = ("_value",)
-
     def __init__(self, value: JsonValue) -> None:
-        super().__init__()
         self._value = value
 
     def cost(self, level: int) -> int:
@@ -303,12 +297,10 @@ class _Scalar(_Part):
 
 
 class _Container(_Part):
-    __slots__ = ("_depth", "_made", "_parts", "_rows", "_value")
-
     def __init__(
         self, value: dict[str, JsonValue] | list[JsonValue], depth: int, budget: int, counter: TokenCounter
     ) -> None:
-        super().__init__()
+        self.of = self
         self._value = value
         self._depth = depth
         self._made = (depth + 1, budget, counter)
@@ -418,10 +410,7 @@ class _Table:
 
 
 class _Row(_Part):
-    __slots__ = ("_name", "_position", "_rows", "_widest", "_written")
-
     def __init__(self, rows: Rows, position: int, name: int) -> None:
-        super().__init__()
         self.cells = len(rows.columns)
         self._rows = rows
         self._position = position
@@ -439,9 +428,11 @@ class _Row(_Part):
     def follow(self, rank: float, level: int) -> Iterable[Step]:
         if level == _NAMED:
             return ()
-        if level == _SHOWN:
-            self._widest = self._rows.widest(self._position)
         cut = level - _SHOWN
+        if level == _SHOWN:
+            if self._rows.is_plain and len(self._written[0]) <= _CUTS[0]:
+                return ()  # where no value is cut
+            self._widest = self._rows.widest(self._position)
         is_cut = self._widest > _CUTS[cut] + LEAST_CUT and cut + 1 < len(_CUTS)
         return ((rank + _RANK_OF_A_CUT, self, level + 1),) if is_cut else ()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from json.encoder import encode_basestring
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import orjson
 
@@ -20,7 +20,7 @@ from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.preview.source import Previewed
@@ -103,7 +103,8 @@ def _parsed(text: str, counter: TokenCounter) -> JsonValue:
     written[::2] = _lists_of(skeleton).split(_HELD)
     written[1::2] = map(_AsJson().__getitem__, _unescaped(held, text))
     value: JsonValue = orjson.loads("".join(written))
-    return _as_written(value, 0, _Words()) if has_words else value
+    words = {one: Verbatim(one[1:]) for one in {*held} if one[0] == _WRITTEN} if has_words else {}
+    return _restored(value, words, pairs=skeleton.count(":"))
 
 
 def _quickly(text: str, counter: TokenCounter) -> JsonValue:
@@ -118,14 +119,14 @@ def _quickly(text: str, counter: TokenCounter) -> JsonValue:
     pieces = text.split("'")
     outside = _SIMPLE.split(_HELD.join(pieces[::2]))
     spend(counter, _UNITS_OF_A_VALUE * len(outside))
-    words = {*outside[1::2]}
-    if not all(one[-1] == ")" or one in _WORDS for one in words) or _has_odd_number(" ".join(outside[::2])):
+    words, skeleton = {*outside[1::2]}, " ".join(outside[::2])
+    if not all(one[-1] == ")" or one in _WORDS for one in words) or _has_odd_number(skeleton):
         raise ValueError
     written = {one: f'"\\u0001{one}"'.replace("(", "\\u0028").replace(")", "\\u0029") for one in words}
     outside[1::2] = map(written.__getitem__, outside[1::2])
     pieces[::2] = _lists_of("".join(outside)).split(_HELD)
     value: JsonValue = orjson.loads('"'.join(pieces))
-    return _as_written(value, 0, _Words()) if words else value
+    return _restored(value, {f"{_WRITTEN}{one}": Verbatim(one) for one in words}, pairs=skeleton.count(":"))
 
 
 def _has_odd_number(skeleton: str) -> bool:
@@ -139,7 +140,9 @@ def _has_odd_number(skeleton: str) -> bool:
 def _lists_of(skeleton: str) -> str:
     """Return a skeleton with tuples and sets as lists, and no comma behind the last of their values."""
     lists = _SET.sub(r"[\1]", skeleton.translate(_AS_LISTS)).replace(",]", "]")
-    return _LAST_COMMA.sub(r"\1", lists) if _LAST_COMMA.search(lists) else lists
+    if any(f"{blank}{closing}" in lists for blank in ", \t\r\n" for closing in "]}"):
+        lists = _LAST_COMMA.sub(r"\1", lists)
+    return lists
 
 
 def _unescaped(held: list[str], text: str) -> list[str]:
@@ -189,37 +192,42 @@ class _AsJson(dict[str, str]):
         return written
 
 
-class _Words(dict[str, str]):
-    """What is shown for each text of JSON: a word or a call as it is written. Most words come again and again."""
-
-    def __missing__(self, held: str) -> str:
-        self[held] = shown = Verbatim(held[1:]) if held[:1] == _WRITTEN else held
-        return shown
-
-
-def _as_written(value: JsonValue, depth: int, words: _Words) -> JsonValue:
-    """Return a value with words and calls as they are written. Lists are changed in place: there are thousands of rows.
+def _restored(value: JsonValue, words: Mapping[str, str], *, pairs: int) -> JsonValue:
+    """Return a value with its words and calls as they are written.
 
     Raises:
-        ValueError: two names look alike, such as 1 and '1', or it is nested too deep.
+        ValueError: it has fewer than ``pairs`` members, because a name is repeated or two look alike, such as 1 and
+            '1', and the parser keeps only the last. Or it is nested too deep.
 
     """
-    if isinstance(value, str):
-        return words[value]
+    if words:
+        value = _as_written(value, 0, words)
+    containers, members = [value] if pairs else [], 0
+    for one in containers:
+        if isinstance(one, dict):
+            members += len(one)
+        children = one.values() if isinstance(one, dict) else cast("list[JsonValue]", one)
+        containers += [child for child in children if isinstance(child, (dict, list))]
+    if members < pairs:
+        raise ValueError
+    return value
+
+
+def _as_written(value: JsonValue, depth: int, words: Mapping[str, str]) -> JsonValue:
+    """Return a value with ``words`` in it as they are shown. Lists are changed in place: there are thousands of rows.
+
+    Raises:
+        ValueError: it is nested too deep.
+
+    """
     if not isinstance(value, (list, dict)):
-        return value
+        return words.get(value, value) if isinstance(value, str) else value
     if depth > _DEEPEST:
         raise ValueError
-    if isinstance(value, list):
-        try:
-            value[:] = map(words.__getitem__, value)
-        except TypeError:  # it holds more than texts
-            value[:] = [
-                words[one] if type(one) is str else one if type(one) is int else _as_written(one, depth + 1, words)
-                for one in value
-            ]
-        return value
-    named: dict[str, JsonValue] = {words[name]: _as_written(one, depth + 1, words) for name, one in value.items()}
-    if len(named) < len(value):
-        raise ValueError
-    return named
+    if isinstance(value, dict):
+        return {words.get(name, name): _as_written(one, depth + 1, words) for name, one in value.items()}
+    try:
+        value[:] = map(cast("Mapping[JsonValue, JsonValue]", words).get, value, value)
+    except TypeError:  # it holds lists or dicts
+        value[:] = [_as_written(one, depth + 1, words) for one in value]
+    return value

@@ -160,6 +160,9 @@ class Rows:
     key: str | None
     """The column that says again what the record's name says."""
 
+    is_plain: bool
+    """Whether a row shows every value of its record, and none of them is a list or an object."""
+
     @classmethod
     def of(cls, records: Records, counter: TokenCounter) -> Rows | None:
         """Return the records as rows, or None if they have too little in common."""
@@ -189,7 +192,17 @@ class Rows:
                 names = [column for column in columns if column not in same and column != key]
                 if not names:
                     names, same, key = list(columns), {}, None
-                return cls(records=records, positions=positions, columns=names, same=same, cells=cells, key=key)
+                values = chain.from_iterable(map(dict.values, chain.from_iterable(cells.values())))
+                is_plain = len(names) == len(columns) and _ARE_CONTAINERS.isdisjoint(map(type, values))
+                return cls(
+                    records=records,
+                    positions=positions,
+                    columns=names,
+                    same=same,
+                    cells=cells,
+                    key=key,
+                    is_plain=is_plain,
+                )
         return None
 
     @property
