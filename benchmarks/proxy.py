@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ("Figures", "main", "measure")
 
@@ -33,7 +33,7 @@ LARGE_CALLS = 3
 SIZES = (1_000_000, 10_000_000, 20_000_000)
 
 SERVER = """
-import json, sys
+import base64, json, sys
 for line in sys.stdin:
     message = json.loads(line)
     match message.get("method"):
@@ -43,9 +43,13 @@ for line in sys.stdin:
         case "tools/list":
             result = {"tools": [{"name": "give", "inputSchema": {"type": "object"}}]}
         case "tools/call":
-            size = message["params"]["arguments"]["size"]
+            size, kind = message["params"]["arguments"]["size"], message["params"]["arguments"]["kind"]
             lines = (f"2026-01-01T12:00:00Z INFO request {each} was answered\\\\n" for each in range(size // 50 + 1))
-            result = {"content": [{"type": "text", "text": "".join(lines)[:size]}]}
+            part = {"type": "text", "text": "".join(lines)[:size]}
+            if kind == "image":
+                data = base64.b64encode(part["text"].encode()).decode()
+                part = {"type": "image", "mimeType": "image/png", "data": data}
+            result = {"content": [part]}
         case _:
             result = {}
     if "id" in message:
@@ -58,6 +62,9 @@ from fastmcp.client.transports import StdioTransport
 from fastmcp.server import create_proxy
 create_proxy(StdioTransport(sys.argv[1], sys.argv[2:]), mode="legacy").run(show_banner=False)
 """
+
+WIDE = 52
+"""Characters of the first column."""
 
 FIRST = "the first of 1 MB"
 PLAIN_NAME, OURS_NAME = "plain", "coatcheck"
@@ -87,7 +94,7 @@ class Proxy:
         self._send({"method": "notifications/initialized"})
         self.ask("tools/list", {})
 
-    def ask(self, method: str, params: dict[str, object]) -> Any:  # noqa: ANN401 - any JSON
+    def ask(self, method: str, params: Mapping[str, object]) -> Any:  # noqa: ANN401 - any JSON
         """Return the result of a request."""
         self._id += 1
         self._send({"id": self._id, "method": method, "params": params})
@@ -99,10 +106,10 @@ class Proxy:
         msg = "the proxy ended"
         raise RuntimeError(msg)
 
-    def call(self, size: int) -> tuple[float, float]:
+    def call(self, size: int, kind: str = "text") -> tuple[float, float]:
         """Return the seconds of a call with a result of so many bytes, and the proxy's CPU seconds."""
         cpu, started = self.cpu_seconds, perf_counter()
-        self.ask("tools/call", {"name": "give", "arguments": {"size": size}})
+        self.ask("tools/call", {"name": "give", "arguments": {"size": size, "kind": kind}})
         return perf_counter() - started, self.cpu_seconds - cpu
 
     @property
@@ -167,13 +174,13 @@ def first_large_call(command: list[str], folder: str) -> Figures:
     return figures
 
 
-def large_call(size: int) -> Callable[[list[str], str], Figures]:
+def large_call(size: int, kind: str = "text") -> Callable[[list[str], str], Figures]:
     """Return what measures a large result of a process that had one before, of another size."""
 
     def measure_one(command: list[str], folder: str) -> Figures:
         proxy = Proxy(command, folder)
-        proxy.call(size // 2)
-        taken, spent = proxy.call(size)
+        proxy.call(size // 2, kind)
+        taken, spent = proxy.call(size, kind)
         figures = Figures(seconds=taken, cpu_seconds=spent, peak_bytes=proxy.peak_bytes)
         proxy.end()
         return figures
@@ -186,6 +193,7 @@ WORKS: dict[str, tuple[int, Callable[[list[str], str], Figures]]] = {
     "a small call": (3, small_calls),
     FIRST: (LARGE_CALLS, first_large_call),
     **{f"a result of {size // 1_000_000} MB": (LARGE_CALLS, large_call(size)) for size in SIZES},
+    "an image of 20 MB, which stays": (LARGE_CALLS, large_call(SIZES[-1], "image")),
 }
 """Rounds, and what measures one."""
 
@@ -234,19 +242,19 @@ def main() -> int:
     parser.add_argument("--work", action="append", choices=list(WORKS), help="only this; may be given again")
     arguments = parser.parse_args()
     missed = 0
-    print(f"{'':<30} {'ms':>9} {'CPU ms':>9} {'MB':>7}")
+    print(f"{'':<{WIDE}} {'ms':>9} {'CPU ms':>9} {'MB':>7}")
     for work in arguments.work or WORKS:
         measured = measure(work)
         plain, ours = measured[PLAIN_NAME], measured[OURS_NAME]
         ratios = [
             getattr(ours, name) / max(getattr(plain, name), 1e-9) for name in ("seconds", "cpu_seconds", "peak_bytes")
         ]
-        print(f"{work + ', plain FastMCP proxy':<30} {row(plain)}")
-        print(f"{work + ', coatcheck mcp':<30} {row(ours)}")
+        print(f"{work + ', plain FastMCP proxy':<{WIDE}} {row(plain)}")
+        print(f"{work + ', coatcheck mcp':<{WIDE}} {row(ours)}")
         met = goals(work, plain, ours)
         missed += sum(not each for each in met.values())
         words = ", ".join(f"{goal}: {'met' if is_met else 'MISSED'}" for goal, is_met in met.items())
-        print(f"{'  times':<30} {ratios[0]:>9.2f} {ratios[1]:>9.2f} {ratios[2]:>7.2f}   {words}")
+        print(f"{'  times':<{WIDE}} {ratios[0]:>9.2f} {ratios[1]:>9.2f} {ratios[2]:>7.2f}   {words}")
     return int(arguments.check and missed > 0)
 
 

@@ -164,19 +164,31 @@ class Config:
         A pattern is compared with the tool's name and, if ``server`` is given, with ``SERVER.TOOL``. The exact
         name goes first, then the longest pattern.
         """
-        return self.rule_of_any({tool, tool if server is None else f"{server}.{tool}"})
+        return self.rule_of_any(self.names_of(tool, server=server))
 
     def rule_of_shown(self, name: str) -> ToolRule | None:
         """Return the rule of a tool of one of ``servers``, by the name under which clients see it.
 
         A pattern is compared with that name too.
         """
+        return self.rule_of_any(self.names_of_shown(name))
+
+    def names_of(self, tool: str, *, server: str | None = None) -> set[str]:
+        """Return the names of a tool that patterns are compared with, as for ``rule_of``."""
+        return {tool, tool if server is None else f"{server}.{tool}"}
+
+    def names_of_shown(self, name: str) -> set[str]:
+        """Return the names of a tool that patterns are compared with, as for ``rule_of_shown``."""
         server, tool = split_name(name, self.servers) or (None, name)
-        return self.rule_of_any({name, tool, f"{server}.{tool}"})
+        return {name, tool, f"{server}.{tool}"}
+
+    def unused_patterns(self, tools: Collection[set[str]]) -> list[str]:
+        """Return the patterns that match none of ``tools``, each given by its names."""
+        return [pattern for pattern in self.tools if not any(_matches(names, pattern) for names in tools)]
 
     def rule_of_any(self, names: Collection[str]) -> ToolRule | None:
         """Return the rule of a tool by all the names that it has; None: ``settings`` decide."""
-        matching = [pattern for pattern in self.tools if any(fnmatchcase(name, pattern) for name in names)]
+        matching = [pattern for pattern in self.tools if _matches(names, pattern)]
         if not matching:
             return None
         return self.tools[max(matching, key=lambda pattern: (pattern in names, len(pattern)))]
@@ -215,6 +227,10 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
         tools=MappingProxyType(rules),
         servers=MappingProxyType(servers),
     )
+
+
+def _matches(names: Collection[str], pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names)
 
 
 def _from(folder: Path, path: str | os.PathLike[str]) -> Path:

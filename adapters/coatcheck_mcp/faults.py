@@ -1,4 +1,4 @@
-"""What the library hides: lines that it cannot parse, and errors in groups.
+"""What the library hides: lines that it cannot parse, errors in groups, and whether a session has ended.
 
 It drops such a line, and whoever waits for an answer in it would wait without end.
 """
@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from mcp.shared.message import SessionMessage
-from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from coatcheck_mcp.limits import id_in
@@ -18,7 +18,9 @@ from coatcheck_mcp.limits import id_in
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("innermost", "mended")
+    from mcp import MCPError
+
+__all__ = ("innermost", "is_end", "mended")
 
 _WHY = 200
 """Characters of the parser's reason."""
@@ -35,6 +37,18 @@ def innermost(error: BaseException) -> BaseException:
     while grouped := getattr(error, "exceptions", ()):  # Python 3.10 has no name for groups
         error = grouped[0]
     return error
+
+
+_ENDS = ("Connection closed", "SSE stream ")
+"""What the library says of a connection that is gone: of pipes, and of HTTP."""
+
+
+def is_end(error: MCPError) -> bool:
+    """Return whether an answer is the library's word that the session has ended.
+
+    Its code is no proof: it is the first of those that servers may use for errors of their own, and many do.
+    """
+    return error.code == CONNECTION_CLOSED and error.message.startswith(_ENDS)
 
 
 def mended(fault: Exception) -> SessionMessage | Exception:

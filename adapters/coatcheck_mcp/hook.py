@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck import Never, Offloaded, Offloader, OverChars, asks_to_keep
 from coatcheck.adapting import Arrival, Batch, Delivery, asettle
-from coatcheck_mcp.convert import Result, blocks_of, plain_blocks_of, rewrite, texts_of
+from coatcheck_mcp.convert import (
+    Result,
+    blocks_of,
+    kept_of,
+    plain_blocks_of,
+    rewrite,
+    side_size,
+    texts_of,
+    whole_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from coatcheck import Policy, Scope, Truncated
 
-__all__ = ("Call", "logger", "may_leave", "offload_result")
+__all__ = ("Call", "exceeds_hard_limit", "logger", "may_leave", "offload_result")
 
 logger = logging.getLogger("coatcheck_mcp")
 
@@ -29,6 +38,9 @@ DECLARED_SIZE = "anthropic/maxResultSizeChars"
 
 MOST_DECLARED = 500_000
 """Characters. Claude Code reads the mark up to this; more would let a server undo the user's limit."""
+
+CHARACTERS_PER_TOKEN = 4
+"""The usual estimate. What no block holds is not counted in tokens, because next to nothing is there, as a rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +79,16 @@ class _Delivery(Delivery[Result]):
     def look(self) -> Sequence[Batch]:
         call, error = self.call, bool(self.raw.get("isError"))
         policy, texts = _policy_of(self.offloader, call, self.raw), texts_of(self.raw)
-        if policy is None and texts and self.offloader.keeps(texts, tool_name=call.tool_name, is_error=error):
+        # Links and annotations are for the client, which may show them to the model: they too end at the hard limit.
+        whole = exceeds_hard_limit(side_size(self.raw), self.offloader)
+        keeps = self.offloader.keeps
+        if not whole and policy is None and texts and keeps(texts, tool_name=call.tool_name, is_error=error):
             return ()
         arrival = Arrival(
             content=self.raw,
-            convert=blocks_of,
-            convert_plainly=plain_blocks_of,
+            convert=whole_of if whole else blocks_of,
+            convert_plainly=whole_of if whole else plain_blocks_of,
+            native=kept_of(self.raw, whole=whole),
             tool_name=call.tool_name,
             tool_args=call.arguments,
             is_error=error,
@@ -90,17 +106,22 @@ class _Delivery(Delivery[Result]):
         )
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Result:
-        ((_, outcome),) = changed
+        ((arrival, outcome),) = changed
         if isinstance(outcome, Offloaded):
             stored = ", ".join(reference.id for reference in outcome.references)
             words = "a result of %s, about %s tokens, is stored as %s"
             logger.info(words, self.call.tool_name, f"{outcome.tokens.tokens:,}", stored)
-        return rewrite(self.raw, outcome)
+        return rewrite(arrival.native, outcome)
 
 
 async def offload_result(result: Result, call: Call, offloader: Offloader) -> Result:
     """Return what the client gets: the very same object where the result stays. Never raises."""
     return await asettle(_Delivery(raw=result, call=call, offloader=offloader), logger=logger)
+
+
+def exceeds_hard_limit(characters: int, offloader: Offloader) -> bool:
+    """Return whether so many characters, which nobody counts in tokens, are too many for any conversation."""
+    return characters > CHARACTERS_PER_TOKEN * offloader.settings.max_inline_tokens
 
 
 def may_leave(tool_name: str, offloader: Offloader, policy: Policy | None = None) -> bool:

@@ -22,7 +22,7 @@ from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from coatcheck_mcp.client import without_tasks
-from coatcheck_mcp.faults import innermost
+from coatcheck_mcp.faults import innermost, is_end
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
 
@@ -258,7 +258,7 @@ class Link:
         try:
             await first(session)
         except MCPError as refused:
-            if refused.code == types.CONNECTION_CLOSED:
+            if is_end(refused):
                 raise
             await second(session)
 
@@ -343,7 +343,7 @@ class Link:
         try:
             result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
-            if error.code != types.CONNECTION_CLOSED:
+            if not is_end(error):
                 raise
             self.close()
             raise _ended(self._name) from None
@@ -395,6 +395,10 @@ class Link:
 
     async def taken_names(self) -> Collection[str]:
         """Return the names that the retrieval tool cannot have."""
+        return await self.tools()
+
+    async def all_names(self) -> Collection[str] | None:
+        """Return the names of all tools; None while they are not known."""
         return await self.tools()
 
     async def list_tools(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
@@ -544,7 +548,7 @@ def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPErr
             why = "it is about to end itself"
         case TimeoutError():
             why = f"it did not answer within {seconds:g} seconds; start_timeout in a coatcheck.toml gives it longer"
-        case MCPError(code=types.CONNECTION_CLOSED):
+        case MCPError() if is_end(cause):
             why = "it ended before it answered; what it said is on stderr"
         case _:
             why = str(cause) or type(cause).__name__

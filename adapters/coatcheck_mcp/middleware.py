@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import mcp_types
+from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token
 from fastmcp.server.middleware import Middleware
 from fastmcp.tools import Tool
@@ -19,7 +20,7 @@ from fastmcp.tools.base import ToolResult
 from pydantic import TypeAdapter
 
 from coatcheck.adapting import ScopeOption, WarnOnce, check_scope, make_offloader, resolve_scope
-from coatcheck_mcp.hook import Call, logger, may_leave, offload_result
+from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offload_result
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope
 
@@ -119,6 +120,10 @@ class OffloadMiddleware(Middleware):
         token = _running.set(True)
         try:
             result = await call_next(context)
+        except ToolError as error:
+            if not exceeds_hard_limit(len(str(error)), self.offloader):
+                raise
+            result = ToolResult(content=str(error), is_error=True)  # what the client would get, and which can leave
         finally:
             _running.reset(token)
         if type(result) is not ToolResult:  # a subclass asks the client for input, and is no result yet

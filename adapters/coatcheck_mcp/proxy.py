@@ -27,9 +27,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
 from coatcheck.adapting import OfferTool, WarnOnce, is_offered_late, make_offloader
 from coatcheck_mcp.client import LIST_CHANGES, Client, Identified
-from coatcheck_mcp.convert import Result, offloaded_references
+from coatcheck_mcp.convert import Result, offloaded_references, side_size
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
-from coatcheck_mcp.hook import Call, logger, may_leave, offload_result
+from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offload_result
 from coatcheck_mcp.link import Link
 from coatcheck_mcp.names import LONGEST_SERVER, find_clash
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
@@ -114,6 +114,7 @@ class Proxy:
         scope: Scope | None = None,
         identity_of: Callable[[str], Scope | None] = folder_scope,
         policy_of: Callable[[str], Policy | None] = lambda _: None,
+        on_tools: Callable[[Collection[str]], None] | None = None,
         native_media: bool = True,
         offer_tool: OfferTool = "always",
         **options: Unpack[OffloaderOptions],
@@ -128,6 +129,7 @@ class Proxy:
             identity_of: returns the scope of a server's clients by the server's name. By default it is a digest of that
                 name and the working directory, so that references live across restarts and projects do not mix.
             policy_of: returns the policy of a tool by its name; None: the offloader's policies decide.
+            on_tools: is told the names of all tools, once, when they are known: as ``policy_of`` gets them.
             native_media: the retrieval tool returns images and files themselves instead of a description.
             offer_tool: whether the retrieval tool is always listed, or ``"when needed"``: from the first content in the
                 scope on. Clients are told of the change. It answers calls in any case.
@@ -146,6 +148,7 @@ class Proxy:
         self._scope = scope
         self._identity_of = identity_of
         self._policy_of = policy_of
+        self._on_tools = on_tools
         self._native_media = native_media
         self._offers_late = is_offered_late(offer_tool)
         self._offered_to: set[Scope | None] = set()
@@ -328,7 +331,14 @@ class Proxy:
         tools = [self._advertised(tool, link.full_name(tool["name"])) for tool in listed["tools"]]
         if not (ctx.params or {}).get("cursor") and await self._is_offered(self._identity_of(link.server_name)):
             tools.append(definition(self._retrieval_name(await link.taken_names())))
+        await self._tell_of_tools(link)
         return {**listed, "tools": tools}
+
+    async def _tell_of_tools(self, link: Link | Several) -> None:
+        names = await link.all_names() if self._on_tools else None
+        if names is not None and self._on_tools is not None:
+            tell, self._on_tools = self._on_tools, None
+            tell(names)
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
         link = await self._link(ctx)
@@ -345,7 +355,13 @@ class Proxy:
             )
         tool_meta = await link.tool_meta(params.name)
         tool_name = link.full_name(params.name)
-        result = await link.forward(_without_task(ctx))
+        try:
+            result = await link.forward(_without_task(ctx))
+        except MCPError as refused:
+            error = refused.error.model_dump(mode="json", exclude_none=True)
+            if not exceeds_hard_limit(side_size(error), self.offloader):
+                raise
+            result = {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}  # which can leave
         if "content" not in result and "structuredContent" not in result:
             return result  # it asks the client for input, and is no result yet
         call = Call(

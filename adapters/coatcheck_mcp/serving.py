@@ -30,6 +30,11 @@ LOOPBACK = "127.0.0.1"
 PATH = "/mcp"
 """Where clients expect it."""
 
+IDLE_SECONDS = 600.0
+"""How long a session lasts without a request and without an open stream, as of a client that died: its server's process
+runs all the while. The reference clients keep a stream open, and so are never idle. Those without one begin anew, which
+costs the start of a server; the library's half hour let dozens of processes pile up."""
+
 _CLIENT = "coatcheck"
 """Whom the token stands for: whoever has it."""
 
@@ -59,7 +64,11 @@ def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:
     # The library wants the address of who issues tokens. Ours come from the command line.
     auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{LOOPBACK}:{port}"), resource_server_url=None)
     return proxy.front.streamable_http_app(
-        streamable_http_path=PATH, host=LOOPBACK, auth=auth, token_verifier=_OneToken(token)
+        streamable_http_path=PATH,
+        host=LOOPBACK,
+        auth=auth,
+        token_verifier=_OneToken(token),
+        session_idle_timeout=IDLE_SECONDS,
     )
 
 

@@ -91,6 +91,7 @@ class Several:
         """The tools whose names are too long for clients, by the names that they have there."""
 
         self._linked: dict[str, str] = {}
+        self._names: list[str] | None = None
 
     # The connections.
 
@@ -190,7 +191,13 @@ class Several:
             for tool, (server, own) in zip(shown, listed, strict=True)
             if tool["name"] != full_name(server, own["name"])
         }
+        self._names = [full_name(server, own["name"]) for server, own in listed] if self._is_whole(listed) else None
         return shown
+
+    def _is_whole(self, listed: Collection[tuple[str, Mapping[str, Any]]]) -> bool:
+        """Return whether no server is missing in a list of tools, but those that have none."""
+        bare = {name for name, link in self._up().items() if not link.closed and not link.has("tools")}
+        return self._members.keys() == bare | {name for name, _ in listed}
 
     def full_name(self, shown: str) -> str:
         """Return the name of a tool that clients see, with nothing cut away."""
@@ -212,6 +219,10 @@ class Several:
     async def taken_names(self) -> Collection[str]:
         """Return the names that the retrieval tool cannot have: no server's name begins it."""
         return ()
+
+    async def all_names(self) -> Collection[str] | None:
+        """Return the full names of all tools as of the latest list; None if a server was missing there."""
+        return self._names
 
     async def _list(self, method: str, capability: str, key: str) -> list[tuple[str, Mapping[str, Any]]]:
         """Return what the servers list that are up, each with its server's name; in the order of the servers."""

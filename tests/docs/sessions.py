@@ -62,15 +62,15 @@ def _last_line(output: str) -> str:
 
 
 def run(session: str) -> str:
-    """Run a session and return its row."""
+    """Run a session and return its row. The commit is read first: somebody may commit while it runs."""
+    head = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=True)
     started = time.monotonic()
     command = [sys.executable, "-m", "nox", "-s", session]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     output = done.stdout + done.stderr
     sys.stdout.write(output)
     minutes = (time.monotonic() - started) / 60
-    head = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=True)
     when = f"{datetime.now(tz=timezone.utc):%Y-%m-%d}, {commit.stdout.strip()}"
     return f"| `nox -s {session}` | {result_of(output)} | {minutes:.1f} | {when} |\n"
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
 
 import pytest
 
+from tests.docs import sessions
 from tests.docs.sessions import HEAD, PAGE, result_of, rows, with_row
 from tests.meta.source_tree import ROOT
 
@@ -42,6 +44,21 @@ def test_a_row_takes_the_place_of_the_older_one() -> None:
         page = with_row(page, name, row)
 
     assert page == f"words\n\n{HEAD}{other}{new}\nmore\n"
+
+
+def test_a_row_names_the_commit_that_was_there_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = "before"
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        nonlocal head
+        if command[0] == "git":
+            return subprocess.CompletedProcess(command, 0, f"{head}\n", "")
+        head = "after"
+        return subprocess.CompletedProcess(command, 0, "1 passed in 1.00s\n", "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+
+    assert sessions.run("lowest").endswith(", before |\n")
 
 
 @pytest.mark.parametrize("name", sorted(rows(PAGE.read_text(encoding="utf-8"))))

@@ -28,7 +28,7 @@ from coatcheck.hook.command import list_command
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from coatcheck.core.references import Scope
     from coatcheck.storage import Storage
@@ -46,6 +46,9 @@ Put coatcheck in front of an MCP server. In place of its command, write:
 _EPILOG = "Exit codes: 0 the client left, 2 could not run."
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 """A variable of the environment in a header: ``$NAME`` or ``${NAME}``."""
+
+_TOOLS_SHOWN = 8
+"""Names of tools, next to a rule that fits none of them."""
 
 _COMMAND = "coatcheck.mcp.command"
 """Where the group leaves the server's command for the proxy."""
@@ -269,12 +272,16 @@ def _proxy(
     limits = _limits(settings, storage)
     stored = storage_at(where, may_be_new=True, limits=limits)
     chosen = scope_of(scope) if scope else settings.scope
+    is_one = not isinstance(upstream, dict)
     proxy = Proxy(
         upstream,
         stored,
         scope=chosen,
         identity_of=folder_scope if chosen is not None else _said_once(where),
-        policy_of=settings.rule_of_shown if isinstance(upstream, dict) else partial(settings.rule_of, server=name),
+        policy_of=partial(settings.rule_of, server=name) if is_one else settings.rule_of_shown,
+        on_tools=partial(
+            _say_unused, settings, partial(settings.names_of, server=name) if is_one else settings.names_of_shown
+        ),
         offer_tool=settings.offer_tool,
         settings=settings.settings,
     )
@@ -285,6 +292,21 @@ def _proxy(
     if chosen is not None:
         _say_how_to_list(where, chosen)
     return proxy
+
+
+def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Collection[str]) -> None:
+    """Name the rules of the file that no tool has, and what they could name."""
+    named = [names_of(tool) for tool in tools]
+    unused = ", ".join(f'[tools."{pattern}"]' for pattern in settings.unused_patterns(named))
+    if not unused:
+        return
+    shown = sorted(max(names, key=lambda name: (len(name), name)) for names in named)
+    listed = ", ".join(shown[:_TOOLS_SHOWN]) + (f" and {len(shown) - _TOOLS_SHOWN} more" * (len(shown) > _TOOLS_SHOWN))
+    without_server = all(len(names) == 1 for names in named)
+    hint = "; without --name they have no server's name before them" if without_server else ""
+    complain(
+        f"coatcheck: no tool matches {unused} in {settings.path}, which change nothing here: tools are {listed}{hint}"
+    )
 
 
 def _said_once(where: str) -> Callable[[str], str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
 from mcp.server import Server
 from mcp.server.caching import CACHEABLE_METHODS, CacheHint
@@ -151,6 +151,9 @@ class Everything:
     async def _do_roots(self, ctx: ServerRequestContext[Any, Any], _: Any) -> Any:
         found = await ctx.session.send_request(types.ListRootsRequest(), types.ListRootsResult)
         return [str(root.uri) for root in found.roots]
+
+    async def _do_refuse(self, ctx: ServerRequestContext[Any, Any], arguments: Any) -> None:
+        raise MCPError(code=-32_000, message="no", data=arguments["data"])
 
     async def _do_wait(self, ctx: ServerRequestContext[Any, Any], _: Any) -> None:
         try:

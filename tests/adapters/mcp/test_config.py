@@ -183,6 +183,12 @@ def test_the_exact_name_decides_then_the_longest_pattern(tool: str, server: str 
     assert RULES.rule_of(tool, server=server) == rule
 
 
+def test_a_pattern_that_matches_no_tool_by_any_of_its_names_is_unused() -> None:
+    config = Config(tools={name: Never() for name in ("search", "git*.list", "files.*", "sarch")})
+    named = [config.names_of(tool, server="github") for tool in ("search", "list")]
+    assert config.unused_patterns(named) == ["files.*", "sarch"]
+
+
 def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
     config = Config(tools={"github.*": Never()})
 

@@ -78,6 +78,13 @@ def test_of_two_answers_to_a_call_the_first_counts_and_the_second_goes_to_nobody
     assert client.said(say(client, GOOD)) == "fine"
 
 
+def test_a_servers_error_with_the_code_of_a_lost_connection_is_the_servers_and_ends_nothing(client: Process) -> None:
+    error = {"code": -32_000, "message": "the quota is used up", "data": {"wait": 60}}
+    line = '{"jsonrpc":"2.0","id":@ID@,"error":' + json.dumps(error) + "}"
+    assert say(client, line)["error"] == error
+    assert client.said(say(client, GOOD)) == "fine"
+
+
 def test_an_id_as_a_string_is_the_same_id(client: Process) -> None:
     assert client.said(say(client, GOOD.replace("@ID@", '"@ID@"'))) == "fine"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
 from coatcheck_mcp import Proxy, offloaded_references, url_upstream
+from coatcheck_mcp import serving as serving_module
 from coatcheck_mcp.serving import http_app
 from tests.adapters.mcp.servers import Everything, client_of
 from tests.adapters.mcp.test_relays import WILLING
@@ -185,6 +187,39 @@ async def test_changes_of_lists_arrive_on_the_stream_that_a_modern_client_opens(
             while not seen:  # the proxy opens its own stream when it likes
                 await client.call_tool("change")
     assert seen == ["ToolsListChanged"]
+
+
+async def test_a_session_whose_client_is_gone_ends_and_its_server_with_it(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[anyio.Event] = []
+    server = Everything().upstream()
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Any]:
+        ended.append(anyio.Event())
+        try:
+            async with server.connect() as streams:
+                yield streams
+        finally:
+            ended[-1].set()
+
+    monkeypatch.setattr(serving_module, "IDLE_SECONDS", 0.05)
+    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
+    hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
+    first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    proxy, port = Proxy(replace(server, connect=connect), InMemoryStorage()), listener.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/mcp"
+    async with proxy.running(), serving(http_app(proxy, port=port, token=TOKEN), listener):
+        async with httpx2.AsyncClient(timeout=60) as http:
+            session = (await http.post(url, headers=headers, json=first)).headers["mcp-session-id"]
+        with anyio.fail_after(30):
+            await ended[0].wait()
+        async with httpx2.AsyncClient(timeout=60) as http:
+            late = await http.post(
+                url, headers={**headers, "Mcp-Session-Id": session}, json={**first, "method": "ping"}
+            )
+    assert late.status_code == 404
 
 
 async def test_two_clients_have_a_session_each_which_ends_with_theirs(listener: socket.socket) -> None:

@@ -43,6 +43,10 @@ def server_with(middleware: OffloadMiddleware, name: str = "logs") -> FastMCP[An
     def fail() -> str:
         raise ToolError(LOG)
 
+    @server.tool
+    def fail_at_length() -> str:
+        raise ToolError(LOG * 40)
+
     @server.tool(meta={"anthropic/maxResultSizeChars": 400_000})
     def declared() -> str:
         return LOG
@@ -100,6 +104,15 @@ async def test_an_error_stays_and_a_declared_size_is_respected() -> None:
         failed = await client.call_tool("fail", raise_on_error=False)
         assert LOG in failed.content[0].text
         assert (await client.call_tool("declared")).content[0].text == LOG
+
+
+async def test_an_error_that_a_tool_raises_leaves_above_the_hard_limit() -> None:
+    storage = InMemoryStorage()
+    async with Client(server_with(OffloadMiddleware(storage, scope="s"))) as client:
+        failed = await client.call_tool("fail_at_length", raise_on_error=False)
+    (reference,) = offloaded_references(failed)
+    assert failed.is_error
+    assert Offloader(storage).load(reference, scope="s").text == LOG * 40
 
 
 async def test_a_tool_that_calls_another_gets_what_that_returned() -> None:

@@ -185,6 +185,17 @@ class TestWhatLeaves:
         assert leaves["isError"]
         assert offloaded_references(leaves)
 
+    async def test_an_error_of_the_protocol_leaves_above_the_hard_limit_like_any_other(self) -> None:
+        async with client_of(Everything()) as client:
+            with pytest.raises(MCPError) as raised:
+                await call(client, "refuse", {"data": [LOG]})
+            leaves = await call(client, "refuse", {"data": [LOG] * 40})
+            (reference,) = offloaded_references(leaves)
+            code = await call(client, RETRIEVAL_TOOL, {"reference": reference, "query": "[code, message]"})
+        assert raised.value.error.data == [LOG]
+        assert leaves["isError"]
+        assert "-32000" in code["content"][0]["text"]
+
     async def test_a_tool_with_the_policy_never_passes_unchanged(self) -> None:
         async with client_of(Everything(), policies={"exempt": Never()}) as client:
             listed = {tool.name: tool for tool in (await client.list_tools()).tools}

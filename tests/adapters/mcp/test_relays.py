@@ -288,5 +288,5 @@ async def _refuse_handshake(streams: Any, inner: Any) -> None:
             if getattr(message, "method", "") != "initialize":
                 await inner.send(item)
                 continue
-            error = types.ErrorData(code=types.METHOD_NOT_FOUND, message="no such method")
+            error = types.ErrorData(code=-32_000, message="bad request")  # as many servers say, and no lost connection
             await streams[1].send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=message.id, error=error)))

@@ -11,7 +11,7 @@ import shlex
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +21,14 @@ from mcp import MCPError
 
 from coatcheck import InMemoryStorage
 from coatcheck.cli.mcp_command import _headers as headers_of
-from coatcheck_mcp import Proxy, command_upstream, load, url_upstream
-from tests.adapters.mcp.servers import FailsToStart, client_of
+from coatcheck_mcp import Proxy, Upstream, command_upstream, load, url_upstream
+from tests.adapters.mcp.servers import Everything, FailsToStart, client_of
 from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
 from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process
 from tests.cli.running import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 REASON = "no such luck"
@@ -233,3 +233,56 @@ class TestScope:
         words = shlex.join(["ls", f"--storage={tmp_path / 'store'}", *(f"--scope={part}" for part in scope)])
         assert client.stderr.count("to list them: ") == 1
         assert f" -m coatcheck {words}\n" in client.stderr
+
+
+class TestRules:
+    """Rules of the file that no tool has are told, once the tools are known."""
+
+    def said(self, folder: Path, *options: str) -> list[str]:
+        rules = ("big", "tiny.t*t", "bgi", "other.*")
+        file = folder / "coatcheck.toml"
+        file.write_text("".join(f'[tools."{rule}"]\nnever = true\n' for rule in rules), encoding="utf-8")
+        client = Process(folder, *TINY, options=[f"--config={file}", *options])
+        try:
+            client.shake_hands()
+            for _ in range(2):
+                client.ask("tools/list")
+        finally:
+            client.end()
+        return [line for line in client.stderr.splitlines() if "no tool matches" in line]
+
+    def test_they_are_told_once(self, tmp_path: Path) -> None:
+        (line,) = self.said(tmp_path, "--name=tiny")
+        assert line.startswith('coatcheck: no tool matches [tools."bgi"], [tools."other.*"] in ')
+        assert "here: tools are tiny.big, tiny.die, tiny.env, " in line
+        assert line.endswith(", tiny.pid and 2 more")
+
+    def test_without_a_name_rules_for_servers_are_among_them(self, tmp_path: Path) -> None:
+        (line,) = self.said(tmp_path)
+        assert '[tools."tiny.t*t"]' in line
+        assert line.endswith("; without --name they have no server's name before them")
+
+
+async def test_of_several_servers_all_tools_are_told_and_only_when_none_is_missing() -> None:
+    told: list[list[str]] = []
+    late_is_up = False
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Any]:
+        if not late_is_up:
+            msg = "not yet"
+            raise OSError(msg)
+        async with Everything().upstream().connect() as streams:
+            yield streams
+
+    upstreams = {"a": Everything().upstream(), "late": Upstream(name="late", connect=connect)}
+    proxy = Proxy(upstreams, InMemoryStorage(), on_tools=lambda names: told.append(list(names)))
+    async with client_of(upstreams, proxy=proxy) as client:
+        await client.list_tools()
+        assert told == []
+        late_is_up = True
+        await client.call_tool("late_small")
+        for _ in range(2):
+            await client.list_tools()
+    assert len(told) == 1
+    assert {"a_log", "late_log"} < set(told[0])

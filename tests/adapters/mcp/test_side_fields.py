@@ -1,0 +1,122 @@
+"""What a server puts into fields that are not text, media or structured content: it ends at the hard limit too."""
+
+# ruff: noqa: ANN401 - what the protocol passes is of any type
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from coatcheck import Always, InMemoryStorage, Never, Offloader, StorageError
+from coatcheck_mcp import offloaded_references
+from coatcheck_mcp.hook import Call, offload_result
+from tests.adapters.mcp.servers import LINK, PIXELS, text
+
+HARD_LIMIT = 4_000
+HUGE = "word " * 2 * HARD_LIMIT
+IMAGE = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(PIXELS).decode()}
+FILE = {"uri": "file:///a", "blob": "AAAA"}
+
+
+def result(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"content": [*parts], **more}
+
+
+HOSTILE = {
+    "a link with a huge description": result({**LINK, "description": HUGE}),
+    "a link with a huge icon": result({**LINK, "icons": [{"src": HUGE}]}),
+    "a link with a huge name": result({**LINK, "name": HUGE}),
+    "a link with a huge title": result(text("few"), {**LINK, "title": HUGE}),
+    "a link with a huge uri": result({**LINK, "uri": f"file:///{HUGE}"}),
+    "a text with huge _meta": result({**text("few"), "_meta": {"a/b": [HUGE]}}),
+    "a text with huge annotations": result({**text("few"), "annotations": {HUGE: 1}}),
+    "an embedded file with a huge uri": result({"type": "resource", "resource": {**FILE, "uri": f"file:///{HUGE}"}}),
+    "an image with a huge type": result({**IMAGE, "mimeType": f"image/{HUGE}"}),
+    "an image with huge _meta": result({**IMAGE, "_meta": {"a/b": HUGE}}),
+    "base64 of a file that is none": result({"type": "resource", "resource": {**FILE, "blob": HUGE + "!"}}),
+    "base64 of an image that is none": result({**IMAGE, "data": HUGE + "!"}),
+    "huge _meta of the result": result(text("few"), _meta={"a/b": HUGE}),
+    "more links than anyone reads": result(*({**LINK, "uri": f"file:///{number**40}"} for number in range(500))),
+    "unknown fields that are huge": result(text("few"), more={"a": HUGE}),
+    "unknown parts that are huge": result({"type": "thing", "text": HUGE}),
+}
+hostile = pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE.keys())
+
+
+def offloader_of(storage: Any) -> Offloader:
+    return Offloader(storage, max_result_tokens=2_000, max_inline_tokens=HARD_LIMIT)
+
+
+async def sent_of(raw: dict[str, Any], offloader: Offloader, **more: Any) -> Any:
+    return await offload_result(raw, Call(tool_name="t", scope="s", retrieval_tool="r", **more), offloader)
+
+
+@hostile
+async def test_what_is_huge_leaves_whole_and_nothing_of_it_is_lost(raw: dict[str, Any]) -> None:
+    offloader = offloader_of(InMemoryStorage())
+    sent = await sent_of(raw, offloader)
+    (reference,) = offloaded_references(sent)
+    assert len(json.dumps(sent)) < 10_000
+    kept = json.loads(offloader.load(reference, scope="s").text)
+    assert kept in (raw, raw["content"][0])
+
+
+@hostile
+async def test_a_policy_a_mark_of_an_error_and_a_wish_to_keep_hold_up_to_the_hard_limit(raw: dict[str, Any]) -> None:
+    offloader = offloader_of(InMemoryStorage())
+    for given, more in (
+        (raw, {"policy": Never()}),
+        ({**raw, "isError": True}, {}),
+        (raw, {"meta": {"coatcheck": "keep"}}),
+    ):
+        sent = await sent_of(given, offloader, **more)
+        assert len(json.dumps(sent)) < 10_000
+        assert sent.get("isError") == given.get("isError")
+
+
+class _Full:
+    def save(self, *_: Any, **__: Any) -> None:
+        msg = "no room"
+        raise StorageError(msg)
+
+    def load(self, *_: Any) -> None:
+        return None
+
+
+@hostile
+async def test_without_a_storage_it_is_cut_at_the_hard_limit(raw: dict[str, Any]) -> None:
+    sent = await sent_of(raw, offloader_of(_Full()))
+    assert len(json.dumps(sent)) < 5 * HARD_LIMIT + 2_000
+
+
+@hostile
+async def test_the_last_resort_takes_it_too(raw: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    offloader = offloader_of(InMemoryStorage())
+
+    async def fail(**_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(offloader, "aoffload", fail)
+    assert len(json.dumps(await sent_of(raw, offloader))) < 5 * HARD_LIMIT + 2_000
+
+
+async def test_links_and_annotations_of_the_usual_size_stay_as_they_are() -> None:
+    links = [{**LINK, "uri": f"file:///{number}", "description": "what it is " * 9} for number in range(300)]
+    raw = result(*links, {**text("few"), "annotations": {"priority": 1}}, _meta={"a/b": "c" * 10_000})
+    assert await sent_of(raw, Offloader(InMemoryStorage())) is raw
+    sent = await sent_of(result(text("word " * 9_000), *links), Offloader(InMemoryStorage()))
+    assert sent["content"][1:] == links
+
+
+async def test_a_small_image_that_is_none_stays_where_its_result_does() -> None:
+    raw = result({**IMAGE, "data": "%%%"}, text("few"))
+    assert await sent_of(raw, Offloader(InMemoryStorage())) is raw
+
+
+async def test_a_long_name_of_a_file_is_not_shown_whole() -> None:
+    raw = result({"type": "resource", "resource": {**FILE, "uri": "file:///" + "n" * 150_000}})
+    sent = await sent_of(raw, Offloader(InMemoryStorage()), policy=Always())
+    assert len(json.dumps(sent)) < 10_000
