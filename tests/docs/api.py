@@ -54,7 +54,9 @@ def _source(module: str) -> Path:
 
 
 def _docstrings(path: Path) -> Iterator[tuple[str, str]]:
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    # A name under `if TYPE_CHECKING:` may be one that its module makes when it is asked for it.
+    body = [each for node in tree.body for each in (node.body if isinstance(node, ast.If) else [node])]
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, ast.get_docstring(node) or ""
