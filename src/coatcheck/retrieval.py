@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coatcheck.core.arguments import ARGUMENTS
 from coatcheck.core.errors import CoatcheckError, InvalidRequest
+from coatcheck.core.forks import loading
 from coatcheck.core.notice import INTERNAL_ERROR, unknown_arguments
 from coatcheck.engine.failures import log_failure, logger
 
@@ -19,6 +19,9 @@ __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
 
 def retrieval_schema() -> dict[str, Any]:
     """Return the JSON schema of the tool's arguments, a new one for each caller, because frameworks modify it."""
+    with loading:
+        from coatcheck.core.arguments import ARGUMENTS  # noqa: PLC0415 - every adapter imports this module
+
     properties = {argument.name: argument.schema for argument in ARGUMENTS}
     return {"type": "object", "properties": properties}
 
@@ -32,6 +35,9 @@ def retrieval_arguments(sent: object) -> dict[str, Any]:
         InvalidRequest: the tool does not have one of the arguments; the message names it and lists those it has.
 
     """
+    with loading:
+        from coatcheck.core.arguments import ARGUMENTS  # noqa: PLC0415 - as above
+
     arguments = sent if isinstance(sent, Mapping) else {"reference": sent}
     accepted = [argument.name for argument in ARGUMENTS]
     unknown = [str(name) for name in arguments if name not in accepted]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import OpaqueBlock, TextBlock
-from coatcheck.core.items import Copy, find_copy
+from coatcheck.core.copies import Copy, find_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

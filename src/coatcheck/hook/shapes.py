@@ -110,7 +110,7 @@ def without_copy(response: object) -> object:
     ):
         return response
     with loading:
-        from coatcheck.core.items import find_copy  # noqa: PLC0415 - not for a small result
+        from coatcheck.core.copies import find_copy  # noqa: PLC0415 - not for a small result
 
     texts = [text for text in map(_text_of, response["content"]) if text is not None]
     if find_copy(response["structuredContent"], texts) is None:

@@ -1,0 +1,65 @@
+"""Copies of the texts of a result: a value next to them that says the same, as MCP's structured content does.
+
+What such a value says is stored with the texts, so it need not be stored again; it can be made of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from coatcheck.core.forks import loading
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("Copy", "find_copy")
+
+
+class Copy(NamedTuple):
+    """How to make a value again from the texts of a result."""
+
+    key: str | None
+    """The only key of the object around the value, such as ``result``; None if there is no such object."""
+
+    is_list: bool
+    """Whether the value is a list with one text for each item; else there is one text."""
+
+    is_json: bool
+    """Whether a text is the JSON of its value; else it is the value."""
+
+    def make(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
+        """Return the value."""
+        with loading:
+            import json  # noqa: PLC0415 - few results have a copy
+
+        values = [json.loads(text) for text in texts] if self.is_json else list(texts)
+        value = values if self.is_list else values[0]
+        return value if self.key is None else {self.key: value}
+
+
+def find_copy(value: object, texts: Sequence[str]) -> Copy | None:
+    """Return how ``value`` follows from the texts of a result; None if it holds anything else."""
+    candidates: list[tuple[str | None, object]] = [(None, value)]
+    if isinstance(value, dict) and len(value) == 1:  # MCP wraps whatever is not an object: {"result": [...]}
+        candidates += list(value.items())
+    for key, candidate in candidates:
+        for is_list in (False, True):
+            values = candidate if is_list else [candidate]
+            if not isinstance(values, list) or len(values) != len(texts) or not texts:
+                continue
+            if values == list(texts):
+                return Copy(key, is_list, is_json=False)
+            if all(map(_is_json_of, texts, values)):
+                return Copy(key, is_list, is_json=True)
+    return None
+
+
+def _is_json_of(text: str, value: object) -> bool:
+    with loading:
+        import json  # noqa: PLC0415 - as above
+
+    try:
+        # As JSON, since 1, 1.0 and True are equal in Python.
+        return json.dumps(json.loads(text), sort_keys=True) == json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return False
