@@ -1,8 +1,8 @@
 """Where tool messages are in what a tool, a tool node or a graph's state holds, and what the conversation says of them.
 
 Only looking and copying belong here: nothing is converted or offloaded. Whatever holds a changed message is copied,
-never mutated; whatever holds none is returned, the same object. Hosts are known by the members used here, so that
-commands are found with langchain-core alone.
+never mutated; whatever holds none is returned, the same object. Host objects are duck-typed, so that commands
+are found with langchain-core alone.
 """
 
 from __future__ import annotations

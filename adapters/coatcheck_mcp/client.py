@@ -31,7 +31,7 @@ LIST_CHANGES: Mapping[str, Callable[[], Notification]] = {
     "prompts": types.PromptListChangedNotification,
     "resources": types.ResourceListChangedNotification,
 }
-"""What a client is told when a list is another one, by the capability of the list."""
+"""The notification that announces a changed list, by the capability of the list."""
 
 
 MOST_EARLY, MOST_EARLY_BYTES = 100, 2**20

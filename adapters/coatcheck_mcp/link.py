@@ -120,7 +120,7 @@ class Link:
         self._unread = Gate(MOST_UNREAD)
         self._asked = 0
         self.resource_changes = 0
-        """How often the server said that its resources are others."""
+        """How many times the server said that its list of resources changed."""
 
     # The connection.
 

@@ -91,6 +91,7 @@ def test_a_placeholder_of_every_version_adds_its_references_and_none_of_its_prev
     assert keep_references([message]) == keep_references([reference(1)]), "keep the older words in _OPENINGS, _WARNINGS"
 
     monkeypatch.setattr(notice, "_OPENINGS", ("A large result was stored. [Offloaded: ", *notice._OPENINGS))
+    monkeypatch.setattr(notice, "_INCOMPLETE", "This is only a part of it.")
     monkeypatch.setattr(notice, "_WARNINGS", ("This is only a part of it.", *notice._WARNINGS))
     assert keep_references([message]) == keep_references([reference(1)]), "only the newest words are recognized"
 

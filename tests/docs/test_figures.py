@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from inspect import signature
 
 import pytest
 
-from coatcheck import InMemoryStorage, Settings, TiktokenCounter
+from coatcheck import InMemoryStorage, Offloader, Settings, TextBlock, TiktokenCounter
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.forks import LOADING_SECONDS
 from coatcheck.core.plan import PREVIEW_SHARE, SHRINK_FROM_TOKENS
@@ -67,3 +68,31 @@ TOOL = definition_tokens(TiktokenCounter())
 )
 def test_a_limit_on_a_page_is_that_of_the_code(page: str, sentence: str) -> None:
     assert sentence in " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+def test_the_readme_counts_the_placeholder_that_it_shows() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"With coatcheck it has (\d+) .*?```text\n(.*?)\n```", readme, re.DOTALL)
+
+    assert found is not None
+    assert int(found[1]) == TiktokenCounter().count(found[2])
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        ("README.md", r"a placeholder about (\d+) on top of the preview"),
+        ("docs/thresholds.md", r"A placeholder has about (\d+) tokens before its preview"),
+    ],
+)
+def test_a_page_says_about_what_a_placeholder_takes_without_its_preview(page: str, sentence: str) -> None:
+    offloader = Offloader(InMemoryStorage(), max_result_tokens=1_000)
+    outcome = offloader.offload([TextBlock("a line of a log\n" * 10_000)], tool_name="read_log", scope="conversation-1")
+    (block,) = outcome.blocks
+    assert isinstance(block, TextBlock)
+
+    tokens = TiktokenCounter().count(block.text.partition("\n\n")[0])
+
+    found = re.search(sentence, " ".join((ROOT / page).read_text(encoding="utf-8").split()))
+    assert found is not None
+    assert abs(int(found[1]) - tokens) <= 5

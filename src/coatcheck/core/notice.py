@@ -6,7 +6,7 @@ cannot fake them, and so early that the first one survives if a message is cut t
 
 Two of the wordings are also read back, from conversations of any age: ``_OPENINGS`` tells what is a placeholder
 (``is_placeholder``), and ``_WARNINGS`` where its references end (``notice_of``, which ``keep_references`` trusts). To
-change one, put the new wording first and keep the old ones.
+change one, write the new wording and keep the old one there.
 
 Every request pays for the tool's definition, so it says only what a model needs to write a call. The notice, and the
 tool's answers and errors, say how to go on. Nothing here cuts or counts;
@@ -79,14 +79,15 @@ _WHICH_REFERENCE = "copy it from the placeholder, the first word of a line under
 _OPENINGS = ("Tool result offloaded. [Offloaded: ",)
 """What a placeholder begins with, the newest first. It is written so, and all of them are recognized: keep each."""
 
-_WARNINGS = (
-    "INCOMPLETE: do not guess the rest or repeat this call for it.",
-    "COMPLETE: all of it is below.",
-    "",
-)
-"""The line after the references. The first is written, or the second if the preview is the whole content, and each of
-them ends the references: keep each. Version 0.1 wrote the empty one: its references came last, just above the preview.
-"""
+_INCOMPLETE = "INCOMPLETE: do not guess the rest or repeat this call for it."
+"""The line after the references."""
+
+_COMPLETE = "COMPLETE: all of it is below."
+"""The line after the references if the preview is the whole content."""
+
+_WARNINGS = (_INCOMPLETE, _COMPLETE, "")
+"""Every line that was ever written after the references, and so ends them: keep each. Version 0.1 wrote the empty one:
+its references came last, just above the preview."""
 
 _NOT_SHOWN = r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+"
 """White space, the marks of a notice, and control characters, those of writing direction among them."""
@@ -131,12 +132,12 @@ def notice(
         way = f"To read more: {retrieval_tool}(reference, {' | '.join(selectors)})"
     else:
         way = f"To read it: {retrieval_tool}(reference)"
-    return "\n".join((opening, "[Stored references:]", *references, _WARNINGS[0], way))
+    return "\n".join((opening, "[Stored references:]", *references, _INCOMPLETE, way))
 
 
 def complete(beginning: str) -> str:
     """Return what ``notice`` returned, for a preview that is the whole content: as with ``Always`` and a small one."""
-    return beginning.replace(f"\n{_WARNINGS[0]}\nTo read more", f"\n{_WARNINGS[1]}\nTo read it again")
+    return beginning.replace(f"\n{_INCOMPLETE}\nTo read more", f"\n{_COMPLETE}\nTo read it again")
 
 
 def reference_line(reference: Reference, *, path: str | None = None) -> str:

@@ -237,7 +237,7 @@ class Recorder:
         try:
             listener(event)
         except Exception as error:  # noqa: BLE001 - logged, and the agent goes on
-            # What was being handled meanwhile may quote a model: no listener ever got it, and no log does.
+            # Hides the exception that was being handled: its message may quote the model.
             error.__suppress_context__ = True
             logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
             with self._lock.held:

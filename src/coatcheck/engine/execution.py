@@ -7,7 +7,7 @@ awaited on the caller's loop. If there is no thread, the work runs on the caller
 asyncio object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and
 may call us in turn, gets a thread of its own: in a pool, such policies could take all threads that they wait for.
 
-asyncio is imported where it is used: no module takes longer to load, and who runs a loop has it already.
+asyncio is imported where it is used, which keeps our import cheap: a program with an event loop has loaded it already.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Event loops: a call awaited within the time limit, and the loop of our own for async storages in the sync driver.
 
-asyncio is imported where it is used: no module takes longer to load, and who runs a loop has it already.
+asyncio is imported where it is used, which keeps our import cheap: a program with an event loop has loaded it already.
 """
 
 from __future__ import annotations

@@ -89,6 +89,46 @@ class Offloading:
             self._blame_counter(error, request)
             return (yield from self._in_bytes.offload(request))
 
+    def _decide(
+        self, request: OffloadRequest, confirm: Callable[[int], object] | None
+    ) -> Effects[tuple[Measure, Decision]]:
+        """Measure a result and decide about it; ask the host's callables, if it gave any."""
+        if request.certain is not None:
+            return Measure((), self._counter), request.certain
+        result, tokens, rule = request.result, request.measured_tokens, request.policy
+        if callable(tokens):
+            answer = yield from self._ask_host(
+                request, tokens, what="measured_tokens", instead="the token counter decides"
+            )
+            tokens = cast("int", answer) if is_count(answer) else None
+        measure = Measure(result.blocks, self._counter, measured_tokens=tokens)
+        if not isinstance(rule, Rule):
+            ask = partial(rule, result)
+            answer = yield from self._ask_host(request, ask, what="the policy", instead="the default threshold decides")
+            policies = self._settings.tool_policies
+            rule = (
+                policies.default if isinstance(answer, CoatcheckError) else policies.rule_for(cast("Verdict", answer))
+            )
+        first = (measure.parts[0].text if measure.parts else None) or ""
+        if result.tool_name == request.retrieval_tool or (
+            is_placeholder(first) and self._is_of_scope(first, measure, scope=request.about.scope)
+        ):
+            return measure, Keep(reason="exempt")
+        decision = decide(measure, rule, settings=self._settings, is_error=result.is_error)
+        if isinstance(decision, Offload) and confirm is not None:
+            last = partial(confirm, measure.estimate(exact_up_to=decision.exact_up_to).tokens)
+            answer = yield from self._ask_host(request, last, what="confirm", instead="the result is offloaded")
+            if not answer:
+                return measure, Keep(reason="policy")
+        return measure, decision
+
+    def _is_of_scope(self, placeholder: str, measure: Measure, *, scope: Scope) -> bool:
+        """Return whether a result is a placeholder of this scope that came back, and does not only begin like one."""
+        if measure.exceeds(self._settings.preview_limit + PLACEHOLDER_ROOM, as_measured=False):
+            return False
+        found = self._contents.references_in(placeholder, scope)
+        return any(self._contents.belongs(match.group(), scope) for match in found)
+
     def _carry_out(self, request: OffloadRequest, measure: Measure, decision: Decision) -> Effects[Outcome]:
         """Keep a result; or save all of it, and then replace it by the placeholder."""
         if isinstance(decision, Keep):
@@ -133,67 +173,6 @@ class Offloading:
             tokens_saved=saved_tokens,
         )
         return Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens, index=full_list)
-
-    def offload_step(self, requests: Sequence[OffloadRequest]) -> Effects[tuple[Outcome, ...]]:
-        """Decide about all results of one agent step together, then carry out each decision."""
-        decided: list[tuple[Measure, Decision]] = []
-        try:
-            for request in requests:
-                decided.append((yield from self._decide(request, None)))  # noqa: PERF401 - a comprehension cannot yield
-            decisions = [decision for _, decision in decided]
-            if self._settings.max_step_tokens is not None:
-                decisions = fit_step(decided, self._settings.max_step_tokens, settings=self._settings)
-        except CoatcheckError:
-            raise
-        except Exception as error:
-            if self._in_bytes is None:
-                raise
-            self._blame_counter(error, requests[0])
-            return (yield from self._in_bytes.offload_step(requests))
-        outcomes: list[Outcome] = []
-        for request, (measure, _), decision in zip(requests, decided, decisions, strict=True):
-            outcomes.append((yield from self.offload(request, (measure, decision))))
-        return tuple(outcomes)
-
-    def _decide(
-        self, request: OffloadRequest, confirm: Callable[[int], object] | None
-    ) -> Effects[tuple[Measure, Decision]]:
-        """Measure a result and decide about it; ask the host's callables, if it gave any."""
-        if request.certain is not None:
-            return Measure((), self._counter), request.certain
-        result, tokens, rule = request.result, request.measured_tokens, request.policy
-        if callable(tokens):
-            answer = yield from self._ask_host(
-                request, tokens, what="measured_tokens", instead="the token counter decides"
-            )
-            tokens = cast("int", answer) if is_count(answer) else None
-        measure = Measure(result.blocks, self._counter, measured_tokens=tokens)
-        if not isinstance(rule, Rule):
-            ask = partial(rule, result)
-            answer = yield from self._ask_host(request, ask, what="the policy", instead="the default threshold decides")
-            policies = self._settings.tool_policies
-            rule = (
-                policies.default if isinstance(answer, CoatcheckError) else policies.rule_for(cast("Verdict", answer))
-            )
-        first = (measure.parts[0].text if measure.parts else None) or ""
-        if result.tool_name == request.retrieval_tool or (
-            is_placeholder(first) and self._is_of_scope(first, measure, scope=request.about.scope)
-        ):
-            return measure, Keep(reason="exempt")
-        decision = decide(measure, rule, settings=self._settings, is_error=result.is_error)
-        if isinstance(decision, Offload) and confirm is not None:
-            last = partial(confirm, measure.estimate(exact_up_to=decision.exact_up_to).tokens)
-            answer = yield from self._ask_host(request, last, what="confirm", instead="the result is offloaded")
-            if not answer:
-                return measure, Keep(reason="policy")
-        return measure, decision
-
-    def _is_of_scope(self, placeholder: str, measure: Measure, *, scope: Scope) -> bool:
-        """Return whether a result is a placeholder of this scope that came back, and does not only begin like one."""
-        if measure.exceeds(self._settings.preview_limit + PLACEHOLDER_ROOM, as_measured=False):
-            return False
-        found = self._contents.references_in(placeholder, scope)
-        return any(self._contents.belongs(match.group(), scope) for match in found)
 
     def _save(self, part: Part, departure: _Departure) -> Effects[Slot | CoatcheckError]:
         """Encode, hash, index, preview and save one part, if it is one that is stored; return its place.
@@ -284,6 +263,27 @@ class Offloading:
         """Record that a result stays."""
         self._recorder.record("kept", request.about, counts={"results": 1}, reason=decision.reason)
         return Kept(blocks=request.result.blocks, reason=decision.reason)
+
+    def offload_step(self, requests: Sequence[OffloadRequest]) -> Effects[tuple[Outcome, ...]]:
+        """Decide about all results of one agent step together, then carry out each decision."""
+        decided: list[tuple[Measure, Decision]] = []
+        try:
+            for request in requests:
+                decided.append((yield from self._decide(request, None)))  # noqa: PERF401 - a comprehension cannot yield
+            decisions = [decision for _, decision in decided]
+            if self._settings.max_step_tokens is not None:
+                decisions = fit_step(decided, self._settings.max_step_tokens, settings=self._settings)
+        except CoatcheckError:
+            raise
+        except Exception as error:
+            if self._in_bytes is None:
+                raise
+            self._blame_counter(error, requests[0])
+            return (yield from self._in_bytes.offload_step(requests))
+        outcomes: list[Outcome] = []
+        for request, (measure, _), decision in zip(requests, decided, decisions, strict=True):
+            outcomes.append((yield from self.offload(request, (measure, decision))))
+        return tuple(outcomes)
 
     def _blame_counter(self, error: Exception, request: OffloadRequest) -> None:
         """Tell the host that its token counter, or the work with its counts, raised ``error``."""

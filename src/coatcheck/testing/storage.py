@@ -147,7 +147,7 @@ class StorageContract(Contract):
         assert found is None, "load of an unknown key returned something else than None"
 
     def test_a_miss_is_not_remembered(self, storage: Storage) -> None:
-        """What was looked for in vain and is saved afterwards is found.
+        """A key that was missing once is found after it is saved.
 
         If this fails, check for a cache that also keeps answers of "not found".
         """
