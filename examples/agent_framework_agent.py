@@ -70,7 +70,7 @@ async def main() -> None:
 
     for message in response.messages:
         for item in message.contents:
-            print(f"{message.role}, {item.type}: {str(item.text or item.result or item.arguments)[:400]}\n")
+            print(f"{message.role}, {item.type}: {str(item.text or item.result or item.arguments)[:400]} ...\n")
     assert "31337" in response.text
 
 

@@ -64,5 +64,5 @@ with tempfile.TemporaryDirectory() as folder:
     events = asyncio.run(run)
 
 for event in events:
-    print(f"{event.author}: {event.model_dump_json(include={'content'}, exclude_none=True)[:400]}\n")
+    print(f"{event.author}: {event.model_dump_json(include={'content'}, exclude_none=True)[:400]} ...\n")
 assert "31337" in events[-1].content.parts[0].text

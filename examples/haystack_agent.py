@@ -55,7 +55,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 for message in answer["messages"]:
     shown = message.text or message.tool_call_result or message.tool_call
-    print(f"{message.role.value:>9}: {str(shown)[:400]}\n")
+    print(f"{message.role.value:>9}: {str(shown)[:400]} ...\n")
 assert "31337" in answer["last_message"].text
 
 written = hook.to_dict()

@@ -63,5 +63,5 @@ with tempfile.TemporaryDirectory() as folder:
     )
 
 for message in result["messages"]:
-    print(f"{message.type:>5}: {str(message.content or message.tool_calls)[:400]}\n")
+    print(f"{message.type:>5}: {str(message.content or message.tool_calls)[:400]} ...\n")
 assert "31337" in result["messages"][-1].content

@@ -65,5 +65,5 @@ with tempfile.TemporaryDirectory() as folder:
     result = Runner.run_sync(agent, "What went wrong last night?", run_config=config)
 
 for message in result.to_input_list():
-    print(f"{json.dumps(message)[:400]}\n")
+    print(f"{json.dumps(message)[:400]} ...\n")
 assert "31337" in result.final_output

@@ -46,5 +46,5 @@ with tempfile.TemporaryDirectory() as folder:
 
 for message in result.all_messages():
     for part in message.parts:
-        print(f"{part.part_kind}: {str(getattr(part, 'content', '') or getattr(part, 'args', ''))[:400]}\n")
+        print(f"{part.part_kind}: {str(getattr(part, 'content', '') or getattr(part, 'args', ''))[:400]} ...\n")
 assert "31337" in result.output

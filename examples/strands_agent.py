@@ -78,5 +78,5 @@ with tempfile.TemporaryDirectory() as folder:
     agent("What went wrong last night?")
 
 for message in agent.messages:
-    print(f"{message['role']:>9}: {json.dumps(message['content'])[:400]}\n")
+    print(f"{message['role']:>9}: {json.dumps(message['content'])[:400]} ...\n")
 assert "31337" in str(agent.messages[-1]["content"])

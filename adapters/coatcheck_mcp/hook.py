@@ -111,7 +111,12 @@ class _Delivery(Delivery[Result]):
             stored = ", ".join(reference.id for reference in outcome.references)
             words = "a result of %s, about %s tokens, is stored as %s"
             logger.info(words, self.call.tool_name, f"{outcome.tokens.tokens:,}", stored)
-        return rewrite(arrival.native, outcome)
+        sent = rewrite(arrival.native, outcome)
+        was_structured = self.raw.get("structuredContent") is not None
+        if was_structured and not may_leave(self.call.tool_name, self.offloader, self.call.policy):
+            # Its schema is advertised, and clients refuse what breaks it; but an error may lack what a schema promises.
+            sent["isError"] = True
+        return sent
 
 
 async def offload_result(result: Result, call: Call, offloader: Offloader) -> Result:

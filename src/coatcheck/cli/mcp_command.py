@@ -305,7 +305,7 @@ def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Co
     without_server = all(len(names) == 1 for names in named)
     hint = "; without --name they have no server's name before them" if without_server else ""
     complain(
-        f"coatcheck: no tool matches {unused} in {settings.path}, which change nothing here: tools are {listed}{hint}"
+        f"coatcheck: no tool matches {unused} in {settings.path}, so it changes nothing here: tools are {listed}{hint}"
     )
 
 

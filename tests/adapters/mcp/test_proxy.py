@@ -204,6 +204,17 @@ class TestWhatLeaves:
         assert listed["exempt"].output_schema == {"type": "object"}
         assert result["structuredContent"] == ROWS
 
+    async def test_above_the_hard_limit_it_answers_with_an_error_because_clients_check_its_schema(
+        self,
+    ) -> None:
+        settings: Any = {"max_result_tokens": 100, "max_inline_tokens": 200, "policies": {"exempt": Never()}}
+        proxy = Proxy(Everything().upstream(), InMemoryStorage(), **settings)
+        async with client_of({}, proxy=proxy) as client:
+            await client.list_tools()
+            result = await client.call_tool("exempt")
+        assert result.is_error
+        assert offloaded_references(result)
+
     async def test_what_the_author_of_a_tool_declares_is_respected_unless_the_user_says_otherwise(self) -> None:
         async with client_of(Everything()) as client:
             assert not offloaded_references(await call(client, "declared"))
