@@ -330,7 +330,7 @@ class Model:
     ids=["dict", "list", "dataclass", "object"],
 )
 def test_an_unknown_block_with_more_text_than_may_stay_becomes_its_json(native: object, held: object) -> None:
-    block = module.as_known(OpaqueBlock(native), max_inline_tokens=5_000)
+    (block,) = module.all_known([OpaqueBlock(native)], max_inline_tokens=5_000)
 
     assert isinstance(block, TextBlock)
     assert json.loads(block.text) == held
@@ -344,9 +344,24 @@ def test_an_unknown_block_with_more_text_than_may_stay_becomes_its_json(native: 
 def test_little_text_and_media_of_any_size_pass_in_an_unknown_block(held: object) -> None:
     block = OpaqueBlock({"kind": "a", "held": held})
 
-    assert module.as_known(block, max_inline_tokens=5_000) is block
+    assert module.all_known([block], max_inline_tokens=5_000) == (block,)
+
+
+def test_unknown_blocks_with_more_text_together_than_may_stay_become_json_but_for_media_among_them() -> None:
+    links = [
+        OpaqueBlock({"type": "link", "uri": f"https://example.com/{n}", "about": "Short. " * 9}) for n in range(300)
+    ]
+    image = OpaqueBlock({"type": "image", "data": "iVBORw0K" * 5_000})
+
+    *known, last = module.all_known([*links, image], max_inline_tokens=5_000)
+
+    assert [json.loads(block.text) for block in known if isinstance(block, TextBlock)] == [
+        link.native for link in links
+    ]
+    assert last is image
+    assert module.all_known(links[:100], max_inline_tokens=5_000) == tuple(links[:100])
 
 
 def test_blocks_of_other_kinds_stay_as_they_are() -> None:
-    for block in (TextBlock(TEXTS[0]), JsonBlock(TEXTS), MediaBlock(TEXTS[0].encode(), "text/plain")):
-        assert module.as_known(block, max_inline_tokens=5_000) is block
+    blocks = TextBlock(TEXTS[0]), JsonBlock(TEXTS), MediaBlock(TEXTS[0].encode(), "text/plain")
+    assert module.all_known(blocks, max_inline_tokens=5_000) == blocks

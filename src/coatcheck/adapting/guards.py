@@ -150,15 +150,18 @@ class Batch:
 
     def _without_huge_unknown(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
         with loading:
-            from coatcheck.engine.last_resort import as_known  # noqa: PLC0415 - few results have such a block
-        limit = self.offloader.settings.max_inline_tokens
-        return tuple(as_known(block, max_inline_tokens=limit) for block in blocks)
+            from coatcheck.engine.last_resort import all_known  # noqa: PLC0415 - few results have such a block
+        return all_known(blocks, max_inline_tokens=self.offloader.settings.max_inline_tokens)
 
     def last_resorts(self) -> list[dict[str, Any]]:
         """Return the arguments of the core's last resort, for each result; if the scope cannot be found, it cuts."""
         common = {"scope": self._last_scope, "identity": self.identity, "retrieval_tool": self.retrieval_tool}
         return [
-            {"blocks": arrival.convert_plainly(arrival.content), "tool_name": arrival.tool_name, **common}
+            {
+                "blocks": self._without_huge_unknown(tuple(arrival.convert_plainly(arrival.content))),
+                "tool_name": arrival.tool_name,
+                **common,
+            }
             for arrival in self.arrivals
         ]
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from coatcheck.engine.events import Recorder
     from coatcheck.engine.execution import Effects, StorageAccess
 
-__all__ = ("LastResort", "as_known")
+__all__ = ("LastResort", "all_known")
 
 BYTES_PER_TOKEN = 4
 """The usual estimate: ordinary English text has about four. Nothing here may count tokens."""
@@ -145,15 +145,22 @@ class LastResort:
         return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit
 
 
-def as_known(block: Block, *, max_inline_tokens: int) -> Block:
-    """Return a block, or, where it is opaque and its text alone exceeds the limit, its JSON, which can be offloaded.
+def all_known(blocks: Sequence[Block], *, max_inline_tokens: int) -> tuple[Block, ...]:
+    """Return blocks; if the text in the opaque ones together exceeds the limit, these as JSON, which can be offloaded.
 
-    Media in it do not count, because a model does not get them as text.
+    Media in them do not count, because a model does not get them as text. A block that is mostly a medium stays, unless
+    its text alone exceeds the limit.
     """
     limit = BYTES_PER_TOKEN * max_inline_tokens
-    if isinstance(block, OpaqueBlock) and _size_of(block, up_to=limit, weigh=_length_of_text) > limit:
-        return TextBlock(_as_json(block))
-    return block
+    texts = [
+        _size_of(block, up_to=limit, weigh=_length_of_text) if isinstance(block, OpaqueBlock) else 0 for block in blocks
+    ]
+    if sum(texts) <= limit:
+        return tuple(blocks)
+    return tuple(
+        TextBlock(_as_json(block)) if text > limit or (text and 2 * text >= _size_of(block)) else block
+        for block, text in zip(blocks, texts, strict=True)
+    )
 
 
 def _size_of(block: Block, *, up_to: float = math.inf, weigh: Callable[[Any], int] = len) -> int:
