@@ -7,6 +7,7 @@ the model sent them, because the core validates them and words what was wrong.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agents import FunctionTool
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 __all__ = ("RetrievalTool", "find_tool", "retrieval_tool")
 
 
+@dataclass
 class RetrievalTool(FunctionTool):
     """The retrieval tool. Its class is how hooks tell it from a user's tool that has the same name."""
 
-    offloader: Offloader
+    offloader: Offloader = field(kw_only=True, repr=False)
+    """A field, so that what ``dataclasses.replace`` makes of the tool has it too."""
 
 
 def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bool) -> RetrievalTool:
@@ -42,15 +45,14 @@ def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bo
         )
         return answered.text if isinstance(answered, Failure) else answered  # the SDK has no mark for errors
 
-    tool = RetrievalTool(
+    return RetrievalTool(
         name=RETRIEVAL_TOOL,
         description=RETRIEVAL_DESCRIPTION,
         params_json_schema=retrieval_schema(),
         on_invoke_tool=retrieve,
         strict_json_schema=False,  # strict ones make a model fill in every argument
+        offloader=offloader,
     )
-    tool.offloader = offloader
-    return tool
 
 
 def find_tool(offloader: Offloader) -> RetrievalName:

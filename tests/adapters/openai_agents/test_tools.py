@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,17 @@ def test_tools_of_one_agent_may_be_given_on_to_another() -> None:
     again = offload.tools(offload.tools([returning(BIG)]))
 
     assert [tool.name for tool in again] == ["fetch", RETRIEVAL_TOOL]
+
+
+async def test_the_retrieval_tool_may_have_a_description_of_your_own(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    (fetch, _) = offload.tools([returning(BIG)])
+
+    described = dataclasses.replace(offload.retrieval_tool, description="Reads more.")
+    script = await run(server, [fetch, described], call(), reading(pattern="^line 1,000 "))
+
+    assert RETRIEVAL_TOOL in script.shown[-1][0]
+    assert MIDDLE in script.shown[-1][1]
 
 
 def test_a_tool_with_the_name_of_the_retrieval_tool_is_refused() -> None:
