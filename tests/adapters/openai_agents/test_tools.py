@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import dataclasses
 import json
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agents import Agent, FunctionTool, Runner, WebSearchTool, function_tool
+from agents import Agent, FunctionTool, Runner, ToolTimeoutError, WebSearchTool, function_tool
 from agents.tool_context import ToolContext
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Offloader
@@ -137,6 +138,47 @@ async def test_an_exception_of_a_tool_passes() -> None:
 
     with pytest.raises(LookupError, match="no such page"):
         await invoke(tool)
+
+
+@pytest.mark.parametrize("behavior", ["error_as_result", "raise_exception"])
+async def test_a_time_limit_is_for_the_tool_and_not_for_what_stores_its_result(
+    server: ScriptedServer, behavior: str
+) -> None:
+    tool = returning(BIG, timeout_seconds=1e-6, timeout_behavior=behavior)  # no storage is that fast
+
+    script = await run(server, ToolOffloader().tools([tool]), call())
+
+    assert script.shown[-1][0].startswith("Tool result offloaded.")
+
+
+async def never_ends(_: Any, __: str) -> str:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+@pytest.mark.parametrize("more", [{}, {"timeout_error_function": lambda _, error: f"Sorry: {error}"}], ids=str)
+async def test_a_tool_that_takes_too_long_says_so_in_the_sdks_words(server: ScriptedServer, more: Any) -> None:
+    tool = dataclasses.replace(returning(""), on_invoke_tool=never_ends, timeout_seconds=0.01, **more)
+
+    script = await run(server, ToolOffloader().tools([tool]), call())
+
+    assert "timed out" in script.shown[-1][0]
+    assert script.shown[-1] == (await run(server, [tool], call())).shown[-1]
+
+
+async def test_a_tool_that_takes_too_long_may_end_the_run(server: ScriptedServer) -> None:
+    tool = dataclasses.replace(
+        returning(""), on_invoke_tool=never_ends, timeout_seconds=0.01, timeout_behavior="raise_exception"
+    )
+
+    with pytest.raises(ToolTimeoutError, match="'fetch' timed out"):
+        await run(server, ToolOffloader().tools([tool]), call())
+
+
+async def test_a_host_that_invokes_a_tool_itself_has_no_time_limit() -> None:
+    tool: Any = ToolOffloader().tools([returning("few", timeout_seconds=1.0)])[0]
+
+    assert await tool.on_invoke_tool(None, "{}") == "few"
 
 
 async def test_an_output_with_a_schema_stays() -> None:
