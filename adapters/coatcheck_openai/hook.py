@@ -118,12 +118,13 @@ class Invoker(Proxy):
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
         """Run the tool, then offload what is too large of its output."""
         output = await self._invoke(context, arguments)
-        if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=self._tool.name):
+        name = getattr(context, "tool_name", self._tool.name)  # a copy of ours may have a name of its own
+        if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=name):
             return output
         delivery = Output(
             raw=output,
             content=output,
-            name=self._tool.name,
+            name=name,
             sent=arguments,
             context=context,
             hook=self._hook,
@@ -168,7 +169,8 @@ def is_for_others(context: object, name: str) -> bool:
     caller = caller if isinstance(caller, Mapping) else {"type": getattr(caller, "type", None)}
     behavior = getattr(getattr(context, "agent", None), "tool_use_behavior", None)
     final = behavior.get("stop_at_tool_names", ()) if isinstance(behavior, Mapping) else ()
-    return behavior == "stop_on_first_tool" or name in final or is_called_by_code(caller)
+    names = {name, getattr(context, "qualified_tool_name", name)}
+    return behavior == "stop_on_first_tool" or not names.isdisjoint(final) or is_called_by_code(caller)
 
 
 def identity_of(context: object) -> str | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Offloader
 
-__all__ = ("RetrievalTool", "find_tool", "retrieval_tool")
+__all__ = ("RetrievalTool", "find_tool", "reads_back", "retrieval_tool")
 
 
 @dataclass
@@ -55,12 +55,17 @@ def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bo
     )
 
 
+def reads_back(tool: object, offloader: Offloader) -> bool:
+    """Return whether a tool is the retrieval tool, or a copy of it, that reads back what ``offloader`` stored."""
+    return isinstance(tool, RetrievalTool) and tool.offloader is offloader
+
+
 def find_tool(offloader: Offloader) -> RetrievalName:
     """Return what finds the name of the retrieval tool in the tools of an agent."""
     return RetrievalName(
         RETRIEVAL_TOOL,
         warn=WarnOnce(logger),
-        is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is offloader,
+        is_ours=lambda tool: reads_back(tool, offloader),
         how_to_add="Pass its tools through ToolOffloader.tools",
     )
 

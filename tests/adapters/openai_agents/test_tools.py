@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agents import Agent, FunctionTool, Runner, ToolTimeoutError, WebSearchTool, function_tool
+from agents import Agent, FunctionTool, Runner, ToolTimeoutError, WebSearchTool, function_tool, tool_namespace
 from agents.tool_context import ToolContext
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Offloader
@@ -59,10 +59,11 @@ def test_tools_without_a_hook_stay_the_same_object_and_the_retrieval_tool_comes_
     assert offload.tools() == [offload.retrieval_tool]
 
 
-def test_tools_of_one_agent_may_be_given_on_to_another() -> None:
+@pytest.mark.parametrize("make", [list, copy.deepcopy])
+def test_tools_of_one_agent_may_be_given_on_to_another(make: Callable[[Any], Any]) -> None:
     offload = ToolOffloader()
 
-    again = offload.tools(offload.tools([returning(BIG)]))
+    again = offload.tools(make(offload.tools([returning(BIG)])))
 
     assert [tool.name for tool in again] == ["fetch", RETRIEVAL_TOOL]
 
@@ -229,6 +230,26 @@ async def test_a_final_answer_reaches_the_user_whole(server: ScriptedServer, beh
 
     assert result.final_output == BIG
     assert list(storage.entries("")) == []
+
+
+async def test_a_final_answer_is_known_by_the_new_name_of_a_copy(server: ScriptedServer) -> None:
+    wrapped: Any = ToolOffloader().tools([returning(BIG)])[0]
+    tool = dataclasses.replace(wrapped, name="search")
+    with playing(server, Script(call("search"))) as model:
+        agent = Agent(name="a", model=model, tools=[tool], tool_use_behavior={"stop_at_tool_names": ["search"]})
+        result = await Runner.run(agent, "Go.", run_config=config())
+
+    assert result.final_output == BIG
+
+
+@pytest.mark.parametrize("name", ["fetch", "logs.fetch"])
+async def test_a_final_answer_is_known_by_its_name_in_a_namespace_or_without(name: str) -> None:
+    tools: Any = ToolOffloader().tools([returning(BIG)])[:1]
+    (tool,) = tool_namespace(name="logs", description="Logs.", tools=tools)
+    agent: Agent[None] = Agent(name="a", tools=[tool], tool_use_behavior={"stop_at_tool_names": [name]})
+
+    assert tool.qualified_name == "logs.fetch"
+    assert await invoke(tool, tool_namespace="logs", agent=agent) == BIG
 
 
 @pytest.mark.parametrize(
