@@ -18,7 +18,16 @@ from agents.tool import invoke_function_tool
 from agents.tool_context import ToolContext
 
 from coatcheck import Never, asks_to_keep, is_called_by_code
-from coatcheck.adapting import Arrival, Batch, OneResult, RetrievalName, ScopeOption, asettle, resolve_scope
+from coatcheck.adapting import (
+    Arrival,
+    Batch,
+    OneResult,
+    RetrievalName,
+    ScopeOption,
+    asettle,
+    call_off_loop,
+    resolve_scope,
+)
 from coatcheck_openai.convert import blocks_of, has_media_as_text, output_of, plain_blocks_of, tokens_as_text
 from coatcheck_openai.proxy import Proxy
 
@@ -121,6 +130,7 @@ class Invoker(Proxy):
         name = getattr(context, "tool_name", self._tool.name)  # a copy of ours may have a name of its own
         if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=name):
             return output
+        is_text = await call_off_loop(isinstance(output, list | tuple), has_media_as_text, output)
         delivery = Output(
             raw=output,
             content=output,
@@ -128,7 +138,7 @@ class Invoker(Proxy):
             sent=arguments,
             context=context,
             hook=self._hook,
-            measured_tokens=partial(tokens_as_text, output) if has_media_as_text(output) else None,
+            measured_tokens=partial(tokens_as_text, output) if is_text else None,
         )
         return await asettle(delivery, logger=logger)
 

@@ -8,6 +8,7 @@ import asyncio
 import copy
 import dataclasses
 import json
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from tests.adapters.openai_agents.agents import BIG, MIDDLE, Script, call, confi
 from tests.contract.openai_agents_harness import model_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from coatcheck.testing import ScriptedServer
@@ -110,6 +111,21 @@ async def test_a_small_result_is_the_very_same_object() -> None:
     (tool, _) = ToolOffloader().tools([returning(few)])
 
     assert await invoke(tool) is few
+
+
+async def test_a_long_list_is_never_walked_on_the_event_loop() -> None:
+    walkers = set()
+
+    class Watched(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            walkers.add(threading.current_thread())
+            return super().__iter__()
+
+    (tool, _) = ToolOffloader().tools([returning(Watched([{"type": "text", "text": "line"}] * 20_000))])
+
+    assert (await invoke(tool)).startswith("Tool result offloaded.")
+    assert walkers
+    assert threading.current_thread() not in walkers
 
 
 async def test_a_copy_of_a_copy_offloads_too() -> None:
