@@ -64,8 +64,8 @@ def offloaded_references(item: object) -> tuple[str, ...]:
 
 def has_media_as_text(output: object) -> bool:
     """Return whether a list has media, and next to them what is no part: the SDK shows all of it as one text then."""
-    if not isinstance(output, list | tuple):
-        return False
+    if not isinstance(output, list | tuple) or not any(map(_may_be_media, output)):
+        return False  # without a validation of each part, which takes seconds for a million rows
     kinds = [_fields_of(part).get("type") for part in output]
     return None in kinds and not {"image", "file"}.isdisjoint(kinds)
 
@@ -82,6 +82,13 @@ def _parts_of(output: object) -> Sequence[object]:
 
 def _is_part(value: object) -> bool:
     return bool(_fields_of(value))
+
+
+def _may_be_media(part: object) -> bool:
+    if isinstance(part, dict):  # first, as the classes of the SDK take long to say no
+        kind = part.get("type")
+        return isinstance(kind, str) and kind in {"image", "file"}
+    return isinstance(part, (ToolOutputImage, ToolOutputFileContent))
 
 
 def _fields_of(part: object) -> Mapping[str, Any]:

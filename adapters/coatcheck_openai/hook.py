@@ -14,8 +14,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from agents.tool import invoke_function_tool
+from agents.tool_context import ToolContext
+
 from coatcheck import Never, asks_to_keep, is_called_by_code
-from coatcheck.adapting import Arrival, Batch, OneResult, RetrievalName, ScopeOption, asettle, resolve_scope
+from coatcheck.adapting import (
+    Arrival,
+    Batch,
+    OneResult,
+    RetrievalName,
+    ScopeOption,
+    asettle,
+    call_off_loop,
+    resolve_scope,
+)
 from coatcheck_openai.convert import blocks_of, has_media_as_text, output_of, plain_blocks_of, tokens_as_text
 from coatcheck_openai.proxy import Proxy
 
@@ -23,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agents import FunctionTool
-    from agents.tool_context import ToolContext
 
     from coatcheck import Block, Offloader
 
@@ -103,39 +114,63 @@ class Output(OneResult[Any]):
 
 
 class Invoker(Proxy):
-    """Invokes a tool as its own invoker does, and offloads what comes back."""
+    """Invokes a tool as its own invoker does, and offloads what comes back.
+
+    The tool's time limit is for the tool alone: a slow storage would turn a good result into "timed out".
+    """
 
     def __init__(self, tool: FunctionTool, hook: Hook) -> None:
         super().__init__(tool.on_invoke_tool)
-        self._name = tool.name
+        self._tool = tool
         self._hook = hook
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
         """Run the tool, then offload what is too large of its output."""
-        output = await self._inner(context, arguments)
-        if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=self._name):
+        output = await self._invoke(context, arguments)
+        name = getattr(context, "tool_name", self._tool.name)  # a copy of ours may have a name of its own
+        if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=name):
             return output
+        is_text = await call_off_loop(isinstance(output, list | tuple), has_media_as_text, output)
         delivery = Output(
             raw=output,
             content=output,
-            name=self._name,
+            name=name,
             sent=arguments,
             context=context,
             hook=self._hook,
-            measured_tokens=partial(tokens_as_text, output) if has_media_as_text(output) else None,
+            measured_tokens=partial(tokens_as_text, output) if is_text else None,
         )
         return await asettle(delivery, logger=logger)
 
+    async def _invoke(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
+        # Only the SDK limits the time, so a host that invokes a tool itself, perhaps without a context, has no limit.
+        if self._tool.timeout_seconds is None or not isinstance(context, ToolContext):
+            return await self._inner(context, arguments)
+        # It hides from the SDK which errors are the SDK's own, which counts for outputs with a schema: those tools are
+        # never wrapped.
+        return await invoke_function_tool(function_tool=self._tool, context=context, arguments=arguments)
+
 
 def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:
-    """Return a copy of a tool with an output that is offloaded; all else it has in common with the tool."""
+    """Return a copy of a tool with an output that is offloaded.
+
+    All else it has in common with the tool, but for the time limit, which ``Invoker`` applies.
+    """
+    copied = _copy_of(tool)
+    limited = _copy_of(copied)
+    limited.on_invoke_tool = copied.on_invoke_tool  # a copy binds it anew, to itself
+    copied.on_invoke_tool = Invoker(limited, hook)
+    copied.timeout_seconds = None
+    return copied
+
+
+def _copy_of(tool: FunctionTool) -> FunctionTool:
     try:
-        copied = copy.copy(tool)
+        return copy.copy(tool)
     except TypeError:  # older SDKs call the constructor, which a subclass such as the shell's may have changed
         copied = object.__new__(type(tool))
         vars(copied).update(vars(tool))
-    copied.on_invoke_tool = Invoker(copied, hook)
-    return copied
+        return copied
 
 
 def is_for_others(context: object, name: str) -> bool:
@@ -144,7 +179,8 @@ def is_for_others(context: object, name: str) -> bool:
     caller = caller if isinstance(caller, Mapping) else {"type": getattr(caller, "type", None)}
     behavior = getattr(getattr(context, "agent", None), "tool_use_behavior", None)
     final = behavior.get("stop_at_tool_names", ()) if isinstance(behavior, Mapping) else ()
-    return behavior == "stop_on_first_tool" or name in final or is_called_by_code(caller)
+    names = {name, getattr(context, "qualified_tool_name", name)}
+    return behavior == "stop_on_first_tool" or not names.isdisjoint(final) or is_called_by_code(caller)
 
 
 def identity_of(context: object) -> str | None:

@@ -11,7 +11,7 @@ from agents import FunctionTool, Tool
 
 from coatcheck.adapting import ScopeOption, check_scope, make_offloader, refuse_name_clash
 from coatcheck_openai.hook import Hook, wrap_tool
-from coatcheck_openai.retrieval import find_tool, retrieval_tool
+from coatcheck_openai.retrieval import find_tool, reads_back, retrieval_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,7 +75,7 @@ class ToolOffloader:
             InvalidRequest: a tool has the name of the retrieval tool.
 
         """
-        own = [tool for tool in tools if tool is not self.retrieval_tool]
+        own = [tool for tool in tools if not reads_back(tool, self.offloader)]
         refuse_name_clash([tool.name for tool in own])
         return [*map(self._wrap, own), self.retrieval_tool]
 

@@ -7,6 +7,7 @@ the model sent them, because the core validates them and words what was wrong.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agents import FunctionTool
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
 
     from coatcheck import Offloader
 
-__all__ = ("RetrievalTool", "find_tool", "retrieval_tool")
+__all__ = ("RetrievalTool", "find_tool", "reads_back", "retrieval_tool")
 
 
+@dataclass
 class RetrievalTool(FunctionTool):
     """The retrieval tool. Its class is how hooks tell it from a user's tool that has the same name."""
 
-    offloader: Offloader
+    offloader: Offloader = field(kw_only=True, repr=False)
+    """A field, so that what ``dataclasses.replace`` makes of the tool has it too."""
 
 
 def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bool) -> RetrievalTool:
@@ -42,15 +45,19 @@ def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bo
         )
         return answered.text if isinstance(answered, Failure) else answered  # the SDK has no mark for errors
 
-    tool = RetrievalTool(
+    return RetrievalTool(
         name=RETRIEVAL_TOOL,
         description=RETRIEVAL_DESCRIPTION,
         params_json_schema=retrieval_schema(),
         on_invoke_tool=retrieve,
         strict_json_schema=False,  # strict ones make a model fill in every argument
+        offloader=offloader,
     )
-    tool.offloader = offloader
-    return tool
+
+
+def reads_back(tool: object, offloader: Offloader) -> bool:
+    """Return whether a tool is the retrieval tool, or a copy of it, that reads back what ``offloader`` stored."""
+    return isinstance(tool, RetrievalTool) and tool.offloader is offloader
 
 
 def find_tool(offloader: Offloader) -> RetrievalName:
@@ -58,7 +65,7 @@ def find_tool(offloader: Offloader) -> RetrievalName:
     return RetrievalName(
         RETRIEVAL_TOOL,
         warn=WarnOnce(logger),
-        is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is offloader,
+        is_ours=lambda tool: reads_back(tool, offloader),
         how_to_add="Pass its tools through ToolOffloader.tools",
     )
 

@@ -11,7 +11,7 @@ from agents import ToolOutputFileContent, ToolOutputImage, ToolOutputText
 from pydantic import BaseModel
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck_openai.convert import blocks_of, output_of, plain_blocks_of
+from coatcheck_openai.convert import blocks_of, has_media_as_text, output_of, plain_blocks_of
 
 DATA = b"some bytes"
 ENCODED = base64.b64encode(DATA).decode()
@@ -93,3 +93,9 @@ def test_a_block_becomes_a_part(block: Block, part: Any) -> None:  # noqa: ANN40
 
 def test_one_text_becomes_a_str() -> None:
     assert output_of([TextBlock("text")]) == "text"
+
+
+def test_a_list_without_media_is_not_validated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ToolOutputText, "model_validate", None)
+
+    assert not has_media_as_text([{"type": "text", "text": "a"}, {"rows": 1}, "b"])

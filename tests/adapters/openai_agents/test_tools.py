@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import dataclasses
 import json
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agents import Agent, FunctionTool, Runner, WebSearchTool, function_tool
+from agents import Agent, FunctionTool, Runner, ToolTimeoutError, WebSearchTool, function_tool, tool_namespace
 from agents.tool_context import ToolContext
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Offloader
@@ -20,7 +23,7 @@ from tests.adapters.openai_agents.agents import BIG, MIDDLE, Script, call, confi
 from tests.contract.openai_agents_harness import model_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from coatcheck.testing import ScriptedServer
@@ -57,12 +60,24 @@ def test_tools_without_a_hook_stay_the_same_object_and_the_retrieval_tool_comes_
     assert offload.tools() == [offload.retrieval_tool]
 
 
-def test_tools_of_one_agent_may_be_given_on_to_another() -> None:
+@pytest.mark.parametrize("make", [list, copy.deepcopy])
+def test_tools_of_one_agent_may_be_given_on_to_another(make: Callable[[Any], Any]) -> None:
     offload = ToolOffloader()
 
-    again = offload.tools(offload.tools([returning(BIG)]))
+    again = offload.tools(make(offload.tools([returning(BIG)])))
 
     assert [tool.name for tool in again] == ["fetch", RETRIEVAL_TOOL]
+
+
+async def test_the_retrieval_tool_may_have_a_description_of_your_own(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    (fetch, _) = offload.tools([returning(BIG)])
+
+    described = dataclasses.replace(offload.retrieval_tool, description="Reads more.")
+    script = await run(server, [fetch, described], call(), reading(pattern="^line 1,000 "))
+
+    assert RETRIEVAL_TOOL in script.shown[-1][0]
+    assert MIDDLE in script.shown[-1][1]
 
 
 def test_a_tool_with_the_name_of_the_retrieval_tool_is_refused() -> None:
@@ -98,6 +113,21 @@ async def test_a_small_result_is_the_very_same_object() -> None:
     assert await invoke(tool) is few
 
 
+async def test_a_long_list_is_never_walked_on_the_event_loop() -> None:
+    walkers = set()
+
+    class Watched(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            walkers.add(threading.current_thread())
+            return super().__iter__()
+
+    (tool, _) = ToolOffloader().tools([returning(Watched([{"type": "text", "text": "line"}] * 20_000))])
+
+    assert (await invoke(tool)).startswith("Tool result offloaded.")
+    assert walkers
+    assert threading.current_thread() not in walkers
+
+
 async def test_a_copy_of_a_copy_offloads_too() -> None:
     @function_tool
     async def fetch() -> str:
@@ -125,6 +155,47 @@ async def test_an_exception_of_a_tool_passes() -> None:
 
     with pytest.raises(LookupError, match="no such page"):
         await invoke(tool)
+
+
+@pytest.mark.parametrize("behavior", ["error_as_result", "raise_exception"])
+async def test_a_time_limit_is_for_the_tool_and_not_for_what_stores_its_result(
+    server: ScriptedServer, behavior: str
+) -> None:
+    tool = returning(BIG, timeout_seconds=1e-6, timeout_behavior=behavior)  # no storage is that fast
+
+    script = await run(server, ToolOffloader().tools([tool]), call())
+
+    assert script.shown[-1][0].startswith("Tool result offloaded.")
+
+
+async def never_ends(_: Any, __: str) -> str:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+@pytest.mark.parametrize("more", [{}, {"timeout_error_function": lambda _, error: f"Sorry: {error}"}], ids=str)
+async def test_a_tool_that_takes_too_long_says_so_in_the_sdks_words(server: ScriptedServer, more: Any) -> None:
+    tool = dataclasses.replace(returning(""), on_invoke_tool=never_ends, timeout_seconds=0.01, **more)
+
+    script = await run(server, ToolOffloader().tools([tool]), call())
+
+    assert "timed out" in script.shown[-1][0]
+    assert script.shown[-1] == (await run(server, [tool], call())).shown[-1]
+
+
+async def test_a_tool_that_takes_too_long_may_end_the_run(server: ScriptedServer) -> None:
+    tool = dataclasses.replace(
+        returning(""), on_invoke_tool=never_ends, timeout_seconds=0.01, timeout_behavior="raise_exception"
+    )
+
+    with pytest.raises(ToolTimeoutError, match="'fetch' timed out"):
+        await run(server, ToolOffloader().tools([tool]), call())
+
+
+async def test_a_host_that_invokes_a_tool_itself_has_no_time_limit() -> None:
+    tool: Any = ToolOffloader().tools([returning("few", timeout_seconds=1.0)])[0]
+
+    assert await tool.on_invoke_tool(None, "{}") == "few"
 
 
 async def test_an_output_with_a_schema_stays() -> None:
@@ -175,6 +246,26 @@ async def test_a_final_answer_reaches_the_user_whole(server: ScriptedServer, beh
 
     assert result.final_output == BIG
     assert list(storage.entries("")) == []
+
+
+async def test_a_final_answer_is_known_by_the_new_name_of_a_copy(server: ScriptedServer) -> None:
+    wrapped: Any = ToolOffloader().tools([returning(BIG)])[0]
+    tool = dataclasses.replace(wrapped, name="search")
+    with playing(server, Script(call("search"))) as model:
+        agent = Agent(name="a", model=model, tools=[tool], tool_use_behavior={"stop_at_tool_names": ["search"]})
+        result = await Runner.run(agent, "Go.", run_config=config())
+
+    assert result.final_output == BIG
+
+
+@pytest.mark.parametrize("name", ["fetch", "logs.fetch"])
+async def test_a_final_answer_is_known_by_its_name_in_a_namespace_or_without(name: str) -> None:
+    tools: Any = ToolOffloader().tools([returning(BIG)])[:1]
+    (tool,) = tool_namespace(name="logs", description="Logs.", tools=tools)
+    agent: Agent[None] = Agent(name="a", tools=[tool], tool_use_behavior={"stop_at_tool_names": [name]})
+
+    assert tool.qualified_name == "logs.fetch"
+    assert await invoke(tool, tool_namespace="logs", agent=agent) == BIG
 
 
 @pytest.mark.parametrize(
