@@ -28,6 +28,11 @@ _DRIVE = re.compile(r"(?:^|\s)[A-Za-z]:\\")
 _MODULE = ["-m", "coatcheck", "hook"]
 _OPERATORS = frozenset(";&()<>|")
 _PIPE = "|"
+_TO_STDOUT = (">&", "1")
+"""The end of ``2>&1``."""
+
+_MOST_CHARACTERS = 16_000
+"""More than our own command has, with three paths as long as they may be: ``shlex`` takes quadratic time for a word."""
 
 
 def program() -> list[str]:
@@ -117,16 +122,16 @@ def _python_before(words: list[str]) -> int | None:
 
 def is_get(command: str) -> bool:
     """Return whether a shell's command is ``coatcheck get`` and nothing else, but for what its answer is piped into."""
-    if any(mark in command for mark in ("\n", "`", "$(")):
+    if len(command) > _MOST_CHARACTERS or any(mark in command for mark in ("\n", "`", "$(")):
         return False
     words = shlex.shlex(command, posix=True, punctuation_chars=True)
-    words.whitespace_split = True
+    words.whitespace_split, words.commenters = True, ""  # to a shell, a # within a word begins no comment
     try:
         found = list(words)
     except ValueError:  # a quote that never ends
         return False
-    operators = [word for word in found if set(word) <= _OPERATORS]
-    return all(word == _PIPE for word in operators) and _runs_get(found)
+    operators = [(word, after) for word, after in pairwise([*found, ""]) if set(word) <= _OPERATORS]
+    return all(word == _PIPE or (word, after) == _TO_STDOUT for word, after in operators) and _runs_get(found)
 
 
 def _name(words: list[str]) -> str:
