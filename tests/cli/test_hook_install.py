@@ -265,6 +265,14 @@ OURS = [
     r"C:\Users\me\venv\Scripts\coatcheck.exe hook --max-bytes=7",
     r'"C:\Program Files\venv\coatcheck.exe" hook',
     r"C:\venv\Scripts\python.exe -m coatcheck hook",
+    "cd /tmp; coatcheck hook",
+    "cd /tmp;coatcheck hook",
+    "coatcheck hook;",
+    "timeout -k 5 50s coatcheck hook",
+    "env A=1 coatcheck hook",
+    "exec nohup uvx coatcheck hook",
+    "uv --directory /a/b run coatcheck hook",
+    "uv run -q -- coatcheck hook",
 ]
 FOREIGN = [
     "python -m coatcheck hook_wrapper --x",
@@ -279,6 +287,11 @@ FOREIGN = [
     "uv pip coatcheck hook",
     "uvx my-coatcheck hook",
     "cd coatcheck hook",
+    "50 coatcheck hook",
+    "timeout 50 echo coatcheck hook",
+    "uv run --with coatcheck hook",
+    "uvx --from coatcheck hook",
+    "uv run --quiet echo coatcheck hook",
 ]
 
 

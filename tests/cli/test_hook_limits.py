@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from coatcheck import FileStorage, Offloader
 from coatcheck.core.items import MOST_APART
-from coatcheck.hook import shapes
+from coatcheck.core.notice import ALL_LOST
+from coatcheck.hook import answer, shapes
 from coatcheck.hook.answer import respond
 from coatcheck.hook.options import Options
 
@@ -42,7 +45,16 @@ def said(response: object, **changes: object) -> bytes:
 
 def answered(raw: bytes, options: Options) -> Any:  # noqa: ANN401 - whatever JSON holds
     found = respond(raw, options)
-    return None if found is None else found["hookSpecificOutput"]["updatedToolOutput"]
+    return None if found is None else json.loads(found)["hookSpecificOutput"]["updatedToolOutput"]
+
+
+def is_too_deep(levels: int) -> bool:
+    """Return whether Python refuses to read so many lists in each other."""
+    try:
+        json.loads("[" * levels + "]" * levels)
+    except RecursionError:
+        return True
+    return False
 
 
 def stored(text: str, folder: Path) -> str:
@@ -97,7 +109,24 @@ def test_a_request_that_is_nested_deep_changes_nothing(options: Options, tmp_pat
     assert stored(part["text"], tmp_path) == LARGE
 
 
+@pytest.mark.parametrize("levels", range(12))
+def test_what_python_reads_but_cannot_write_leaves(options: Options, tmp_path: Path, levels: int) -> None:
+    levels = bisect_left(range(500_000), True, key=is_too_deep) - levels
+    found = answered(said(f'{{"deep": {"[" * levels}{json.dumps(LARGE)}{"]" * levels}}}'), options)
+
+    assert len(json.dumps(found)) < HARD
+    assert len(list(tmp_path.iterdir())) > 0
+
+
 # Values that are no texts.
+
+
+@pytest.mark.parametrize("kind", [["text"], {"a": 1}], ids=["a list", "an object"])
+def test_the_type_of_an_object_may_be_any_json(options: Options, tmp_path: Path, kind: object) -> None:
+    found = answered(said({"schema": {"type": kind, "text": LARGE}}), options)
+
+    assert stored(found["schema"]["text"], tmp_path) == LARGE
+    assert found["schema"]["type"] == kind
 
 
 @pytest.mark.parametrize(
@@ -228,6 +257,65 @@ def test_a_part_with_data_that_nobody_can_show_becomes_a_text(
     assert json.loads(stored(second["text"], tmp_path)) == part
 
 
+@pytest.mark.parametrize("structured", [IMAGE, {"items": [IMAGE]}], ids=["alone", "in a list"])
+def test_what_looks_like_a_medium_in_structured_content_leaves(options: Options, structured: object) -> None:
+    content = [{"type": "text", "text": SMALL}]
+
+    found = answered(said({"content": content, "structuredContent": structured}), options)
+
+    assert found["content"] == content
+    assert OPENING in json.dumps(found["structuredContent"])
+    assert len(json.dumps(found)) < HARD
+
+
+# After an internal error.
+
+
+@pytest.fixture
+def defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(answer, "large_texts", fail)
+
+
+@pytest.mark.usefixtures("defect")
+@pytest.mark.parametrize(
+    ("response", "path", "text"),
+    [
+        pytest.param(json.dumps(LARGE), (), LARGE, id="text"),
+        pytest.param({"text": LARGE}, ("offloaded",), json.dumps({"text": LARGE}), id="object"),
+        pytest.param([7, LARGE], (0,), json.dumps([7, LARGE]), id="list"),
+    ],
+)
+def test_after_an_internal_error_a_result_above_the_hard_limit_leaves_whole(
+    options: Options, tmp_path: Path, response: object, path: tuple[str | int, ...], text: str
+) -> None:
+    found = answered(said(response), options)
+    for key in path:
+        found = found[key]
+
+    assert stored(found, tmp_path) == text
+
+
+@pytest.mark.usefixtures("defect")
+def test_after_an_internal_error_what_cannot_be_stored_is_lost(
+    options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "coatcheck.offloader", None)
+    monkeypatch.delitem(sys.modules, "coatcheck.hook.leaving", raising=False)
+
+    assert answered(said(json.dumps(LARGE)), options) == ALL_LOST
+
+
+@pytest.mark.usefixtures("defect")
+@pytest.mark.parametrize(
+    ("tool", "response"), [("Bash", {"stdout": LARGE[: HARD // 2]}), ("Write", {"content": LARGE})]
+)
+def test_after_an_internal_error_what_may_stay_stays(options: Options, tool: str, response: object) -> None:
+    assert answered(said(response, tool_name=tool), options) is None
+
+
 # Where nothing can be stored.
 
 
@@ -259,3 +347,11 @@ def test_a_tool_that_only_has_the_name_of_the_retrieval_tool_keeps_the_hard_limi
 
     assert answered(said({"text": LARGE}, tool_name=tool), options) is not None
     assert answered(said({"text": LARGE[: HARD // 2]}, tool_name=tool), options) is None
+
+
+@pytest.mark.parametrize("rest", ["", " | xargs cat"])
+def test_what_a_shell_makes_of_what_was_read_back_keeps_the_hard_limit(options: Options, rest: str) -> None:
+    changes = {"tool_name": "Bash", "tool_input": {"command": f"coatcheck get r{rest}"}}
+
+    assert answered(said({"stdout": LARGE}, **changes), options) is not None
+    assert answered(said({"stdout": LARGE[: HARD // 2]}, **changes), options) is None

@@ -1,7 +1,8 @@
 """The road of one hook: what the client says on stdin, and the answer on stdout. It exits with 0, whatever happens.
 
 Without an answer the client shows the result as it is. That is what happens to a result that is small, that the client
-has put into a file itself, or that is not JSON. A result that could not be stored stays too, up to the hard limit.
+has put into a file itself, or that is not JSON. A result that could not be stored stays too, up to the hard limit; so
+does any result after an error of ours.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.forks import loading
 from coatcheck.hook.options import BYTES_PER_TOKEN, read_options
-from coatcheck.hook.shapes import LEAST_BYTES, heavy_values, large_texts, replaced, stays, without_copy
+from coatcheck.hook.shapes import LEAST_BYTES, as_text, heavy_values, large_texts, replaced, stays, without_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,16 +44,14 @@ def main(words: list[str], *, of_file: Callable[[Options, str], Options] | None 
             _say(each)
         answer = respond(sys.stdin.buffer.read(), options, of_file=of_file)
         if answer is not None:
-            _write(_STDOUT, json.dumps(answer).encode())
+            _write(_STDOUT, answer)
     except BaseException as error:  # noqa: BLE001 - a client takes any other end for a failure of its call
         _say(f"{type(error).__name__}: {error}; the result stays as it is")
     os._exit(0)
 
 
-def respond(
-    raw: bytes, options: Options, *, of_file: Callable[[Options, str], Options] | None = None
-) -> dict[str, Any] | None:
-    """Return the answer to what a client said; None if the result stays as it is."""
+def respond(raw: bytes, options: Options, *, of_file: Callable[[Options, str], Options] | None = None) -> bytes | None:
+    """Return the JSON that answers what a client said; None if the result stays as it is."""
     if len(raw) <= _certain_limit(options):  # so is the result, whatever the rest is
         return None
     try:
@@ -68,11 +67,41 @@ def respond(
         tool, session = str(tool), ""  # a scope that the library refuses; the hard limit holds all the same
     if options.config and of_file is not None:
         options = _with_file(options, tool, of_file)
+    try:
+        return _answer(event, tool, session, options=options)
+    except Exception as error:  # noqa: BLE001 - an internal error; the hard limit holds all the same
+        _say(f"{type(error).__name__}: {error}")
+        return _last_resort(raw, tool, session, options=options)
+
+
+def _answer(event: Mapping[str, Any], tool: str, session: str, *, options: Options) -> bytes | None:
     response = without_copy(event.get("tool_response"))
     limits = {"limit": options.limit, "hard_limit": options.hard_limit}
     texts = leaving(tool, event.get("tool_input"), response, **limits)
+    return _with_replacements(response, texts, tool, session, options=options)
+
+
+def _last_resort(raw: bytes, tool: str, session: str, *, options: Options) -> bytes | None:
+    """Return the answer with a whole response in one text; None if it is within the hard limit.
+
+    It is read anew, since Python reads JSON that is a few levels deeper than what it writes.
+    """
+    with loading:
+        from coatcheck.hook.reading import read_odd  # noqa: PLC0415 - after an error only
+
+    response = read_odd(raw).get("tool_response")
+    whole: dict[Path, str] = {(): as_text(response)}
+    if stays(tool, response) or _size(whole) <= options.hard_limit:
+        return None
+    return _with_replacements(response, whole, tool, session, options=options)
+
+
+def _with_replacements(
+    response: object, texts: Mapping[Path, str], tool: str, session: str, *, options: Options
+) -> bytes | None:
+    """Return the JSON of the answer without these texts; None if all of them stay."""
     new = _replacements(texts, tool, session, options=options) if texts else {}
-    return answer_with(replaced(response, new)) if new else None
+    return json.dumps(answer_with(replaced(response, new))).encode() if new else None
 
 
 def _certain_limit(options: Options) -> int:
@@ -133,20 +162,21 @@ def leaving(tool: str, tool_input: object, response: object, *, limit: int, hard
     if stays(tool, response):
         return {}
     texts = heavy_values(response, large_texts(response, limit), hard_limit)
-    return {} if not texts or _reads_back(tool, tool_input, may_be_tool=_size(texts) <= hard_limit) else texts
+    if not texts:
+        return {}
+    # What is read back never exceeds the hard limit. What does comes from a server's tool that has the name of ours, or
+    # from another command in the same pipe.
+    return {} if _size(texts) <= hard_limit and _reads_back(tool, tool_input) else texts
 
 
-def _reads_back(tool: str, tool_input: object, *, may_be_tool: bool) -> bool:
-    """Return whether a result is what was read back; a call of the shell that does more is not only that.
-
-    The retrieval tool never returns more than the hard limit. What does is a server's tool that has its name.
-    """
+def _reads_back(tool: str, tool_input: object) -> bool:
+    """Return whether a result is what was read back; a call of the shell that does more is not only that."""
     with loading:
         from coatcheck.core.notice import RETRIEVAL_TOOL  # noqa: PLC0415 - not for a small result
         from coatcheck.hook.command import is_get  # noqa: PLC0415
 
     command = tool_input.get("command") if isinstance(tool_input, dict) else None
-    return (may_be_tool and tool.endswith(RETRIEVAL_TOOL)) or (isinstance(command, str) and is_get(command))
+    return tool.endswith(RETRIEVAL_TOOL) or (isinstance(command, str) and is_get(command))
 
 
 def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options: Options) -> dict[Path, str]:

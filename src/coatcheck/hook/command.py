@@ -21,6 +21,13 @@ _LAUNCHED = re.compile(r"coatcheck(?:\.exe)?(?:\[.*\])?(?:[@=].*)?")
 """Our program, as a launcher names it too: with extras and a version."""
 
 _LAUNCHERS = (["uv", "run"], ["uv", "tool", "run"], ["uvx"], ["pipx", "run"], ["poetry", "run"], ["pdm", "run"])
+_FLAG = re.compile(
+    r"-[qvnU]+|--(?:no-.*|quiet|verbose|isolated|frozen|locked|offline|active|exact|dev|refresh|upgrade)?"
+)
+"""The options of launchers that take no value. One that is missing here makes a command foreign, so it stays."""
+
+_WRAPPERS = frozenset({"env", "exec", "nohup", "timeout"})
+_OF_WRAPPER = re.compile(r"-.*|\d[\d.]*[smhd]?")
 _SEPARATORS = frozenset({"&&", "||", ";"})
 _DRIVE = re.compile(r"(?:^|\s)[A-Za-z]:\\")
 """A path of Windows outside quotes: a backslash is only itself there."""
@@ -28,6 +35,11 @@ _DRIVE = re.compile(r"(?:^|\s)[A-Za-z]:\\")
 _MODULE = ["-m", "coatcheck", "hook"]
 _OPERATORS = frozenset(";&()<>|")
 _PIPE = "|"
+_TO_STDOUT = (">&", "1")
+"""The end of ``2>&1``."""
+
+_MOST_CHARACTERS = 16_000
+"""More than our own command has, with three paths as long as they may be: ``shlex`` takes quadratic time for a word."""
 
 
 def program() -> list[str]:
@@ -71,25 +83,37 @@ def split_hook(command: str) -> tuple[str, list[str]] | None:
 def _start(words: list[str]) -> int | None:
     """Return where the command that goes on behind these words begins; None if it is that of another program.
 
-    There are at most assignments before it, and a launcher with its options.
+    There are at most assignments and wrappers before it, which are no part of it, and a launcher with its options.
     """
     start = 1 + max((index for index, word in enumerate(words) if word in _SEPARATORS), default=-1)
-    while start < len(words) and _ASSIGNMENT.fullmatch(words[start]):
+    is_wrapped = False
+    for word in words[start:]:
+        is_wrapped = is_wrapped or _name([word]) in _WRAPPERS
+        of_wrapper = _name([word]) in _WRAPPERS or (is_wrapped and _OF_WRAPPER.fullmatch(word))
+        if not (of_wrapper or _ASSIGNMENT.fullmatch(word)):
+            break
         start += 1
-    names = [_name([word]).removesuffix(".exe") for word in words[start:]]
-    launcher = next((each for each in _LAUNCHERS if names[: len(each)] == each), [])
-    options = words[start + len(launcher) :]
-    if options and not launcher:
-        return None
-    # A word that is no option may be the value of the one before it.
-    fit = all(word.startswith("-") or before.startswith("-") for before, word in pairwise(["", *options]))
-    return start if fit else None
+    launcher = [_name([word]).removesuffix(".exe") for word in _arguments(words[start:])]
+    return start if start == len(words) or launcher in _LAUNCHERS else None
+
+
+def _arguments(words: list[str]) -> list[str]:
+    """Return the words that are neither options nor their values, and an option at the end that waits for its value."""
+    found, waiting = [], []
+    for word in words:
+        if word.startswith("-"):
+            waiting = [] if "=" in word or _FLAG.fullmatch(word) else [word]
+        elif waiting:
+            waiting = []
+        else:
+            found.append(word)
+    return found + waiting
 
 
 def _words(command: str) -> tuple[list[int], list[str]]:
     """Return the words of a command and where each begins, at the latest at the blanks before it."""
     source = StringIO(command)
-    lexer = shlex.shlex(source, posix=True)
+    lexer = shlex.shlex(source, posix=True, punctuation_chars=";&|")
     lexer.whitespace_split, lexer.commenters = True, ""
     if _DRIVE.search(command):
         lexer.escape = ""
@@ -99,6 +123,7 @@ def _words(command: str) -> tuple[list[int], list[str]]:
             starts.append(at)
             words.append(word)
             at = source.tell()
+            at -= not command[at - 1].isspace()  # it has read the first character of the next word
     except ValueError:  # a quote that never ends: somebody wrote it anew
         rest = command[at:].split()
         starts += [at] * len(rest)
@@ -117,16 +142,16 @@ def _python_before(words: list[str]) -> int | None:
 
 def is_get(command: str) -> bool:
     """Return whether a shell's command is ``coatcheck get`` and nothing else, but for what its answer is piped into."""
-    if any(mark in command for mark in ("\n", "`", "$(")):
+    if len(command) > _MOST_CHARACTERS or any(mark in command for mark in ("\n", "`", "$(")):
         return False
     words = shlex.shlex(command, posix=True, punctuation_chars=True)
-    words.whitespace_split = True
+    words.whitespace_split, words.commenters = True, ""  # to a shell, a # within a word begins no comment
     try:
         found = list(words)
     except ValueError:  # a quote that never ends
         return False
-    operators = [word for word in found if set(word) <= _OPERATORS]
-    return all(word == _PIPE for word in operators) and _runs_get(found)
+    operators = [(word, after) for word, after in pairwise([*found, ""]) if set(word) <= _OPERATORS]
+    return all(word == _PIPE or (word, after) == _TO_STDOUT for word, after in operators) and _runs_get(found)
 
 
 def _name(words: list[str]) -> str:

@@ -20,7 +20,7 @@ from coatcheck.core.forks import loading
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ("Path", "heavy_values", "large_texts", "replaced", "stays", "without_copy")
+__all__ = ("Path", "as_text", "heavy_values", "large_texts", "replaced", "stays", "without_copy")
 
 Path: TypeAlias = tuple["str | int", ...]
 """The keys and indexes that lead to what one text replaces: a text, a list of texts, or any value that is too large."""
@@ -48,6 +48,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]*=*\s*")
 _HOLDING = (str, dict, list)
 """The types of what may be large; not a union, which would be made anew for each of a million numbers."""
 
+_STRUCTURED = "structuredContent"
 _OF_SERVER = "mcp__"
 _ENCODER = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each value
 
@@ -80,7 +81,8 @@ def heavy_values(response: object, texts: Mapping[Path, str], limit: int) -> dic
     """Return these texts, and what else must go so that at most ``limit`` bytes stay when they are gone.
 
     That is a list or an object as its JSON, or a text that is too small or too well hidden to be among ``texts``. What
-    was within such a value is no longer there by itself. Media do not count: a model pays for them by the piece.
+    was within such a value is no longer there by itself. Media do not count: a model pays for them by the piece. In
+    ``structuredContent`` they do, since no client shows what is there as media.
     """
     together = sum(len(text) for text in texts.values()) > limit and len(texts) > _MOST_APART
     found = {} if together else dict(texts)  # else the placeholders alone would be too large
@@ -89,7 +91,7 @@ def heavy_values(response: object, texts: Mapping[Path, str], limit: int) -> dic
     while limit < weight < before:
         path = _heaviest(left, weight - limit)
         found = {other: text for other, text in found.items() if other[: len(path)] != path}
-        found[path] = _as_text(_at(response, path))
+        found[path] = as_text(_at(response, path))
         left = replaced(left, {path: ""})
         before, weight = weight, _weight(left)
     return found
@@ -105,17 +107,15 @@ def replaced(response: Any, texts: Mapping[Path, str]) -> Any:  # noqa: ANN401 -
 
 def without_copy(response: object) -> object:
     """Return a response without MCP's ``structuredContent`` where that only repeats the texts of ``content``."""
-    if not (
-        isinstance(response, dict) and "structuredContent" in response and isinstance(response.get("content"), list)
-    ):
+    if not (isinstance(response, dict) and _STRUCTURED in response and isinstance(response.get("content"), list)):
         return response
     with loading:
         from coatcheck.core.copies import find_copy  # noqa: PLC0415 - not for a small result
 
     texts = [text for text in map(_text_of, response["content"]) if text is not None]
-    if find_copy(response["structuredContent"], texts) is None:
+    if find_copy(response[_STRUCTURED], texts) is None:
         return response
-    return {key: value for key, value in response.items() if key != "structuredContent"}
+    return {key: value for key, value in response.items() if key != _STRUCTURED}
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
@@ -124,9 +124,10 @@ def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
     elif isinstance(value, list) and (joined := _joined(value)) is not None:
         yield path, joined
     elif isinstance(value, dict | list) and len(path) >= _MOST_LEVELS:
-        yield path, _as_text(value)
+        yield path, as_text(value)
     else:
-        is_medium = isinstance(value, dict) and value.get("type") in _MEDIA
+        kind = value.get("type") if isinstance(value, dict) else None
+        is_medium = isinstance(kind, str) and kind in _MEDIA  # a JSON Schema may have a list there
         for key, member in () if is_medium else _members(value):
             if isinstance(member, _HOLDING) and key not in _NOT_TEXT:
                 yield from _texts(member, (*path, key))
@@ -182,7 +183,7 @@ def _heaviest(value: Any, excess: int) -> Path:  # noqa: ANN401 - as above
     is_medium = False
     while len(path) < _MOST_LEVELS:
         is_medium = is_medium or _says_medium(value)
-        weights = [(_weight(member, key, is_medium=is_medium), key) for key, member in _large_members(value)]
+        weights = [(_weight(member, (*path, key), is_medium=is_medium), key) for key, member in _large_members(value)]
         largest = sorted(weights, key=lambda each: each[0], reverse=True)[:_MOST_APART]
         if not largest or largest[0][0] < LEAST_BYTES or sum(weight for weight, _ in largest) < excess:
             break
@@ -194,11 +195,12 @@ def _heaviest(value: Any, excess: int) -> Path:  # noqa: ANN401 - as above
     return path
 
 
-def _weight(value: object, key: str | int = "", *, is_medium: bool = False) -> int:
+def _weight(value: object, path: Path = (), *, is_medium: bool = False) -> int:
     """Return how many bytes the JSON of a value takes, without the data of media."""
-    text = _as_text(value)
+    text = as_text(value)
     size = len(text.encode("utf-8", "surrogatepass"))
-    if key in _DATA or any(f'"{each}"' in text for each in _DATA):
+    key = path[-1] if path else ""
+    if _STRUCTURED not in path and (key in _DATA or any(f'"{each}"' in text for each in _DATA)):
         size -= sum(_media(value, key, is_medium=is_medium, level=0))
     return size
 
@@ -211,7 +213,8 @@ def _media(value: object, key: str | int, *, is_medium: bool, level: int) -> Ite
     elif level < _MOST_LEVELS:
         is_medium = is_medium or _says_medium(value)
         for name, member in _large_members(value):
-            yield from _media(member, name, is_medium=is_medium, level=level + 1)
+            if name != _STRUCTURED:
+                yield from _media(member, name, is_medium=is_medium, level=level + 1)
 
 
 def _large_members(value: object) -> Iterator[tuple[str | int, Any]]:
@@ -227,7 +230,8 @@ def _says_medium(value: object) -> bool:
     return any(isinstance(each, str) and _MEDIA_TYPE.fullmatch(each) for each in said)
 
 
-def _as_text(value: object) -> str:
+def as_text(value: object) -> str:
+    """Return a text as it is, and the JSON of any other value."""
     return value if isinstance(value, str) else _ENCODER.encode(value)
 
 
