@@ -35,10 +35,16 @@ _UNKNOWN = "application/octet-stream"
 
 
 def blocks_of(result: Result) -> tuple[Block, ...]:
-    """Convert a result, in order; structured content that the texts do not say comes last."""
-    blocks = [_block_of(part) for part in result.get("content") or ()]
+    """Convert a result, in order; structured content that the texts do not say comes last.
+
+    Before it comes what the parts say about their texts and media: URIs, types, annotations. It is one value for all of
+    them. A heading for each text was rejected, because JSON and tables below one are previewed as prose.
+    """
+    parts = result.get("content") or ()
+    blocks = [_block_of(part) for part in parts]
     structured = result.get("structuredContent")
     texts = [block.text for block in blocks if isinstance(block, TextBlock)]
+    blocks += map(JsonBlock, _said_about(parts, blocks))
     if structured is not None and find_copy(structured, texts) is None:
         blocks.append(JsonBlock(structured))
     return tuple(blocks)
@@ -66,10 +72,10 @@ def texts_of(result: Result) -> list[str] | None:
 
 
 def side_size(result: Result) -> int:
-    """Return roughly how many characters a result has in what no block holds: links, annotations, ``_meta``, titles."""
+    """Return how long the JSON is of what is no text, medium or structured content: links, annotations, ``_meta``."""
     fields = {key: value for key, value in result.items() if key not in {"content", "structuredContent"}}
-    parts = result.get("content") or ()
-    return sum(max(0, _size_of(part) - _held_by(part)) for part in parts) + (_size_of(fields) if fields else 0)
+    beside = [fields, *map(_without_content, result.get("content") or ())]
+    return len(json.dumps(beside, ensure_ascii=False, default=str))
 
 
 def whole_of(result: Result) -> tuple[Block, ...]:
@@ -102,34 +108,41 @@ def offloaded_references(result: object) -> tuple[str, ...]:
     return references_in(meta.get(MARK)) if isinstance(meta, Mapping) else ()
 
 
-def _size_of(value: Any) -> int:  # noqa: ANN401 - any JSON value
-    """Return roughly how many characters a JSON value has. Numbers and brackets count one each."""
-    size, left = 0, [value]
-    while left:
-        match left.pop():
-            case str(text):
-                size += len(text)
-            case dict(fields):
-                size += 1
-                left += fields
-                left += fields.values()
-            case list(items):
-                size += 1
-                left += items
-            case _:
-                size += 1
-    return size
-
-
-def _held_by(part: Any) -> int:  # noqa: ANN401 - whatever a server sent
-    """Return how many characters of a part a block holds, if the part is understood."""
+def _without_content(part: Any) -> Any:  # noqa: ANN401 - whatever a server sent
+    """Return a part without the text or the medium that a block holds; one that is not understood, whole."""
     match part:
-        case {"type": "text", "text": str(held)} | {"type": "resource", "resource": {"text": str(held)}}:
-            return len(held)
-        case {"type": "image" | "audio", "data": str(held)} | {"type": "resource", "resource": {"blob": str(held)}}:
-            return len(held)
+        case {"type": "text", "text": str(), **rest}:
+            return {"type": "text", **rest}
+        case {"type": "resource", "resource": {"text": str(), **said}, **rest}:
+            return {"type": "resource", "resource": said, **rest}
+        case {"type": "image" | "audio" as kind, "data": str(), **rest}:
+            return {"type": kind, **rest}
+        case {"type": "resource", "resource": {"blob": str(), **said}, **rest}:
+            return {"type": "resource", "resource": said, **rest}
         case _:
-            return 0
+            return part
+
+
+def _said_about(parts: Sequence[Any], blocks: Sequence[Block]) -> list[list[Any]]:
+    """Return what the parts say about the content of their blocks, as one value; nothing if the blocks say it all."""
+    about, says_more = [], False
+    for part, block in zip(parts, blocks, strict=True):
+        if isinstance(block, TextBlock | MediaBlock):
+            said = _without_content(part)
+            says_more |= {key: value for key, value in said.items() if value is not None} not in _said_by(block)
+            about.append(said)
+    return [about] if says_more else []
+
+
+def _said_by(block: TextBlock | MediaBlock) -> list[dict[str, Any]]:
+    """Return the parts, without their content, of which a block keeps all."""
+    if isinstance(block, TextBlock):
+        return [{"type": "text"}]
+    kind, file = block.media_type.partition("/")[0], {"uri": f"file:///{block.name or ''}"}
+    return [
+        {"type": kind, "mimeType": block.media_type},
+        {"type": "resource", "resource": {**file, "mimeType": block.media_type}},
+    ]
 
 
 def _block_of(part: Any) -> Block:  # noqa: ANN401 - whatever a server sent

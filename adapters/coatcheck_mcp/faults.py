@@ -39,16 +39,22 @@ def innermost(error: BaseException) -> BaseException:
     return error
 
 
-_ENDS = ("Connection closed", "SSE stream ")
-"""What the library says of a connection that is gone: of pipes, and of HTTP."""
+_CLOSED = "Connection closed"
+"""What the library says of streams that are gone."""
+
+_LOST = re.compile(r"SSE stream (?:failed: .*|ended without a response|ended and reconnection attempts were exhausted)")
+"""What it says of an answer over HTTP that broke off, while the streams go on."""
 
 
-def is_end(error: MCPError) -> bool:
-    """Return whether an answer is the library's word that the session has ended.
+def is_end(error: MCPError, *, is_gone: bool) -> bool:
+    """Return whether an answer is the library's word that the session has ended; ``is_gone``: the streams have.
 
-    Its code is no proof: it is the first of those that servers may use for errors of their own, and many do.
+    Neither the code nor the words are a proof: servers may use the code for errors of their own, and one that is itself
+    a client of another server passes on what the library says of that one.
     """
-    return error.code == CONNECTION_CLOSED and error.message.startswith(_ENDS)
+    return error.code == CONNECTION_CLOSED and (
+        (is_gone and error.message == _CLOSED) or _LOST.fullmatch(error.message) is not None
+    )
 
 
 def mended(fault: Exception) -> SessionMessage | Exception:

@@ -49,6 +49,9 @@ class Gate:
 class _Closing:
     """A stream that closes the one below it, at the end of ``async with``."""
 
+    ended = False
+    """Whether the other side was found to be gone."""
+
     def __init__(self, stream: ReadStream[Any] | WriteStream[Any]) -> None:
         self._below = stream
 
@@ -79,7 +82,11 @@ class CountedWrites(_Closing):
         """Send a message."""
         is_answer = isinstance(item.message, JSONRPCResponse | JSONRPCError)
         with self._gate if is_answer else nullcontext():
-            await self._stream.send(item)
+            try:
+                await self._stream.send(item)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                self.ended = True
+                raise
 
 
 class PacedReads(_Closing):
@@ -97,7 +104,11 @@ class PacedReads(_Closing):
     async def receive(self) -> Any:  # noqa: ANN401 - the library's messages
         """Return the next message."""
         await self._gate.passed()
-        item = await self._stream.receive()
+        try:
+            item = await self._stream.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self.ended = True
+            raise
         if isinstance(item, Exception):
             return mended(item)
         if isinstance(getattr(item, "message", None), JSONRPCNotification):

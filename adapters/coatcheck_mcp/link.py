@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mcp.client.session import ClientRequestContext
     from mcp.server import ServerRequestContext
     from mcp.server.session import ServerSession
+    from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
 
     from coatcheck_mcp.client import Client
     from coatcheck_mcp.transports import Upstream
@@ -118,6 +119,7 @@ class Link:
         self._subscribed: set[str] = set()
         self._resubscribed = anyio.Event()
         self._unread = Gate(MOST_UNREAD)
+        self._streams: tuple[PacedReads, CountedWrites] | None = None
         self._asked = 0
         self.resource_changes = 0
         """How many times the server said that its list of resources changed."""
@@ -136,7 +138,7 @@ class Link:
             with self._connecting:
                 async with (
                     self._upstream.connect() as (reads, writes),
-                    self._session_on(PacedReads(reads, self._unread), CountedWrites(writes, self._unread)) as session,
+                    self._session_on(reads, writes) as session,
                 ):
                     # Inside, because a task group wraps what passes it.
                     try:
@@ -179,6 +181,11 @@ class Link:
     def closed(self) -> bool:
         """Whether the connection has ended, or is about to."""
         return self._closing.is_set()
+
+    @property
+    def _is_gone(self) -> bool:
+        """Whether the server does not hear us, or we do not hear it."""
+        return self.closed or any(stream.ended for stream in self._streams or ())
 
     @property
     def session(self) -> ClientSession:
@@ -232,11 +239,11 @@ class Link:
         within_one_era = (own in MODERN_PROTOCOL_VERSIONS) == (version in MODERN_PROTOCOL_VERSIONS)
         return own is not None and own <= version and within_one_era
 
-    def _session_on(self, reads: PacedReads, writes: CountedWrites) -> _Session:
+    def _session_on(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> _Session:
         info = self._client.info
+        self._streams = PacedReads(reads, self._unread), CountedWrites(writes, self._unread)
         return _Session(
-            reads,
-            writes,
+            *self._streams,
             offered=self._offer,
             client_info=types.Implementation.model_validate(info) if info else None,
             sampling_callback=self._ask_sampling,
@@ -258,7 +265,7 @@ class Link:
         try:
             await first(session)
         except MCPError as refused:
-            if is_end(refused):
+            if is_end(refused, is_gone=self._is_gone):
                 raise
             await second(session)
 
@@ -343,7 +350,7 @@ class Link:
         try:
             result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
-            if not is_end(error):
+            if not is_end(error, is_gone=self._is_gone):
                 raise
             self.close()
             raise _ended(self._name) from None
@@ -548,7 +555,7 @@ def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPErr
             why = "it is about to end itself"
         case TimeoutError():
             why = f"it did not answer within {seconds:g} seconds; start_timeout in a coatcheck.toml gives it longer"
-        case MCPError() if is_end(cause):
+        case MCPError() if is_end(cause, is_gone=True):
             why = "it ended before it answered; what it said is on stderr"
         case _:
             why = str(cause) or type(cause).__name__

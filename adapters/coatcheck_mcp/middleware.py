@@ -16,7 +16,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token
 from fastmcp.server.middleware import Middleware
 from fastmcp.tools import Tool
-from fastmcp.tools.base import ToolResult
+from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from pydantic import TypeAdapter
 
 from coatcheck.adapting import ScopeOption, WarnOnce, check_scope, make_offloader, resolve_scope
@@ -126,7 +126,7 @@ class OffloadMiddleware(Middleware):
             result = ToolResult(content=str(error), is_error=True)  # what the client would get, and which can leave
         finally:
             _running.reset(token)
-        if type(result) is not ToolResult:  # a subclass asks the client for input, and is no result yet
+        if isinstance(result, InputRequiredToolResult):  # it asks the client for input
             return result
         tool = await ctx.fastmcp.get_tool(message.name)
         scope, identity = self._scope_of(context, ctx)

@@ -86,9 +86,16 @@ class _OneToken:
 
 
 async def _end_when_told(proxy: Proxy) -> None:
-    """End the server's process, and then this one, on SIGTERM and SIGINT."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    """End the server's process, and then this one, on the signals that would end this one alone."""
+    with anyio.open_signal_receiver(*_endings()) as signals:
         async for _ in signals:
             await proxy.aclose()
             # A thread waits for the next line of the client, and cancelling would wait for that thread.
             os._exit(0)
+
+
+def _endings() -> list[signal.Signals]:
+    """Return the signals that end this process, but not those of a terminal that it was started to ignore (nohup)."""
+    of_terminals = [getattr(signal, name) for name in ("SIGHUP", "SIGQUIT") if hasattr(signal, name)]  # not on Windows
+    heard = [each for each in of_terminals if signal.getsignal(each) is not signal.SIG_IGN]
+    return [signal.SIGTERM, signal.SIGINT, *heard]

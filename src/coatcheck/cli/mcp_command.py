@@ -277,7 +277,7 @@ def _proxy(
         upstream,
         stored,
         scope=chosen,
-        identity_of=folder_scope if chosen is not None else _said_once(where),
+        identity_of=folder_scope if chosen is not None else _said_once(where, name),
         policy_of=partial(settings.rule_of, server=name) if is_one else settings.rule_of_shown,
         on_tools=partial(
             _say_unused, settings, partial(settings.names_of, server=name) if is_one else settings.names_of_shown
@@ -309,13 +309,16 @@ def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Co
     )
 
 
-def _said_once(where: str) -> Callable[[str], str]:
-    """Return the function that makes a scope of a server's name, and says it: the name is known only once it is up."""
+def _said_once(where: str, name: str | None) -> Callable[[str], str]:
+    """Return the function that makes a scope of a server's name, and says it: the name is known only once it is up.
+
+    The ``name`` that the user gave goes before what the server calls itself.
+    """
     from coatcheck_mcp.scope import folder_scope  # noqa: PLC0415 - see _settings
 
     @cache
     def said(server: str) -> str:
-        scope: str = folder_scope(server)
+        scope: str = folder_scope(name or server)
         _say_how_to_list(where, scope)
         return scope
 

@@ -78,8 +78,13 @@ def test_of_two_answers_to_a_call_the_first_counts_and_the_second_goes_to_nobody
     assert client.said(say(client, GOOD)) == "fine"
 
 
-def test_a_servers_error_with_the_code_of_a_lost_connection_is_the_servers_and_ends_nothing(client: Process) -> None:
-    error = {"code": -32_000, "message": "the quota is used up", "data": {"wait": 60}}
+@pytest.mark.parametrize(
+    "said", ["the quota is used up", "Connection closed", "Connection closed by the database", "SSE stream 7 is busy"]
+)
+def test_a_servers_error_with_the_code_of_a_lost_connection_is_the_servers_and_ends_nothing(
+    client: Process, said: str
+) -> None:
+    error = {"code": -32_000, "message": said, "data": {"wait": 60}}
     line = '{"jsonrpc":"2.0","id":@ID@,"error":' + json.dumps(error) + "}"
     assert say(client, line)["error"] == error
     assert client.said(say(client, GOOD)) == "fine"

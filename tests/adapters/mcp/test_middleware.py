@@ -9,6 +9,7 @@ import pytest
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
+from fastmcp.tools.base import ToolResult
 from fastmcp.utilities.types import Image
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Never, Offloader
@@ -18,6 +19,10 @@ from tests.adapters.mcp.test_http import serving
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+class Derived(ToolResult):
+    """A result of a type of the server's own."""
 
 
 def server_with(middleware: OffloadMiddleware, name: str = "logs") -> FastMCP[Any]:
@@ -38,6 +43,10 @@ def server_with(middleware: OffloadMiddleware, name: str = "logs") -> FastMCP[An
     @server.tool
     def picture() -> list[Any]:
         return [Image(data=PIXELS, format="png"), LOG]
+
+    @server.tool
+    def derived() -> Derived:
+        return Derived(content=LOG)
 
     @server.tool
     def fail() -> str:
@@ -68,6 +77,11 @@ async def test_a_large_result_leaves_and_is_read_back(mode: str) -> None:
     assert result.structured_content is None
     assert result.content[0].text.startswith("Tool result offloaded.")
     assert "line 3999 of a log" in back.content[0].text
+
+
+async def test_a_result_of_a_derived_type_leaves_too() -> None:
+    async with Client(server_with(OffloadMiddleware(InMemoryStorage()))) as client:
+        assert offloaded_references(await client.call_tool("derived"))
 
 
 async def test_the_same_in_content_and_structured_content_is_stored_once() -> None:

@@ -120,3 +120,94 @@ async def test_a_long_name_of_a_file_is_not_shown_whole() -> None:
     raw = result({"type": "resource", "resource": {**FILE, "uri": "file:///" + "n" * 150_000}})
     sent = await sent_of(raw, Offloader(InMemoryStorage()), policy=Always())
     assert len(json.dumps(sent)) < 10_000
+
+
+LONG = "word " * 9_000
+ROWS = json.dumps([{"a": number, "b": "c" * 30} for number in range(3_000)])
+
+
+def resource(uri: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "resource", "resource": {"uri": uri, **fields}}
+
+
+ABOUT = {
+    "files that differ in their paths": (
+        result(
+            resource("repo://a/b/one.txt", mimeType="text/plain", text=LONG), resource("repo://a/c/two.txt", text=LONG)
+        ),
+        [resource("repo://a/b/one.txt", mimeType="text/plain"), resource("repo://a/c/two.txt")],
+    ),
+    "a file as text and as bytes": (
+        result(resource("file:///a", text=LONG, blob="AAAA")),
+        [resource("file:///a", blob="AAAA")],
+    ),
+    "bytes of a file": (
+        result(text(LONG), resource("file:///a/b.bin", blob="AAAA")),
+        [{"type": "text"}, resource("file:///a/b.bin")],
+    ),
+    "annotations and _meta": (
+        result(
+            {**text(LONG), "annotations": {"audience": ["user"]}}, LINK, text("few"), {**IMAGE, "_meta": {"a/b": 1}}
+        ),
+        [
+            {"type": "text", "annotations": {"audience": ["user"]}},
+            {"type": "text"},
+            {"type": "image", "mimeType": "image/png", "_meta": {"a/b": 1}},
+        ],
+    ),
+    "a field that no protocol names": (
+        result({**text(LONG), "mimeType": "text/html"}),
+        [{"type": "text", "mimeType": "text/html"}],
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "about"), ABOUT.values(), ids=ABOUT.keys())
+async def test_what_is_said_about_texts_and_media_is_stored_and_shown_with_them(
+    raw: dict[str, Any], about: list[Any]
+) -> None:
+    offloader = offloader_of(InMemoryStorage())
+    sent = await sent_of(raw, offloader, policy=Always())
+    *_, last = offloaded_references(sent)
+    assert json.loads(offloader.load(last, scope="s").text) == about
+    uris = [each["resource"]["uri"] for each in about if each["type"] == "resource"]
+    assert all(uri in sent["content"][0]["text"] for uri in uris)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        text(LONG),
+        {**text(LONG), "annotations": None},
+        IMAGE,
+        resource("file:///a.pdf", mimeType="application/pdf", blob="AAAA"),
+    ],
+)
+async def test_parts_that_say_nothing_more_are_stored_alone(part: dict[str, Any]) -> None:
+    sent = await sent_of(result(part), offloader_of(InMemoryStorage()), policy=Always())
+    assert len(offloaded_references(sent)) == 1
+
+
+async def test_the_text_of_a_file_is_stored_as_it_is() -> None:
+    offloader = offloader_of(InMemoryStorage())
+    sent = await sent_of(result(resource("file:///rows.json", text=ROWS)), offloader)
+    first, _ = offloaded_references(sent)
+    assert offloader.load(first, scope="s").text == ROWS
+
+
+ODD = {
+    "numbers": [0.12345678901234567] * 2_000,
+    "escapes": "\0" * 4_000,
+    "names of fields": {str(number): None for number in range(2_000)},
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())
+async def test_the_length_of_the_json_is_what_counts(odd: Any) -> None:
+    sent = await sent_of(result({**text("few"), "annotations": {"a": odd}}), offloader_of(InMemoryStorage()))
+    assert len(json.dumps(sent)) < 10_000
+
+
+async def test_letters_of_any_script_count_one_each() -> None:
+    raw = result({**LINK, "description": "字" * 2 * HARD_LIMIT})
+    assert await sent_of(raw, offloader_of(InMemoryStorage())) is raw

@@ -210,7 +210,7 @@ def test_a_server_that_does_not_start_is_named_in_the_error(
     assert client.leave() == 0
 
 
-@pytest.mark.parametrize("ending", ["client leaves", signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("ending", ["client leaves", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_no_process_is_left_even_of_a_server_that_does_not_notice(
     start: Callable[..., Process], ending: str | signal.Signals
 ) -> None:
@@ -224,6 +224,21 @@ def test_no_process_is_left_even_of_a_server_that_does_not_notice(
     else:
         client.leave()
     wait_until_gone(server)
+
+
+def test_a_proxy_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the new process inherits it
+    try:
+        client = Process(tmp_path, *TINY)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    try:
+        client.shake_hands()
+        client.popen.send_signal(signal.SIGHUP)
+        assert client.said(client.call("pid"))
+        assert client.leave() == 0
+    finally:
+        client.end()
 
 
 def test_no_process_is_left_of_a_server_that_was_about_to_start(start: Callable[..., Process], tmp_path: Path) -> None:
@@ -300,3 +315,16 @@ def test_the_limits_of_the_file_hold(start: Callable[..., Process], tmp_path: Pa
     assert proxy.said(proxy.call("big")).startswith("line of a log")
     assert "; at most 10,000 bytes, 1 days without use" in proxy.stderr
     assert "larger than the 10,000" in proxy.stderr
+
+
+def test_servers_of_two_names_do_not_share_references_and_one_of_a_name_does(start: Callable[..., Process]) -> None:
+    def text_of(reference: str, name: str) -> str:
+        client = start(options=[f"--name={name}"])
+        client.shake_hands()
+        return client.said(client.call(RETRIEVAL_TOOL, reference=reference))
+
+    first = start(options=["--name=work"])
+    first.shake_hands()
+    (reference,) = first.call("big")["result"]["_meta"]["coatcheck"]["references"]
+    assert "line of a log" in text_of(reference, "work")
+    assert "line of a log" not in text_of(reference, "home")
