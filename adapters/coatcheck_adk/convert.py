@@ -35,7 +35,8 @@ __all__ = (
 
 _RESULT, _ERROR = "result", "error"
 
-_STRUCTURED = "structuredContent"
+_TEXT_ALONE = {"type", "text"}
+"""The keys of an item of MCP that says nothing but a text."""
 
 _UNKNOWN = "application/octet-stream"
 
@@ -46,12 +47,12 @@ _PLAIN = {dict, list, str, int, float, bool, NoneType}
 
 _MOST_VALUES, _MOST_CHARACTERS = 100, 10_000
 """In a result that ``small_text_of`` looks at: one that certainly stays has at most a byte for each token allowed.
-As many characters may be next to the text or the medium of an item of MCP."""
+A resource link stays up to them."""
 
 
 def blocks_of(result: object) -> tuple[Block, ...]:
     """Convert what a tool returned, in order. A list without any part is one JSON value, like a dictionary."""
-    content = _unwrap(result)[1]
+    content = _content_of(result)
     if _is_of_mcp(content):
         return tuple(_blocks_of_mcp(content))
     return tuple(block for entry in _entries_of(content) for block in _blocks_in(entry))
@@ -59,21 +60,18 @@ def blocks_of(result: object) -> tuple[Block, ...]:
 
 def plain_blocks_of(result: object) -> tuple[Block, ...]:
     """Convert nothing but parts and texts, and what is neither to the JSON text that the model would get."""
-    content = _unwrap(result)[1]
+    content = _content_of(result)
     entries = content["content"] if _is_of_mcp(content) else _entries_of(content)
     return tuple(
-        _block_of_part(entry) if isinstance(entry, Part) else plain_blocks([entry], _text_of)[0] for entry in entries
+        _block_of_part(each) if isinstance(each, Part) else plain_blocks([each], _text_of)[0] for each in entries
     )
 
 
 def result_of(blocks: Sequence[Block], result: object = None) -> dict[str, Any]:
-    """Convert blocks into a result, in the wrapper that ``result`` had."""
-    wrapper = _unwrap(result)[0]
-    match blocks:
-        case [TextBlock(text)]:
-            return {wrapper: text}
-        case _:
-            return {wrapper: [_entry_of(block) for block in blocks]}
+    """Convert blocks into a result, which is an error if ``result`` was one, whichever its convention."""
+    entries = [_entry_of(block) for block in blocks]
+    is_text = list(map(type, blocks)) == [TextBlock]
+    return {_ERROR if is_error(result) else _RESULT: entries[0] if is_text else entries}
 
 
 def is_error(result: object) -> bool:
@@ -85,7 +83,7 @@ def is_error(result: object) -> bool:
 
 def small_text_of(result: object) -> str | None:
     """Return a ``str``, or the JSON text of a result of few plain values; None of any other. Takes no time."""
-    content = _unwrap(result)[1]
+    content = _content_of(result)
     if type(content) is str:
         return content
     try:
@@ -95,12 +93,18 @@ def small_text_of(result: object) -> str | None:
 
 
 def media_tokens(result: object) -> int | None:
-    """Return what a result of an MCP server with media costs: ADK sends their base64 as text. None of any other."""
-    content = _unwrap(result)[1]
-    items = [_held_by(item) for item in content["content"]] if _is_of_mcp(content) else []
-    encoded = sum(len(encoded) for _, encoded in items)
+    """Return what a result of an MCP server with media costs: ADK sends their base64 as text. None of any other.
+
+    May take a while.
+    """
+    content = _content_of(result)
+    items = [_medium_of(item) for item in content["content"]] if _is_of_mcp(content) else []
+    encoded = sum(len(encoded) for encoded, _, _ in items)
+    if not encoded:
+        return None
+    said = ({**content, "content": None}, *(more for _, _, more in items))
     # About: two characters of base64 are a token, and four of a text.
-    return encoded // 2 + sum(len(text) for text, _ in items) // 4 if encoded else None
+    return encoded // 2 + sum(len(json.dumps(each, default=str, ensure_ascii=False)) for each in said) // 4
 
 
 def offloaded_references(event: Event) -> tuple[str, ...]:
@@ -109,7 +113,7 @@ def offloaded_references(event: Event) -> tuple[str, ...]:
     Pass one to ``OffloadPlugin.offloader.load`` for the whole content. Of more than eight contents the placeholder
     names some, and a text that lists them all, one a line.
     """
-    contents = [_unwrap(response.response)[1] for response in event.get_function_responses()]
+    contents = (_content_of(response.response) for response in event.get_function_responses())
     results = [{"role": "tool", "content": content} for content in contents]
     return tuple(dict.fromkeys(find_references_in(results)))
 
@@ -117,13 +121,11 @@ def offloaded_references(event: Event) -> tuple[str, ...]:
 # What is in a result.
 
 
-def _unwrap(result: object) -> tuple[str, Any]:
-    """Return the name under which the model gets the content of a result, and the content."""
-    if isinstance(result, dict) and len(result) == 1:
-        ((wrapper, content),) = result.items()
-        if wrapper in (_RESULT, _ERROR):
-            return wrapper, content
-    return _RESULT, result
+def _content_of(result: object) -> Any:  # noqa: ANN401 - any value
+    """Return what a result holds, without the name under which the model gets it."""
+    if isinstance(result, dict) and result.keys() in ({_RESULT}, {_ERROR}):
+        return next(iter(result.values()))
+    return result
 
 
 def _entries_of(content: object) -> Sequence[object]:
@@ -180,7 +182,10 @@ def _json_of(value: object) -> Any:  # noqa: ANN401 - a JSON value
 
 
 def _text_of(entry: object) -> object:
-    return _held_by(entry)[0] or None if _is_item(entry) else json.dumps(entry, default=str)
+    if _is_item(entry) and entry.keys() == _TEXT_ALONE:
+        return entry["text"]
+    is_left = _is_item(entry) and (entry["type"] == "resource_link" or _medium_of(entry)[0])
+    return None if is_left else json.dumps(entry, default=str)
 
 
 def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what they are
@@ -208,54 +213,53 @@ def _is_of_mcp(content: Any) -> bool:  # noqa: ANN401 - any result
 
 
 def _is_item(entry: Any) -> TypeGuard[dict[str, Any]]:  # noqa: ANN401 - any entry
-    """Return whether an entry is an item of the protocol.
-
-    One with a field of another type, or with long ones that no block would hold, is a value like any other.
-    """
+    """Return whether an entry is an item of the protocol."""
     match entry:
-        case {"type": "resource", "resource": ({"text": str()} | {"blob": str()}) as holder}:
-            about = {**entry, **holder, "resource": None}
-        case {"type": "text", "text": str()} | {"type": "image" | "audio", "data": str()}:
-            about = dict(entry)
-        case {"type": "resource_link", "uri": str()}:
-            about = dict(entry)
+        case {"type": "text", "text": str()} | {"type": "image" | "audio", "data": str()} | {"type": "resource_link"}:
+            return True
+        case {"type": "resource", "resource": {"text": str()} | {"blob": str()}}:
+            return True
         case _:
             return False
-    about.update(text=None, data=None, blob=None)
-    return isinstance(about.get("mimeType"), str | None) and len(str(about)) <= _MOST_CHARACTERS
 
 
-def _held_by(item: dict[str, Any]) -> tuple[str, str]:
-    """Return the text of an item, and the base64 of its medium."""
+def _medium_of(item: dict[str, Any]) -> tuple[str, object, dict[str, Any]]:
+    """Return the base64 of an item's medium, its type, and what else the item says: all of one without a medium."""
     match item:
-        case {"type": "text", "text": text} | {"type": "resource", "resource": {"text": str(text)}}:
-            return text, ""
-        case {"type": "image" | "audio", "data": encoded} | {"type": "resource", "resource": {"blob": encoded}}:
-            return "", encoded
+        case {"type": "image" | "audio", "data": encoded, **more}:
+            return encoded, more.get("mimeType"), more
+        case {"type": "resource", "resource": {"blob": str(encoded), **held}, **more}:
+            return encoded, held.get("mimeType"), {"resource": held, **more}
         case _:
-            return "", ""
+            return "", None, item
 
 
 def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
     """Yield the items, then what else there is. Structured content that repeats the texts is not stored twice."""
     texts = [item["text"] for item in content["content"] if item["type"] == "text"]
-    yield from map(_block_of_item, content["content"])
+    for item in content["content"]:
+        yield from _blocks_of_item(item)
     rest = {key: value for key, value in content.items() if key not in ("content", "isError")}
-    if find_copy(rest.get(_STRUCTURED), texts):
-        del rest[_STRUCTURED]
+    if find_copy(rest.get("structuredContent"), texts):
+        del rest["structuredContent"]
     if rest:
         yield JsonBlock(rest)
 
 
-def _block_of_item(item: dict[str, Any]) -> Block:
-    if item["type"] == "resource_link":
-        return OpaqueBlock(item)
-    text, encoded = _held_by(item)
-    if not encoded:
-        return TextBlock(text)
-    data = decode_base64(encoded)
-    media_type = item.get("resource", item).get("mimeType") or _UNKNOWN
-    return MediaBlock(data, media_type) if data else JsonBlock(item)  # malformed: ADK sends it as text, like all of it
+def _blocks_of_item(item: dict[str, Any]) -> Iterator[Block]:
+    """Yield the text or the medium of an item; an item that says more than that is stored with all it says."""
+    encoded, said, more = _medium_of(item)
+    media_type = said if isinstance(said, str) else _UNKNOWN
+    if item.keys() == _TEXT_ALONE:
+        yield TextBlock(item["text"])
+    elif item["type"] == "resource_link" and _is_small(item):
+        yield OpaqueBlock(item)
+    elif data := decode_base64(encoded):
+        if more not in ({}, {"mimeType": media_type}):
+            yield JsonBlock(_json_of(more))
+        yield MediaBlock(data, media_type)
+    else:  # malformed base64 too, which ADK sends as text, like all of it
+        yield JsonBlock(_json_of(item))
 
 
 def _is_small(content: object) -> bool:
@@ -269,8 +273,5 @@ def _is_small(content: object) -> bool:
             values += value
         if len(values) > _MOST_VALUES:
             return False
-    return _PLAIN.issuperset(map(type, values)) and sum(map(len, filter(_is_text, values))) <= _MOST_CHARACTERS
-
-
-def _is_text(value: object) -> TypeGuard[str]:
-    return type(value) is str
+    lengths = [len(value) for value in values if type(value) is str]
+    return _PLAIN.issuperset(map(type, values)) and sum(lengths) <= _MOST_CHARACTERS

@@ -68,7 +68,6 @@ class Result(Delivery[Any]):
         if self.context.actions.skip_summarization:
             return ()
         holders = (self.tool.custom_metadata, getattr(self.context.run_config, "custom_metadata", None))
-        tokens = media_tokens(self.raw)
         arrival = Arrival(
             content=self.raw,
             convert=blocks_of,
@@ -78,7 +77,7 @@ class Result(Delivery[Any]):
             is_error=is_error(self.raw),
             is_heavy=not isinstance(self.raw, str),
             policy=Never() if any(map(asks_to_keep, holders)) else None,
-            measured_tokens=None if tokens is None else lambda: tokens,
+            measured_tokens=partial(media_tokens, self.raw),
         )
         batch = Batch(
             arrivals=[arrival],

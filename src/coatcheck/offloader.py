@@ -118,7 +118,7 @@ class Offloader:
         scope: Scope | None = None,
         identity: Scope | None = None,
         is_error: bool = False,
-        measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None,
+        measured_tokens: int | Callable[[], MaybeAwaitable[int | None]] | None = None,
         confirm: Callable[[int], MaybeAwaitable[bool]] | None = None,
         policy: Policy | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
@@ -135,7 +135,8 @@ class Offloader:
             identity: the framework's stable id of the conversation, such as a thread id.
             is_error: whether the framework marked the result as an error.
             measured_tokens: the framework's own token count of the whole result; or a callable, sync or async, that
-                returns it and is called only if the result may be above the threshold. Ignored if it fails.
+                returns it, or None for no count, and is called only if the result may be above the threshold. Ignored
+                if it fails.
             confirm: called, sync or async, with the token count of a result that is about to be offloaded. If it
                 returns false, the result stays at any size. Ignored if it fails.
             policy: decides about this call instead of the configured policies.
@@ -172,7 +173,7 @@ class Offloader:
         scope: Scope | None = None,
         identity: Scope | None = None,
         is_error: bool = False,
-        measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None,
+        measured_tokens: int | Callable[[], MaybeAwaitable[int | None]] | None = None,
         confirm: Callable[[int], MaybeAwaitable[bool]] | None = None,
         policy: Policy | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
@@ -624,7 +625,7 @@ class Offloader:
         scope: Scope | None,
         identity: Scope | None,
         is_error: bool,
-        measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None,
+        measured_tokens: int | Callable[[], MaybeAwaitable[int | None]] | None,
         confirm: Callable[[int], MaybeAwaitable[bool]] | None,
         policy: Policy | None,
         retrieval_tool: str | None,

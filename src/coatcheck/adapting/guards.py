@@ -80,7 +80,7 @@ class Arrival:
 
     policy: Policy | None = None
 
-    measured_tokens: Callable[[], MaybeAwaitable[int]] | None = None
+    measured_tokens: Callable[[], MaybeAwaitable[int | None]] | None = None
 
     confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
 

@@ -28,7 +28,7 @@ class OffloadRequest:
     """What every event of this call has in common, its scope included."""
     policy: Policy
     retrieval_tool: str | None
-    measured_tokens: int | Callable[[], MaybeAwaitable[int]] | None = None
+    measured_tokens: int | Callable[[], MaybeAwaitable[int | None]] | None = None
     confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
     certain: Keep | None = None
     """Why the result stays, where that was certain without measuring it."""

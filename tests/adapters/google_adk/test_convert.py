@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from datetime import datetime, timezone
 from typing import Any
 
@@ -22,6 +23,10 @@ EMPTY = Part(inline_data=Blob(data=b"", mime_type="image/png"))
 IMAGE, DOCUMENT = MediaBlock(DATA, "image/png"), MediaBlock(DATA, "application/pdf", name="a.pdf")
 NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
 LINK = {"type": "resource_link", "uri": "file:///x", "name": "x"}
+LONG_LINK: dict[str, Any] = {**LINK, "description": "x" * 10_000}
+RESOURCE: dict[str, Any] = {"type": "resource", "resource": {"uri": "file:///x", "text": "a"}}
+PICTURE: dict[str, Any] = {"type": "image", "data": ENCODED, "mimeType": "image/png"}
+ABOUT: dict[str, Any] = {"annotations": {"priority": 1}, "_meta": {"id": 7}}
 
 
 class Row(BaseModel):
@@ -84,12 +89,26 @@ def test_a_result_becomes_blocks(result: object, blocks: list[Block]) -> None:
         (of_mcp(text("a"), text("b")), [TextBlock("a"), TextBlock("b")]),
         (of_mcp({"type": "image", "data": ENCODED, "mimeType": "image/png"}), [IMAGE]),
         (of_mcp({"type": "audio", "data": ENCODED}), [MediaBlock(DATA, "application/octet-stream")]),
-        (of_mcp({"type": "resource", "resource": {"uri": "file:///x", "text": "a"}}), [TextBlock("a")]),
+        (of_mcp(RESOURCE), [JsonBlock(RESOURCE)]),
+        (of_mcp({**text("a"), **ABOUT}, text("b")), [JsonBlock({**text("a"), **ABOUT}), TextBlock("b")]),
         (
-            of_mcp({"type": "resource", "resource": {"blob": ENCODED, "mimeType": "image/png"}}),
-            [IMAGE],
+            of_mcp({"type": "image", "data": ENCODED, "mimeType": "image/png", **ABOUT}),
+            [JsonBlock({"mimeType": "image/png", **ABOUT}), IMAGE],
+        ),
+        (
+            of_mcp({"type": "resource", "resource": {"uri": "file:///x", "blob": ENCODED, "mimeType": "image/png"}}),
+            [JsonBlock({"resource": {"uri": "file:///x", "mimeType": "image/png"}}), IMAGE],
+        ),
+        (
+            of_mcp({"type": "image", "data": "no base64!", **ABOUT}),
+            [JsonBlock({"type": "image", "data": "no base64!", **ABOUT})],
+        ),
+        (
+            of_mcp({**text("a"), "_meta": {"at": NOON}}),
+            [JsonBlock({**text("a"), "_meta": {"at": "2026-01-02T12:00:00Z"}})],
         ),
         (of_mcp(LINK), [OpaqueBlock(LINK)]),
+        (of_mcp(LONG_LINK), [JsonBlock(LONG_LINK)]),
         (
             of_mcp(text("[1]"), text("[2]"), structuredContent={"result": [[1], [2]]}),
             [TextBlock("[1]"), TextBlock("[2]")],
@@ -125,6 +144,9 @@ def test_a_document_of_typed_items_is_json_of_which_nothing_is_lost(item: dict[s
         (["a", "b"], [TextBlock('["a", "b"]')]),
         ({"rows": [1]}, [TextBlock('{"rows": [1]}')]),
         (of_mcp(text("a"), LINK), [TextBlock("a"), OpaqueBlock(LINK)]),
+        (of_mcp(PICTURE), [OpaqueBlock(PICTURE)]),
+        (of_mcp(RESOURCE), [TextBlock(json.dumps(RESOURCE))]),
+        (of_mcp({**text("a"), **ABOUT}), [TextBlock(json.dumps({**text("a"), **ABOUT}))]),
     ],
     ids=repr,
 )
@@ -148,9 +170,19 @@ def test_a_block_becomes_an_entry(block: Block, entry: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "wrapper"), [("a", "result"), ({"error": "a"}, "error"), ({"error": "a", "b": 1}, "result")], ids=repr
+    ("result", "wrapper"),
+    [
+        ("a", "result"),
+        ({"result": "a"}, "result"),
+        ({"error": "a"}, "error"),
+        ({"error": "a", "code": 3}, "error"),
+        ({"status": "error", "error_message": "a"}, "error"),
+        ({**of_mcp(text("a")), "isError": True}, "error"),
+        ({"error": None, "rows": ["a"]}, "result"),
+    ],
+    ids=repr,
 )
-def test_one_text_becomes_the_result_in_the_same_wrapper(result: object, wrapper: str) -> None:
+def test_one_text_becomes_a_result_that_is_an_error_if_the_whole_was_one(result: object, wrapper: str) -> None:
     assert result_of([TextBlock("text")], result) == {wrapper: "text"}
 
 
@@ -201,6 +233,20 @@ def test_only_a_small_plain_result_has_a_text_at_once(result: object, words: str
 def test_media_of_an_mcp_server_cost_what_their_base64_does() -> None:
     image = {"type": "image", "data": "a" * 1_000, "mimeType": "image/png"}
 
-    assert media_tokens(of_mcp(text("b" * 400), image)) == 600
+    assert media_tokens(of_mcp(image)) in range(500, 530)
+    assert media_tokens(of_mcp(text("b" * 400), image)) in range(600, 630)
     assert media_tokens(of_mcp(text("b" * 400))) is None
     assert media_tokens({"image": PNG}) is None
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        of_mcp({**PICTURE, "_meta": {"a": "b" * 4_000}}),
+        of_mcp(PICTURE, {**text("a"), "_meta": {"a": "b" * 4_000}}),
+        of_mcp(PICTURE, structuredContent={"a": "b" * 4_000}),
+    ],
+    ids=["of the image", "of a text", "structured"],
+)
+def test_what_is_next_to_media_counts_too(result: object) -> None:
+    assert (media_tokens(result) or 0) >= 1_000

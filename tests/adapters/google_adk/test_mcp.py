@@ -26,7 +26,7 @@ try:
 except ImportError:  # its name before 2.0
     from mcp.server.fastmcp import FastMCP as MCPServer
 
-from mcp.types import CallToolResult, ImageContent, TextContent
+from mcp.types import CallToolResult, EmbeddedResource, ImageContent, TextContent
 
 server = MCPServer("rows")
 
@@ -52,6 +52,16 @@ def look(count: int) -> list:
     "Look at something."
     image = ImageContent.model_validate({"type": "image", "data": "iVBORw0K" * count, "mimeType": "image/png"})
     return [TextContent(type="text", text="seen"), image]
+
+
+@server.tool()
+def read(count: int) -> list:
+    "Read files."
+    text = "words of a file " * 40
+    resources = [{"uri": f"file:///{number}.txt", "text": text} for number in range(count)]
+    files = [EmbeddedResource.model_validate({"type": "resource", "resource": each}) for each in resources]
+    about = {"annotations": {"priority": 0.5}, "_meta": {"chunk": "KEY-7"}}
+    return [*files, TextContent.model_validate({"type": "text", "text": "the end", **about})]
 
 
 @server.tool()
@@ -110,3 +120,16 @@ async def test_media_become_marks_and_small_results_and_errors_stay(server: Gemi
     assert "[image: png, 30000 bytes | ref: " in large
     assert small == ""  # more than a text: what the MCP server returned
     assert failed == ""
+
+
+async def test_what_items_say_next_to_their_texts_is_stored(server: GeminiServer) -> None:
+    plugin = OffloadPlugin()
+    async with connected() as tools:
+        script = await run(server, plugin, [tools], call("read", count=40), reading(pattern="file:///37.txt"))
+
+    placeholder, found = script.shown[-1]
+    stored = [plugin.offloader.load(each, scope=CONVERSATION).text for each in shown_references(placeholder)]
+    assert all(f"file:///{number}.txt" in "".join(stored) for number in range(40))
+    assert "KEY-7" in "".join(stored)
+    assert '"priority"' in "".join(stored)
+    assert "file:///37.txt" in found

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from pydantic import BaseModel
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Offloader
 from coatcheck.testing.scripting import shown_references
-from coatcheck_adk import OffloadPlugin
+from coatcheck_adk import OffloadPlugin, hook
 from tests.adapters.google_adk.agents import CONVERSATION, Talk, playing, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, Script, call, reading
 from tests.contract.google_adk_harness import agent_on
@@ -69,6 +70,23 @@ async def test_a_result_that_stays_is_the_very_same_object(server: GeminiServer)
 
     assert seen == [few]
     assert seen[0] is few
+
+
+async def test_what_media_cost_is_not_counted_on_the_event_loop(
+    server: GeminiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counting(result: object) -> int | None:
+        threads.append(threading.current_thread())
+        return count(result)
+
+    count, threads = hook.media_tokens, list[threading.Thread]()
+    monkeypatch.setattr(hook, "media_tokens", counting)
+    image = {"type": "image", "data": "iVBORw0K" * 5_000, "mimeType": "image/png"}
+
+    await run(server, OffloadPlugin(), [returning({"content": [image], "isError": False})], call())
+
+    assert len(threads) == 1
+    assert threading.current_thread() not in threads
 
 
 async def test_the_agent_and_its_tools_are_not_changed(server: GeminiServer) -> None:

@@ -109,6 +109,31 @@ async def test_a_plugin_before_ours_is_offloaded_and_one_behind_sees_no_raw_resu
     assert seen == [BIG]
 
 
+async def test_what_a_plugin_before_ours_changes_in_place_is_offloaded(server: GeminiServer) -> None:
+    class Redacting(BasePlugin):
+        async def after_tool_callback(self, *, result: Any, **_: Any) -> None:
+            result["result"] = result["result"].replace("line", "row")
+
+    plugin, script = OffloadPlugin(), Script(call())
+    with playing(server, script, [returning({"result": BIG})]) as agent:
+        await Talk(agent=agent, plugins=[Redacting("redacting"), plugin]).ask()
+
+    (reference,) = shown_references(script.shown[-1][0])
+    assert plugin.offloader.load(reference, scope=CONVERSATION).text == BIG.replace("line", "row")
+
+
+async def test_what_a_plugin_before_ours_returns_reaches_the_model_as_it_is(server: GeminiServer) -> None:
+    class Redacting(BasePlugin):
+        async def after_tool_callback(self, *, result: Any, **_: Any) -> dict[str, Any]:
+            return {"result": result["result"].replace("line", "row")}
+
+    script = Script(call())
+    with playing(server, script, [returning({"result": BIG})]) as agent:
+        await Talk(agent=agent, plugins=[Redacting("redacting"), OffloadPlugin()]).ask()
+
+    assert script.shown[-1] == [BIG.replace("line", "row")]
+
+
 async def test_the_agent_after_a_transfer_reads_what_the_one_before_stored(server: GeminiServer) -> None:
     first = Script(call(), call("transfer_to_agent", agent_name="billing"))
     second = Script(asking(first))
