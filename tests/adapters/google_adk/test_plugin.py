@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Offloader
 from coatcheck.testing.scripting import shown_references
 from coatcheck_adk import OffloadPlugin, hook
+from coatcheck_adk.convert import media_tokens
 from tests.adapters.google_adk.agents import CONVERSATION, Talk, playing, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, Script, call, reading
 from tests.contract.google_adk_harness import agent_on
@@ -77,9 +78,9 @@ async def test_what_media_cost_is_not_counted_on_the_event_loop(
 ) -> None:
     def counting(result: object) -> int | None:
         threads.append(threading.current_thread())
-        return count(result)
+        return media_tokens(result)
 
-    count, threads = hook.media_tokens, list[threading.Thread]()
+    threads = list[threading.Thread]()
     monkeypatch.setattr(hook, "media_tokens", counting)
     image = {"type": "image", "data": "iVBORw0K" * 5_000, "mimeType": "image/png"}
 
