@@ -173,7 +173,9 @@ async def never_ends(_: Any, __: str) -> str:
     raise AssertionError
 
 
-@pytest.mark.parametrize("more", [{}, {"timeout_error_function": lambda _, error: f"Sorry: {error}"}], ids=str)
+@pytest.mark.parametrize(
+    "more", [{}, {"timeout_error_function": lambda _, error: f"Sorry: {error}"}], ids=["default", "own"]
+)
 async def test_a_tool_that_takes_too_long_says_so_in_the_sdks_words(server: ScriptedServer, more: Any) -> None:
     tool = dataclasses.replace(returning(""), on_invoke_tool=never_ends, timeout_seconds=0.01, **more)
 
