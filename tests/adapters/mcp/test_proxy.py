@@ -158,7 +158,7 @@ class TestWhatLeaves:
     async def test_an_embedded_resource_leaves_like_text(self) -> None:
         async with client_of(Everything()) as client:
             result = await call(client, "embedded")
-            (reference,) = offloaded_references(result)
+            reference, _ = offloaded_references(result)
             assert await read_all(client, reference) == LOG.removesuffix("\n")
 
     async def test_an_embedded_file_leaves_and_comes_back_in_every_byte(self) -> None:
@@ -166,7 +166,7 @@ class TestWhatLeaves:
         proxy = Proxy(Everything().upstream(), storage, scope="s")
         async with client_of(Everything(), proxy=proxy) as client:
             result = await call(client, "blob")
-        first, _ = offloaded_references(result)
+        first, _, _ = offloaded_references(result)
         assert Offloader(storage).load(first, scope="s").data == PIXELS
 
     async def test_an_image_stays_unless_a_policy_says_otherwise(self) -> None:
