@@ -126,7 +126,8 @@ class Invoker(Proxy):
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
         """Run the tool, then offload what is too large of its output."""
-        output = await self._invoke(context, arguments)
+        invoke = self._inner if self._tool.timeout_seconds is None else self._invoke_limited
+        output = await invoke(context, arguments)
         name = getattr(context, "tool_name", self._tool.name)  # a copy of ours may have a name of its own
         if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=name):
             return output
@@ -142,9 +143,9 @@ class Invoker(Proxy):
         )
         return await asettle(delivery, logger=logger)
 
-    async def _invoke(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
+    async def _invoke_limited(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
         # Only the SDK limits the time, so a host that invokes a tool itself, perhaps without a context, has no limit.
-        if self._tool.timeout_seconds is None or not isinstance(context, ToolContext):
+        if not isinstance(context, ToolContext):
             return await self._inner(context, arguments)
         # It hides from the SDK which errors are the SDK's own, which counts for outputs with a schema: those tools are
         # never wrapped.
