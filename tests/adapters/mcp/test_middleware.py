@@ -11,6 +11,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
 from fastmcp.tools.base import ToolResult
 from fastmcp.utilities.types import Image
+from mcp_types import TextContent
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Never, Offloader
 from coatcheck_mcp import OffloadMiddleware, offloaded_references
@@ -46,7 +47,7 @@ def server_with(middleware: OffloadMiddleware, name: str = "logs") -> FastMCP[An
 
     @server.tool
     def derived() -> Derived:
-        return Derived(content=LOG)
+        return Derived(content=[TextContent(type="text", text=LOG)])
 
     @server.tool
     def fail() -> str:
