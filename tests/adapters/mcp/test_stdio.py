@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Queue
 from tempfile import NamedTemporaryFile
@@ -210,11 +210,22 @@ def test_a_server_that_does_not_start_is_named_in_the_error(
     assert client.leave() == 0
 
 
+@contextmanager
+def handled(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
+    """Handle a signal in another way, as processes that start meanwhile do: shells start some that ignore it."""
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
 @pytest.mark.parametrize("ending", ["client leaves", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_no_process_is_left_even_of_a_server_that_does_not_notice(
     start: Callable[..., Process], ending: str | signal.Signals
 ) -> None:
-    client = start(*TINY, "--stay")
+    with handled(ending if isinstance(ending, signal.Signals) else signal.SIGTERM, signal.SIG_DFL):
+        client = start(*TINY, "--stay")
     client.shake_hands()
     server = int(client.said(client.call("pid")))
     client.send("tools/call", name="silent", arguments={})
@@ -227,11 +238,8 @@ def test_no_process_is_left_even_of_a_server_that_does_not_notice(
 
 
 def test_a_proxy_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the new process inherits it
-    try:
+    with handled(signal.SIGHUP, signal.SIG_IGN):
         client = Process(tmp_path, *TINY)
-    finally:
-        signal.signal(signal.SIGHUP, before)
     try:
         client.shake_hands()
         client.popen.send_signal(signal.SIGHUP)
