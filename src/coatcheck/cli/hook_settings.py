@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.policy import Always, Never
 from coatcheck.hook.options import BYTES_PER_TOKEN
-from coatcheck.hook.shapes import LEAST_BYTES
+from coatcheck.hook.shapes import LEAST_BYTES, OF_SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ("checked_file", "folder_for", "options_for")
 
-_OF_SERVER = "mcp__"
 _BETWEEN = "__"
-"""Claude Code names a tool of an MCP server ``mcp__SERVER__TOOL``."""
+"""What separates the name of a server from that of its tool."""
 
 
 def checked_file(path: str, *, has_storage: bool) -> str:
@@ -91,8 +90,8 @@ def _names(tool: str) -> Iterator[str]:
     Where a server's name ends is not known, since both may hold ``__``. So each place counts.
     """
     yield tool
-    if tool.startswith(_OF_SERVER):
-        whole = tool.removeprefix(_OF_SERVER)
+    if tool.startswith(OF_SERVER):
+        whole = tool.removeprefix(OF_SERVER)
         for found in re.finditer(f"(?<=.)(?={_BETWEEN}.)", whole):
             server, own = whole[: found.start()], whole[found.start() + len(_BETWEEN) :]
             yield from (own, f"{server}.{own}")

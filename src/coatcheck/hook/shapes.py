@@ -20,7 +20,7 @@ from coatcheck.core.forks import loading
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ("Path", "as_text", "heavy_values", "large_texts", "replaced", "stays", "without_copy")
+__all__ = ("OF_SERVER", "Path", "as_text", "heavy_values", "large_texts", "replaced", "stays", "without_copy")
 
 Path: TypeAlias = tuple["str | int", ...]
 """The keys and indexes that lead to what one text replaces: a text, a list of texts, or any value that is too large."""
@@ -49,7 +49,9 @@ _HOLDING = (str, dict, list)
 """The types of what may be large; not a union, which would be made anew for each of a million numbers."""
 
 _STRUCTURED = "structuredContent"
-_OF_SERVER = "mcp__"
+OF_SERVER = "mcp__"
+"""Claude Code names a tool of an MCP server ``mcp__SERVER__TOOL``."""
+
 _ENCODER = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each value
 
 
@@ -59,7 +61,7 @@ def stays(tool_name: str, response: object) -> bool:
     A client draws it for people, has put it into a file, or shows it as an image. Those are the client's own words: in
     the response of an MCP server, they mean nothing.
     """
-    if not isinstance(response, dict) or tool_name.startswith(_OF_SERVER):
+    if not isinstance(response, dict) or tool_name.startswith(OF_SERVER):
         return False
     return tool_name in _WRITES or bool(response.get("persistedOutputPath") or response.get("isImage"))
 
