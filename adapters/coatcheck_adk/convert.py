@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from google.genai.types import Blob, Part
 from pydantic_core import to_json, to_jsonable_python
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.adapting import decode_base64, find_copy, find_references_in, plain_blocks
+from coatcheck.adapting import McpItem, blocks_of_items, find_copy, find_references_in, plain_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +35,7 @@ __all__ = (
 
 _RESULT, _ERROR = "result", "error"
 
-_TEXT_ALONE = {"type", "text"}
-"""The keys of an item of MCP that says nothing but a text."""
+_LINK = "resource_link"
 
 _UNKNOWN = "application/octet-stream"
 
@@ -98,11 +97,11 @@ def media_tokens(result: object) -> int | None:
     May take a while.
     """
     content = _content_of(result)
-    items = [_medium_of(item) for item in content["content"]] if _is_of_mcp(content) else []
-    encoded = sum(len(encoded) for encoded, _, _ in items)
+    items = [McpItem.parse(item) for item in content["content"]] if _is_of_mcp(content) else []
+    encoded = sum(len(item.encoded or "") for item in items)
     if not encoded:
         return None
-    said = ({**content, "content": None}, *(more for _, _, more in items))
+    said = ({**content, "content": None}, *((item.text, item.said) for item in items))
     # About: two characters of base64 are a token, and four of a text.
     return encoded // 2 + sum(len(json.dumps(each, default=str, ensure_ascii=False)) for each in said) // 4
 
@@ -182,10 +181,10 @@ def _json_of(value: object) -> Any:  # noqa: ANN401 - a JSON value
 
 
 def _text_of(entry: object) -> object:
-    if _is_item(entry) and entry.keys() == _TEXT_ALONE:
-        return entry["text"]
-    is_left = _is_item(entry) and (entry["type"] == "resource_link" or _medium_of(entry)[0])
-    return None if is_left else json.dumps(entry, default=str)
+    text, _, said = McpItem.parse(entry)
+    if said == {"type": "text"}:
+        return text
+    return None if text is None and _is_item(entry) else json.dumps(entry, default=str)
 
 
 def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what they are
@@ -212,54 +211,28 @@ def _is_of_mcp(content: Any) -> bool:  # noqa: ANN401 - any result
     return isinstance(items, list) and isinstance(content.get("isError"), bool) and all(map(_is_item, items))
 
 
-def _is_item(entry: Any) -> TypeGuard[dict[str, Any]]:  # noqa: ANN401 - any entry
+def _is_item(entry: Any) -> bool:  # noqa: ANN401 - any entry
     """Return whether an entry is an item of the protocol."""
-    match entry:
-        case {"type": "text", "text": str()} | {"type": "image" | "audio", "data": str()} | {"type": "resource_link"}:
-            return True
-        case {"type": "resource", "resource": {"text": str()} | {"blob": str()}}:
-            return True
-        case _:
-            return False
-
-
-def _medium_of(item: dict[str, Any]) -> tuple[str, object, dict[str, Any]]:
-    """Return the base64 of an item's medium, its type, and what else the item says: all of one without a medium."""
-    match item:
-        case {"type": "image" | "audio", "data": encoded, **more}:
-            return encoded, more.get("mimeType"), more
-        case {"type": "resource", "resource": {"blob": str(encoded), **held}, **more}:
-            return encoded, held.get("mimeType"), {"resource": held, **more}
-        case _:
-            return "", None, item
+    text, encoded, said = McpItem.parse(entry)
+    return text is not None or encoded is not None or (isinstance(said, dict) and said.get("type") == _LINK)
 
 
 def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
     """Yield the items, then what else there is. Structured content that repeats the texts is not stored twice."""
-    texts = [item["text"] for item in content["content"] if item["type"] == "text"]
-    for item in content["content"]:
-        yield from _blocks_of_item(item)
+    items = content["content"]
+    for block in blocks_of_items(items):
+        match block:
+            case JsonBlock(value):
+                yield JsonBlock(_json_of(value))
+            case OpaqueBlock(link) if not _is_small(link):
+                yield JsonBlock(_json_of(link))
+            case _:
+                yield block
     rest = {key: value for key, value in content.items() if key not in ("content", "isError")}
-    if find_copy(rest.get("structuredContent"), texts):
+    if find_copy(rest.get("structuredContent"), [item["text"] for item in items if item["type"] == "text"]):
         del rest["structuredContent"]
     if rest:
         yield JsonBlock(rest)
-
-
-def _blocks_of_item(item: dict[str, Any]) -> Iterator[Block]:
-    """Yield the text or the medium of an item; an item that says more than that is stored with all it says."""
-    encoded, said, more = _medium_of(item)
-    media_type = said if isinstance(said, str) else _UNKNOWN
-    if item.keys() == _TEXT_ALONE:
-        yield TextBlock(item["text"])
-    elif item["type"] == "resource_link" and _is_small(item):
-        yield OpaqueBlock(item)
-    elif data := decode_base64(encoded):
-        if more not in ({}, {"mimeType": media_type}):
-            yield JsonBlock(_json_of(more))
-        yield MediaBlock(data, media_type)
-    else:  # malformed base64 too, which ADK sends as text, like all of it
-        yield JsonBlock(_json_of(item))
 
 
 def _is_small(content: object) -> bool:

@@ -9,16 +9,15 @@ them, the whole result is one JSON value.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from coatcheck import Block, JsonBlock, MediaBlock, Offloaded, OpaqueBlock, TextBlock, Truncated
-from coatcheck.adapting import MARK, decode_base64, encode_base64, find_copy, references_in
+from coatcheck import Block, JsonBlock, Offloaded, OpaqueBlock, TextBlock, Truncated
+from coatcheck.adapting import MARK, McpItem, blocks_of_items, find_copy, items_of_blocks, references_in
 
 __all__ = (
     "Result",
     "blocks_of",
-    "content_of",
     "kept_of",
     "offloaded_references",
     "plain_blocks_of",
@@ -31,20 +30,12 @@ __all__ = (
 Result: TypeAlias = Mapping[str, Any]
 """The result of ``tools/call``, as the protocol has it."""
 
-_UNKNOWN = "application/octet-stream"
-
 
 def blocks_of(result: Result) -> tuple[Block, ...]:
-    """Convert a result, in order; structured content that the texts do not say comes last.
-
-    Before it comes what the parts say about their texts and media: URIs, types, annotations. It is one value for all of
-    them. A heading for each text was rejected, because JSON and tables below one are previewed as prose.
-    """
-    parts = result.get("content") or ()
-    blocks = [_block_of(part) for part in parts]
+    """Convert a result, in order; structured content that the texts do not say comes last."""
+    blocks = blocks_of_items(result.get("content") or ())
     structured = result.get("structuredContent")
     texts = [block.text for block in blocks if isinstance(block, TextBlock)]
-    blocks += map(JsonBlock, _said_about(parts, blocks))
     if structured is not None and find_copy(structured, texts) is None:
         blocks.append(JsonBlock(structured))
     return tuple(blocks)
@@ -74,7 +65,7 @@ def texts_of(result: Result) -> list[str] | None:
 def side_size(result: Result) -> int:
     """Return how long the JSON is of what is no text, medium or structured content: links, annotations, ``_meta``."""
     fields = {key: value for key, value in result.items() if key not in {"content", "structuredContent"}}
-    beside = [fields, *map(_without_content, result.get("content") or ())]
+    beside = [fields, *(McpItem.parse(part).said for part in result.get("content") or ())]
     return len(json.dumps(beside, ensure_ascii=False, default=str))
 
 
@@ -88,15 +79,14 @@ def kept_of(result: Result, *, whole: bool) -> dict[str, Any]:
     return {key: value for key, value in result.items() if (key == "isError" if whole else key != "structuredContent")}
 
 
-def content_of(blocks: Sequence[Block]) -> list[Any]:
-    """Convert blocks into the content of a result."""
-    return [_part_of(block) for block in blocks]
-
-
 def rewrite(kept: Result, outcome: Offloaded | Truncated) -> dict[str, Any]:
     """Return what ``kept_of`` kept, marked, with the content of ``outcome``."""
     # The mark is for the client's own code. Clients keep `_meta` and show it to no model.
-    return {**kept, "content": content_of(outcome.blocks), "_meta": {**(kept.get("_meta") or {}), MARK: outcome.mark}}
+    return {
+        **kept,
+        "content": items_of_blocks(outcome.blocks),
+        "_meta": {**(kept.get("_meta") or {}), MARK: outcome.mark},
+    }
 
 
 def offloaded_references(result: object) -> tuple[str, ...]:
@@ -106,81 +96,3 @@ def offloaded_references(result: object) -> tuple[str, ...]:
     """
     meta = result.get("_meta") if isinstance(result, Mapping) else getattr(result, "meta", None)
     return references_in(meta.get(MARK)) if isinstance(meta, Mapping) else ()
-
-
-def _without_content(part: Any) -> Any:  # noqa: ANN401 - whatever a server sent
-    """Return a part without the text or the medium that a block holds; one that is not understood, whole."""
-    match part:
-        case {"type": "text", "text": str(), **rest}:
-            return {"type": "text", **rest}
-        case {"type": "resource", "resource": {"text": str(), **said}, **rest}:
-            return {"type": "resource", "resource": said, **rest}
-        case {"type": "image" | "audio" as kind, "data": str(), **rest}:
-            return {"type": kind, **rest}
-        case {"type": "resource", "resource": {"blob": str(), **said}, **rest}:
-            return {"type": "resource", "resource": said, **rest}
-        case _:
-            return part
-
-
-def _said_about(parts: Sequence[Any], blocks: Sequence[Block]) -> list[list[Any]]:
-    """Return what the parts say about the content of their blocks, as one value; nothing if the blocks say it all."""
-    about, says_more = [], False
-    for part, block in zip(parts, blocks, strict=True):
-        if isinstance(block, TextBlock | MediaBlock):
-            said = _without_content(part)
-            says_more |= {key: value for key, value in said.items() if value is not None} not in _said_by(block)
-            about.append(said)
-    return [about] if says_more else []
-
-
-def _said_by(block: TextBlock | MediaBlock) -> list[dict[str, Any]]:
-    """Return the parts, without their content, of which a block keeps all."""
-    if isinstance(block, TextBlock):
-        return [{"type": "text"}]
-    kind, file = block.media_type.partition("/")[0], {"uri": f"file:///{block.name or ''}"}
-    return [
-        {"type": kind, "mimeType": block.media_type},
-        {"type": "resource", "resource": {**file, "mimeType": block.media_type}},
-    ]
-
-
-def _block_of(part: Any) -> Block:  # noqa: ANN401 - whatever a server sent
-    match part:
-        case {"type": "text", "text": str(text)} | {"type": "resource", "resource": {"text": str(text)}}:
-            return TextBlock(text)
-        case {"type": "image" | "audio", "data": str(data), "mimeType": str(media_type)}:
-            return _media_of(data, media_type) or _unreadable(part, data)
-        case {"type": "resource", "resource": {"blob": str(data), "uri": str(uri), **rest}}:
-            said = rest.get("mimeType")
-            name = uri.rpartition("/")[2] or None
-            return _media_of(data, said if isinstance(said, str) else _UNKNOWN, name) or _unreadable(part, data)
-        case _:
-            return OpaqueBlock(part)
-
-
-def _media_of(encoded: str, media_type: str, name: str | None = None) -> MediaBlock | None:
-    data = decode_base64(encoded)
-    return MediaBlock(data, media_type, name=name) if data else None
-
-
-def _unreadable(part: Any, data: str) -> Block:  # noqa: ANN401 - as above
-    """Return a medium that nobody can decode. Clients send it on, so it is counted like any other value."""
-    return JsonBlock(part) if data else OpaqueBlock(part)
-
-
-def _part_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what they are
-    match block:
-        case TextBlock():
-            return {"type": "text", "text": block.text}
-        case JsonBlock():
-            return {"type": "text", "text": json.dumps(block.value)}
-        case MediaBlock():
-            kind, data = block.media_type.partition("/")[0], encode_base64(block.data)
-            if kind in {"image", "audio"}:
-                return {"type": kind, "data": data, "mimeType": block.media_type}
-            # The protocol asks for a URI. Nobody can read this one: its content is all here.
-            blob = {"uri": f"coatcheck:{block.name or 'content'}", "mimeType": block.media_type, "blob": data}
-            return {"type": "resource", "resource": blob}
-        case OpaqueBlock():
-            return block.native

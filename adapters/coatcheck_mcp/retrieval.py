@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
-from coatcheck.adapting import Failure, aanswer
-from coatcheck_mcp.convert import content_of
+from coatcheck.adapting import Failure, aanswer, items_of_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -59,7 +58,9 @@ async def answer_call(
             raise scope
         return offloader, {"scope": scope, "identity": identity}
 
-    found = await aanswer(find, arguments, convert_media=content_of, native_media=native_media, retrieval_tool=name)
+    found = await aanswer(
+        find, arguments, convert_media=items_of_blocks, native_media=native_media, retrieval_tool=name
+    )
     if isinstance(found, Failure):
         return {"content": [{"type": "text", "text": found.text}], "isError": True}
     return {"content": [{"type": "text", "text": found}] if isinstance(found, str) else found, "isError": False}

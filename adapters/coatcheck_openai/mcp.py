@@ -12,10 +12,10 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcp.types import CallToolResult, ImageContent, TextContent
+from mcp.types import CallToolResult, TextContent
 
-from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.adapting import asettle, decode_base64, encode_base64, plain_blocks
+from coatcheck import Block, JsonBlock
+from coatcheck.adapting import asettle, blocks_of_items, items_of_blocks, plain_blocks
 from coatcheck_openai.hook import Hook, Output, logger
 from coatcheck_openai.proxy import Proxy
 
@@ -92,7 +92,10 @@ class OffloadedServer(Proxy):
 def blocks_of(result: CallToolResult, *, structured: bool) -> tuple[Block, ...]:
     """Convert what the SDK shows of a result: its content, or, where ``structured`` asks for it, the one JSON value."""
     value = _structured_of(result) if structured and not _is_error(result) else None
-    return (JsonBlock(value),) if value else tuple(map(_block_of, result.content))
+    if value:
+        return (JsonBlock(value),)
+    items = [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in result.content]
+    return tuple(blocks_of_items(items))
 
 
 def plain_blocks_of(result: CallToolResult, *, structured: bool) -> tuple[Block, ...]:
@@ -103,12 +106,16 @@ def plain_blocks_of(result: CallToolResult, *, structured: bool) -> tuple[Block,
 
 def rewrite(result: CallToolResult, blocks: Sequence[Block]) -> CallToolResult:
     """Return a copy of a result with this content, and without structured content, which the SDK would show instead."""
-    return result.model_copy(update={"content": list(map(_content_of, blocks)), _STRUCTURED: None})
+    return result.model_copy(update={"content": list(map(_native, items_of_blocks(blocks))), _STRUCTURED: None})
+
+
+def _native(item: Any) -> Any:  # noqa: ANN401 - an item of the protocol, or of a server's own
+    return CallToolResult.model_validate({"content": [item]}).content[0] if isinstance(item, dict) else item
 
 
 def _is_encoded_text(part: Any) -> bool:  # noqa: ANN401 - as below
     """Return whether the SDK shows base64 of a part as text: it knows media of the type image only."""
-    return part.type != "image" and _encoded_in(part) is not None
+    return part.type == "audio" or isinstance(getattr(getattr(part, "resource", None), "blob", None), str)
 
 
 def _tokens_as_text(result: CallToolResult) -> int:
@@ -117,35 +124,6 @@ def _tokens_as_text(result: CallToolResult) -> int:
         len(part.text) // 4 if isinstance(part, TextContent) else len(part.model_dump_json()) // 2
         for part in result.content
     )
-
-
-def _block_of(part: Any) -> Block:  # noqa: ANN401 - one of the protocol's kinds of content
-    resource = getattr(part, "resource", part)
-    text, encoded = getattr(resource, "text", None), _encoded_in(part)
-    if isinstance(text, str):
-        return TextBlock(text)
-    data = b"" if encoded is None else decode_base64(encoded)
-    media_type = resource.model_dump(by_alias=True).get("mimeType")
-    return MediaBlock(data, media_type or "application/octet-stream") if data else OpaqueBlock(part)
-
-
-def _encoded_in(part: Any) -> str | None:  # noqa: ANN401 - as above
-    resource = getattr(part, "resource", part)
-    encoded = getattr(resource, "data", None) or getattr(resource, "blob", None)
-    return encoded if isinstance(encoded, str) else None
-
-
-def _content_of(block: Block) -> Any:  # noqa: ANN401 - as above
-    match block:
-        case TextBlock(text):
-            return TextContent(type="text", text=text)
-        case JsonBlock(value):
-            return TextContent(type="text", text=json.dumps(value))
-        case MediaBlock(data, media_type):
-            image = {"type": "image", "data": encode_base64(data), "mimeType": media_type}
-            return ImageContent.model_validate(image)
-        case OpaqueBlock(native):
-            return native
 
 
 def _structured_of(result: CallToolResult) -> Any:  # noqa: ANN401 - a JSON value

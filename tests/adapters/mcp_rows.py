@@ -10,7 +10,7 @@ try:
 except ImportError:  # its name before 2.0
     from mcp.server.fastmcp import Context, FastMCP as MCPServer
 
-from mcp.types import AudioContent, CallToolResult, ImageContent, TextContent
+from mcp.types import AudioContent, CallToolResult, EmbeddedResource, ImageContent, ResourceLink, TextContent
 
 server = MCPServer("rows")
 
@@ -40,6 +40,19 @@ def look(count: int) -> list:
         ImageContent(type="image", data=data, mimeType="image/png"),
         AudioContent(type="audio", data=data, mimeType="audio/wav"),
     ]
+
+
+@server.tool()
+def read(count: int) -> list:
+    "Read files."
+    text = "words of a file " * 40
+    files = [{"uri": f"file:///{number}.txt", "text": text} for number in range(count)]
+    files.append({"uri": "store:///scan.bin", "blob": "iVBORw0K"})
+    items = [EmbeddedResource.model_validate({"type": "resource", "resource": each}) for each in files]
+    about = {"annotations": {"priority": 0.5}, "_meta": {"chunk": "KEY-7"}}
+    end = TextContent.model_validate({"type": "text", "text": "the end", **about})
+    link = ResourceLink.model_validate({"type": "resource_link", "uri": "file:///more.txt", "name": "more"})
+    return [*items, end, link]
 
 
 @server.tool()

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         call_off_loop,
         settle,
     )
+    from coatcheck.adapting.items import McpItem, blocks_of_items, items_of_blocks
     from coatcheck.adapting.offering import OFFERED, OfferTool, is_needed, is_offered_late
     from coatcheck.adapting.package import front_door
 
@@ -66,6 +67,7 @@ __all__ = (
     "Copy",
     "Delivery",
     "Failure",
+    "McpItem",
     "OfferTool",
     "OneResult",
     "OtherOptions",
@@ -76,6 +78,7 @@ __all__ = (
     "aanswer",
     "answer",
     "asettle",
+    "blocks_of_items",
     "call_off_loop",
     "check_name",
     "check_names",
@@ -89,6 +92,7 @@ __all__ = (
     "front_door",
     "is_needed",
     "is_offered_late",
+    "items_of_blocks",
     "keep_references",
     "make_offloader",
     "mark_reference",
@@ -149,6 +153,7 @@ __getattr__ = lazily(
             "call_off_loop",
             "settle",
         ),
+        "items": ("McpItem", "blocks_of_items", "items_of_blocks"),
         "offering": ("OFFERED", "OfferTool", "is_needed", "is_offered_late"),
         "package": ("front_door",),
     },

@@ -88,16 +88,25 @@ def test_a_result_becomes_blocks(result: object, blocks: list[Block]) -> None:
     [
         (of_mcp(text("a"), text("b")), [TextBlock("a"), TextBlock("b")]),
         (of_mcp({"type": "image", "data": ENCODED, "mimeType": "image/png"}), [IMAGE]),
-        (of_mcp({"type": "audio", "data": ENCODED}), [MediaBlock(DATA, "application/octet-stream")]),
-        (of_mcp(RESOURCE), [JsonBlock(RESOURCE)]),
-        (of_mcp({**text("a"), **ABOUT}, text("b")), [JsonBlock({**text("a"), **ABOUT}), TextBlock("b")]),
         (
-            of_mcp({"type": "image", "data": ENCODED, "mimeType": "image/png", **ABOUT}),
-            [JsonBlock({"mimeType": "image/png", **ABOUT}), IMAGE],
+            of_mcp({"type": "audio", "data": ENCODED}),
+            [MediaBlock(DATA, "application/octet-stream"), JsonBlock([{"type": "audio"}])],
+        ),
+        (of_mcp(RESOURCE), [TextBlock("a"), JsonBlock([{"type": "resource", "resource": {"uri": "file:///x"}}])]),
+        (
+            of_mcp({**text("a"), **ABOUT}, text("b")),
+            [TextBlock("a"), TextBlock("b"), JsonBlock([{"type": "text", **ABOUT}, {"type": "text"}])],
         ),
         (
-            of_mcp({"type": "resource", "resource": {"uri": "file:///x", "blob": ENCODED, "mimeType": "image/png"}}),
-            [JsonBlock({"resource": {"uri": "file:///x", "mimeType": "image/png"}}), IMAGE],
+            of_mcp({"type": "image", "data": ENCODED, "mimeType": "image/png", **ABOUT}),
+            [IMAGE, JsonBlock([{"type": "image", "mimeType": "image/png", **ABOUT}])],
+        ),
+        (
+            of_mcp({"type": "resource", "resource": {"uri": "data:///x", "blob": ENCODED, "mimeType": "image/png"}}),
+            [
+                MediaBlock(DATA, "image/png", name="x"),
+                JsonBlock([{"type": "resource", "resource": {"uri": "data:///x", "mimeType": "image/png"}}]),
+            ],
         ),
         (
             of_mcp({"type": "image", "data": "no base64!", **ABOUT}),
@@ -105,7 +114,7 @@ def test_a_result_becomes_blocks(result: object, blocks: list[Block]) -> None:
         ),
         (
             of_mcp({**text("a"), "_meta": {"at": NOON}}),
-            [JsonBlock({**text("a"), "_meta": {"at": "2026-01-02T12:00:00Z"}})],
+            [TextBlock("a"), JsonBlock([{"type": "text", "_meta": {"at": "2026-01-02T12:00:00Z"}}])],
         ),
         (of_mcp(LINK), [OpaqueBlock(LINK)]),
         (of_mcp(LONG_LINK), [JsonBlock(LONG_LINK)]),

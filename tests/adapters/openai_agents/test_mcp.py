@@ -68,6 +68,25 @@ async def media_become_marks_and_small_results_stay(server: ScriptedServer, rows
     assert small.startswith("seen \n")
 
 
+async def what_items_say_next_to_their_contents_is_stored_and_links_stay(
+    server: ScriptedServer, rows: MCPServerStdio
+) -> None:
+    offload = ToolOffloader()
+    turns = (call("read", count=40), reading(pattern="file:///37.txt"))
+    script = await run(server, offload.tools(), *turns, mcp_servers=offload.mcp_servers([rows]))
+
+    placeholder, found = script.shown[-1]
+    references = shown_references(placeholder)
+    stored = b"".join(offload.offloader.load(each, scope="conversation-1").data for each in references).decode(
+        errors="replace"
+    )
+    assert all(f"file:///{number}.txt" in stored for number in range(40))
+    assert all(each in stored for each in ("store:///scan.bin", "KEY-7", '"priority"'))
+    assert "null" not in stored
+    assert "file:///37.txt" in found
+    assert "file:///more.txt" in placeholder
+
+
 async def an_error_stays_whatever_its_size(server: ScriptedServer, rows: MCPServerStdio) -> None:
     offload = ToolOffloader()
     script = await run(server, offload.tools(), call("fail", count=3_000), mcp_servers=offload.mcp_servers([rows]))
@@ -108,6 +127,7 @@ async def host_code_that_calls_a_tool_gets_the_real_result(server: ScriptedServe
 SHARED = (
     one_search_finds_all_that_items_hold_and_no_result_is_raw,
     media_become_marks_and_small_results_stay,
+    what_items_say_next_to_their_contents_is_stored_and_links_stay,
     an_error_stays_whatever_its_size,
     parallel_calls_of_two_conversations_keep_their_scopes,
     host_code_that_calls_a_tool_gets_the_real_result,
