@@ -42,6 +42,7 @@ def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bo
             _decoded(arguments),
             convert_media=output_of,
             native_media=native_media,
+            retrieval_tool=getattr(context, "tool_name", RETRIEVAL_TOOL),  # a copy may have a name of its own
         )
         return answered.text if isinstance(answered, Failure) else answered  # the SDK has no mark for errors
 

@@ -61,8 +61,9 @@ class ToolOffloader(AbstractCapability[Any]):
         self.offloader: Offloader = make_offloader(
             storage, options, owner="ToolOffloader", no_steps=_NO_STEPS, is_whole=True
         )
-        self._hook = Hook(offloader=self.offloader, scope=check_scope(scope), retrieval=find_tool())
-        self._toolset = retrieval_toolset(self.offloader, scope=scope, native_media=native_media)
+        retrieval = find_tool()
+        self._hook = Hook(offloader=self.offloader, scope=check_scope(scope), retrieval=retrieval)
+        self._toolset = retrieval_toolset(self.offloader, scope=scope, retrieval=retrieval, native_media=native_media)
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # the base compares the fields of a dataclass, and this has none
 

@@ -30,7 +30,9 @@ _TOOLSET = "coatcheck"
 """The id of the toolset, by which durable execution finds it again after a restart."""
 
 
-def retrieval_toolset(offloader: Offloader, *, scope: ScopeOption, native_media: bool) -> FunctionToolset[Any]:
+def retrieval_toolset(
+    offloader: Offloader, *, scope: ScopeOption, retrieval: RetrievalName, native_media: bool
+) -> FunctionToolset[Any]:
     """Return the toolset of the one tool, which reads back what ``offloader`` stored."""
 
     async def retrieve(context: RunContext[Any], **sent: Any) -> Any:  # noqa: ANN401 - as the model sent them
@@ -39,6 +41,7 @@ def retrieval_toolset(offloader: Offloader, *, scope: ScopeOption, native_media:
             sent,
             convert_media=lambda blocks: result_of(blocks, None),
             native_media=native_media,
+            retrieval_tool=retrieval.find(context.tools) or RETRIEVAL_TOOL,  # it may have a prefix
         )
         if isinstance(answered, Failure):
             raise ToolFailed(answered.text) from answered.error

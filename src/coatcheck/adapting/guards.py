@@ -328,10 +328,11 @@ class RetrievalName:
 
     def find(self, tools: Mapping[str, object]) -> str | None:
         """Return the name for placeholders. None, after a warning, where ``tools`` lack it; without tools, trust."""
-        if self._expected is None:
-            return next((name for name, tool in tools.items() if self._is_ours(tool)), None)
-        if not tools or self._is_ours(tools.get(self._expected)):
+        if self._expected is not None and (not tools or self._is_ours(tools.get(self._expected))):
             return self._expected
+        renamed = next((name for name, tool in tools.items() if self._is_ours(tool)), None)  # such as with a prefix
+        if renamed is not None or self._expected is None:
+            return renamed
         if self._expected in tools:
             self._warn(
                 "The name %r is taken by another tool, so the agent cannot read offloaded content back, and results of"

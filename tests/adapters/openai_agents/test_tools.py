@@ -80,6 +80,25 @@ async def test_the_retrieval_tool_may_have_a_description_of_your_own(server: Scr
     assert MIDDLE in script.shown[-1][1]
 
 
+async def test_the_retrieval_tool_may_have_a_name_of_your_own(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    offload = ToolOffloader()
+    (fetch, _) = offload.tools([returning(BIG)])
+
+    renamed = dataclasses.replace(offload.retrieval_tool, name="read_back")
+
+    def read(shown: Any) -> list[tuple[str, dict[str, Any]]]:
+        return [("read_back", {"reference": shown_references(shown[-1].text)[0]})]
+
+    script = await run(server, [fetch, renamed], call(), read)
+
+    placeholder, page = script.shown[-1]
+    assert "To read more: read_back(" in placeholder
+    assert "read_back(" in page
+    assert "no retrieval tool" not in caplog.text
+
+
 def test_a_tool_with_the_name_of_the_retrieval_tool_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="rename it"):
         ToolOffloader().tools([returning(BIG, RETRIEVAL_TOOL)])

@@ -153,6 +153,33 @@ async def test_a_hidden_retrieval_tool_is_warned_of_and_not_named(
     assert "Let no toolset or capability hide it" in caplog.text
 
 
+class Prefixing(AbstractCapability[Any]):
+    """Gives all tools of an agent a prefix."""
+
+    def get_wrapper_toolset(self, toolset: Any) -> Any:
+        return toolset.prefixed("ws")
+
+
+@pytest.mark.parametrize("all_tools", [True, False], ids=["all tools", "ours alone"])
+async def test_a_prefix_of_the_retrieval_tool_is_in_every_call_that_the_model_is_shown(
+    server: ScriptedServer, all_tools: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    offload, renamed = ToolOffloader(), f"ws_{RETRIEVAL_TOOL}"
+
+    def read(shown: Any) -> list[tuple[str, dict[str, Any]]]:
+        return [(renamed, {"reference": shown_references(shown[-1].text)[0]})]
+
+    capabilities = [offload, Prefixing()] if all_tools else [offload.prefix_tools("ws")]
+    with server.conversation(script := Script(call("ws_fetch" if all_tools else "fetch"), read)) as conversation:
+        agent = Agent(model_on(conversation), tools=[returning(BIG)], capabilities=capabilities)
+        await agent.run("Go.", conversation_id="conversation-1")
+
+    placeholder, page = script.shown[-1]
+    assert f"To read more: {renamed}(" in placeholder
+    assert f"{renamed}(" in page
+    assert "no retrieval tool" not in caplog.text
+
+
 class Cutting(AbstractCapability[Any]):
     """Does to a result what the output limits of Pydantic AI's harness do, in the same hook."""
 
