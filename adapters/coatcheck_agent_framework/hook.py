@@ -51,6 +51,10 @@ class Sessions:
     def __init__(self) -> None:
         self._given: WeakValueDictionary[int, AgentSession] = WeakValueDictionary()
 
+    def __deepcopy__(self, _: object) -> Sessions:
+        """Return this very object: the tool in a copy of a provider must know the sessions that middleware notes."""
+        return self
+
     def add(self, session: AgentSession) -> None:
         """Remember a session as long as it lives. By its identity: a subclass may compare by value."""
         self._given[id(session)] = session

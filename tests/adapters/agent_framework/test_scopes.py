@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -85,6 +86,18 @@ async def test_the_ambient_scope_takes_precedence_over_the_session(server: Scrip
 
 class Memory(ContextProvider):
     """Any other context provider: for one, the framework makes a session where the host gives none."""
+
+
+async def test_a_deep_copy_of_the_provider_reads_what_the_middleware_stored(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    more = {"middleware": offload.middleware, "context_providers": [copy.deepcopy(offload)]}
+    with playing(server, script := Script(call(), reading(**WANTED))) as client:
+        agent = agent_on(client, None, [returning(BIG)], **more)
+        await agent.run("Go.", session=agent.create_session(session_id="s-1"))
+
+    placeholder, found = script.shown[-1]
+    assert MIDDLE in found
+    assert offload.offloader.load(shown_references(placeholder)[0], scope="s-1").text == BIG
 
 
 @pytest.mark.parametrize("providers", [(), (Memory("memory"),)], ids=["alone", "beside another provider"])
