@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = (
     "blocks_of",
     "is_error",
+    "may_be_of_mcp",
     "media_tokens",
     "offloaded_references",
     "plain_blocks_of",
@@ -89,6 +90,14 @@ def small_text_of(result: object) -> str | None:
         return to_json(content).decode() if _is_small(content) else None
     except ValueError:  # half a character, or a number of thousands of digits
         return None
+
+
+def may_be_of_mcp(result: object) -> bool:
+    """Return whether a result has the fields of an MCP result, whatever is in them. Takes no time."""
+    content = _content_of(result)
+    return (
+        isinstance(content, dict) and isinstance(content.get("content"), list) and type(content.get("isError")) is bool
+    )
 
 
 def media_tokens(result: object) -> int | None:
@@ -207,8 +216,7 @@ def _is_of_mcp(content: Any) -> bool:  # noqa: ANN401 - any result
 
     Documents of many editors are lists of typed items too, under ``content``, with fields that no block would keep.
     """
-    items = content.get("content") if isinstance(content, dict) else None
-    return isinstance(items, list) and isinstance(content.get("isError"), bool) and all(map(_is_item, items))
+    return may_be_of_mcp(content) and all(map(_is_item, content["content"]))
 
 
 def _is_item(entry: Any) -> bool:  # noqa: ANN401 - any entry

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck import Never, asks_to_keep
 from coatcheck.adapting import Arrival, Batch, Delivery, ScopeOption, resolve_scope
-from coatcheck_adk.convert import blocks_of, is_error, media_tokens, plain_blocks_of, result_of
+from coatcheck_adk.convert import blocks_of, is_error, may_be_of_mcp, media_tokens, plain_blocks_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,7 @@ class Result(Delivery[Any]):
             is_error=is_error(self.raw),
             is_heavy=not isinstance(self.raw, str),
             policy=Never() if any(map(asks_to_keep, holders)) else None,
-            measured_tokens=partial(media_tokens, self.raw),
+            measured_tokens=partial(media_tokens, self.raw) if may_be_of_mcp(self.raw) else None,
         )
         batch = Batch(
             arrivals=[arrival],

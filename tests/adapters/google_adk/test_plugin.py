@@ -90,6 +90,16 @@ async def test_what_media_cost_is_not_counted_on_the_event_loop(
     assert threading.current_thread() not in threads
 
 
+async def test_nothing_counts_the_media_of_a_result_that_is_not_of_mcp(
+    server: GeminiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook, "media_tokens", None)  # to call it would leave a warning and the raw result
+
+    script = await run(server, OffloadPlugin(), [returning({"rows": BIG})], call())
+
+    assert script.shown[-1][0].startswith("Tool result offloaded.")
+
+
 async def test_the_agent_and_its_tools_are_not_changed(server: GeminiServer) -> None:
     tool = returning(BIG)
     before = dict(vars(tool))
