@@ -7,6 +7,7 @@ so its exceptions pass untouched.
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import logging
 from collections.abc import Mapping
@@ -123,10 +124,12 @@ class Invoker(Proxy):
         super().__init__(tool.on_invoke_tool)
         self._tool = tool
         self._hook = hook
+        # Only the SDK limits the time, and makes the smaller context that some invokers ask for.
+        self._needs_sdk = tool.timeout_seconds is not None or _takes_base_context(tool.on_invoke_tool)
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
         """Run the tool, then offload what is too large of its output."""
-        invoke = self._inner if self._tool.timeout_seconds is None else self._invoke_limited
+        invoke = self._invoke_by_sdk if self._needs_sdk else self._inner
         output = await invoke(context, arguments)
         name = getattr(context, "tool_name", self._tool.name)  # a copy of ours may have a name of its own
         if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=name):
@@ -143,13 +146,22 @@ class Invoker(Proxy):
         )
         return await asettle(delivery, logger=logger)
 
-    async def _invoke_limited(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
-        # Only the SDK limits the time, so a host that invokes a tool itself, perhaps without a context, has no limit.
+    async def _invoke_by_sdk(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
+        # A host that invokes a tool itself, perhaps without a context, has no limit.
         if not isinstance(context, ToolContext):
             return await self._inner(context, arguments)
         # It hides from the SDK which errors are the SDK's own, which counts for outputs with a schema: those tools are
         # never wrapped.
         return await invoke_function_tool(function_tool=self._tool, context=context, arguments=arguments)
+
+
+def _takes_base_context(invoke: Callable[..., Any]) -> bool:
+    """Return whether an invoker declares the SDK's ``RunContextWrapper``, such as one that serializes its context."""
+    try:
+        parameters = inspect.signature(invoke).parameters.values()
+    except (TypeError, ValueError):  # it cannot be inspected
+        return False
+    return "RunContextWrapper" in str(next(iter(parameters)).annotation) if parameters else False
 
 
 def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agents import FunctionTool
+from agents.tool_context import ToolContext  # noqa: TC002 - the SDK evaluates the annotations of what it invokes
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
 from coatcheck.adapting import Failure, RetrievalName, ScopeOption, WarnOnce, aanswer, resolve_scope
@@ -18,8 +19,6 @@ from coatcheck_openai.convert import output_of
 from coatcheck_openai.hook import identity_of, logger
 
 if TYPE_CHECKING:
-    from agents.tool_context import ToolContext
-
     from coatcheck import Offloader
 
 __all__ = ("RetrievalTool", "find_tool", "reads_back", "retrieval_tool")

@@ -9,11 +9,21 @@ import copy
 import dataclasses
 import json
 import threading
+import typing
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agents import Agent, FunctionTool, Runner, ToolTimeoutError, WebSearchTool, function_tool, tool_namespace
+from agents import (
+    Agent,
+    FunctionTool,
+    RunContextWrapper,
+    Runner,
+    ToolTimeoutError,
+    WebSearchTool,
+    function_tool,
+    tool_namespace,
+)
 from agents.tool_context import ToolContext
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Offloader
@@ -97,6 +107,28 @@ async def test_the_retrieval_tool_may_have_a_name_of_your_own(
     assert "To read more: read_back(" in placeholder
     assert "read_back(" in page
     assert "no retrieval tool" not in caplog.text
+
+
+async def test_an_invoker_gets_the_context_that_it_declares(server: ScriptedServer) -> None:
+    got: list[Any] = []
+
+    async def base(context: RunContextWrapper[Any], _: str) -> str:
+        got.append(context)
+        return BIG
+
+    async def full(context: ToolContext[Any], _: str) -> str:
+        got.append(context)
+        return BIG
+
+    tools = [dataclasses.replace(returning("", name), on_invoke_tool=each) for name, each in (("a", base), ("b", full))]
+    script = await run(server, ToolOffloader().tools(tools), call("a"), call("b"))
+
+    assert [type(context) for context in got] == [RunContextWrapper, ToolContext]
+    assert all(placeholder.startswith("Tool result offloaded.") for placeholder in script.shown[-1])
+
+
+def test_the_annotations_of_the_retrieval_tool_can_be_evaluated() -> None:
+    assert typing.get_type_hints(ToolOffloader().retrieval_tool.on_invoke_tool)["context"] == ToolContext[Any]
 
 
 def test_a_tool_with_the_name_of_the_retrieval_tool_is_refused() -> None:
