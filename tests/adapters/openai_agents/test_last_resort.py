@@ -152,20 +152,25 @@ async def test_an_image_in_a_list_that_the_sdk_shows_as_one_text_is_offloaded(ot
 
 
 @pytest.mark.parametrize(
-    "part",
+    ("part", "mark"),
     [
-        {"type": "audio", "data": "q" * 40_000, "mimeType": "audio/wav"},
-        {"type": "resource", "resource": {"uri": "file:///a", "blob": "q" * 40_000, "mimeType": "audio/wav"}},
+        ({"type": "audio", "data": "q" * 40_000, "mimeType": "audio/wav"}, "[audio: wav, 30000 bytes"),
+        (
+            {"type": "resource", "resource": {"uri": "file:///a", "blob": "q" * 40_000, "mimeType": "audio/wav"}},
+            "[audio: wav, a, 30000 bytes",  # with its name
+        ),
     ],
     ids=["audio", "resource"],
 )
-async def test_a_medium_of_mcp_that_the_sdk_shows_as_text_is_offloaded(server: ScriptedServer, part: object) -> None:
+async def test_a_medium_of_mcp_that_the_sdk_shows_as_text_is_offloaded(
+    server: ScriptedServer, part: object, mark: str
+) -> None:
     offload = ToolOffloader()
 
     script = await run(server, offload.tools(), call(), mcp_servers=offload.mcp_servers([Serving(part)]))
 
     assert "qqqq" not in script.shown[-1][0]
-    assert "[audio: wav, 30000 bytes | ref: fetch-" in script.shown[-1][0]
+    assert f"{mark} | ref: fetch-" in script.shown[-1][0]
 
 
 class Serving(MCPServer):
