@@ -271,6 +271,9 @@ OURS = [
     "timeout -k 5 50s coatcheck hook",
     "env A=1 coatcheck hook",
     "exec nohup uvx coatcheck hook",
+    "exec -a NAME env -u X timeout --signal=KILL 5 nice -n 5 coatcheck hook",
+    "sudo -u me -- python -P -m coatcheck hook",
+    "uv run python -m coatcheck hook",
     "uv --directory /a/b run coatcheck hook",
     "uv run -q -- coatcheck hook",
 ]
@@ -282,6 +285,8 @@ FOREIGN = [
     "coatcheck hooks",
     "my-coatcheck hook",
     "echo coatcheck hook",
+    "echo python -m coatcheck hook",
+    "sudo -u coatcheck hook",
     "uv run my.py coatcheck hook",
     "uv run --with a my.py coatcheck hook",
     "uv pip coatcheck hook",

@@ -73,10 +73,13 @@ def options(tmp_path: Path) -> Options:
 
 @pytest.mark.parametrize("digits", ["7" * 5_000, "-" + "7" * 5_000], ids=["positive", "negative"])
 def test_a_long_number_keeps_no_other_text_in_the_conversation(options: Options, tmp_path: Path, digits: str) -> None:
-    found = answered(said(f'{{"text": {json.dumps(LARGE)}, "number": {digits}, "half": 1.{digits[1:]}}}'), options)
+    half = f"1.{digits[1:3_000]}"
+    raw = respond(said(f'{{"text": {json.dumps(LARGE)}, "number": {digits}, "half": {half}}}'), options)
 
+    found = json.loads(raw or b"", parse_int=str, parse_float=str)["hookSpecificOutput"]["updatedToolOutput"]
     assert stored(found["text"], tmp_path) == LARGE
-    assert (found["number"], found["half"]) == (digits, float(f"1.{digits[1:]}"))
+    assert (found["number"], found["half"]) == (digits, half)
+    assert f'"number": {digits}'.encode() in (raw or b""), "it is a number"
 
 
 def test_a_number_of_a_million_digits_leaves_as_text(options: Options, tmp_path: Path) -> None:
@@ -284,8 +287,8 @@ def defect(monkeypatch: pytest.MonkeyPatch) -> None:
     ("response", "path", "text"),
     [
         pytest.param(json.dumps(LARGE), (), LARGE, id="text"),
-        pytest.param({"text": LARGE}, ("offloaded",), json.dumps({"text": LARGE}), id="object"),
-        pytest.param([7, LARGE], (0,), json.dumps([7, LARGE]), id="list"),
+        pytest.param({"text": LARGE}, ("offloaded",), shapes.as_text({"text": LARGE}), id="object"),
+        pytest.param([7, LARGE], (0,), shapes.as_text([7, LARGE]), id="list"),
     ],
 )
 def test_after_an_internal_error_a_result_above_the_hard_limit_leaves_whole(

@@ -58,8 +58,15 @@ def _is_json_of(text: str, value: object) -> bool:
     with loading:
         import json  # noqa: PLC0415 - as above
 
+        import orjson  # noqa: PLC0415
+
     try:
         # As JSON, since 1, 1.0 and True are equal in Python.
+        options = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+        return orjson.dumps(orjson.loads(text), option=options) == orjson.dumps(value, option=options)
+    except (TypeError, ValueError):  # a long integer, half a character, many levels, or no JSON at all
+        pass
+    try:
         return json.dumps(json.loads(text), sort_keys=True) == json.dumps(value, sort_keys=True)
     except (TypeError, ValueError, RecursionError):
         return False
