@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from bisect import bisect_left
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -330,6 +331,18 @@ def test_texts_that_cannot_be_stored_are_cut_so_that_they_keep_the_limit_togethe
 
     assert len(json.dumps(found)) <= HARD
     assert all(text.startswith("Tool result cut. ") for text in found.values())
+
+
+def test_without_the_command_that_reads_back_only_what_is_above_the_hard_limit_leaves(
+    options: Options, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "typer", None)
+
+    assert answered(said({"text": LARGE[: HARD // 2]}), options) is None
+    assert "a model reads back with `coatcheck get`, which needs its extra: " in capfd.readouterr().err
+    assert answered(said({"text": LARGE}), options)["text"].startswith(OPENING)
+    named = replace(options, retrieval_tool="mcp__a__retrieve_offloaded_content")
+    assert answered(said({"text": LARGE[: HARD // 2]}), named)["text"].startswith(OPENING)
 
 
 @pytest.mark.parametrize("missing", ["session_id", "tool_name"])

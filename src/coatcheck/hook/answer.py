@@ -189,6 +189,8 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
     """Return what takes the place of each text; nothing for those that stay."""
     if not options.has_folder:
         _say(f"storage is {options.storage!r}, and the hook stores in a folder: it stores in {options.folder}")
+    if not _can_read_back(options) and _size(texts) <= options.hard_limit:
+        return {}
     try:
         with loading:
             from coatcheck.hook.leaving import offload  # noqa: PLC0415 - the library: most of what a large result takes
@@ -212,6 +214,19 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
 
         _say(f"to list what this session stored: {list_command(options.folder, session)}")
     return new
+
+
+def _can_read_back(options: Options) -> bool:
+    """Return whether what the placeholder names is there; say what to install if it is not."""
+    with loading:
+        from importlib.util import find_spec  # noqa: PLC0415 - not for a small result
+
+        from coatcheck.core.errors import install_command  # noqa: PLC0415
+
+    found = bool(options.retrieval_tool) or find_spec("typer") is not None
+    if not found:
+        _say(f"a model reads back with `coatcheck get`, which needs its extra: {install_command('coatcheck[cli]')}")
+    return found
 
 
 def _size(texts: Mapping[Path, str]) -> int:

@@ -1,7 +1,7 @@
 """Numbers that Python would change: it would write another number, or something that is not JSON.
 
-``1e999`` is JSON. Python reads it as infinity, and writes ``Infinity``, which is not. ``decimal`` was rejected: it writes
-other characters than it read.
+``1e999`` is JSON. Python reads it as infinity, and writes ``Infinity``, which is not. ``decimal`` was rejected: it
+writes other characters than it read.
 """
 
 from __future__ import annotations
