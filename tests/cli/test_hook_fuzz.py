@@ -57,6 +57,9 @@ class Made:
         word = self.random.choice(WORDS)
         return mark + (word * (1 + size // len(word.encode("utf-8", "surrogatepass"))))[:size]
 
+    def lines(self) -> list[str]:
+        return [self.text(80) for _ in range(self.random.choice([0, 2, 500]))]
+
     def data(self) -> str:
         return base64.b64encode(self.random.randbytes(self.random.choice([30, 9_000, 200_000]))).decode()
 
@@ -110,7 +113,7 @@ class Made:
 
 def of_tool(tool: str, made: Made) -> Any:  # noqa: ANN401 - JSON
     """Return a response as the tool of Claude Code gives it."""
-    text, lines = made.text, lambda: [made.text(80) for _ in range(made.random.choice([0, 2, 500]))]
+    text, lines = made.text, made.lines
     file = {"filePath": "/a", "content": text(), "numLines": 9, "startLine": 1, "totalLines": 9}
     cells = [{"cell_type": "code", "source": lines(), "outputs": [made.any()]} for _ in range(made.random.randrange(4))]
     responses: dict[str, list[Any]] = {
@@ -171,12 +174,16 @@ def texts(value: object) -> Iterator[str]:
         yield value
 
 
-def media(value: object, *, within: str = "") -> Iterator[str]:
+def is_medium(value: dict[str, Any]) -> bool:
+    return str(value.get("mimeType")).startswith(("image/", "audio/"))
+
+
+def media(value: object) -> Iterator[str]:
     """Yield what is in the fields of media."""
     for key, member in (
         value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
     ):
-        if key in {"base64", "blob"} or (key == "data" and isinstance(value, dict) and "mimeType" in value):
+        if key in {"base64", "blob"} or (key == "data" and isinstance(value, dict) and is_medium(value)):
             yield str(member)
         else:
             yield from media(member)
@@ -184,7 +191,7 @@ def media(value: object, *, within: str = "") -> Iterator[str]:
 
 def without_media(value: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, dict):
-        hidden = {"base64", "blob"} | ({"data"} if "mimeType" in value else set())
+        hidden = {"base64", "blob"} | ({"data"} if is_medium(value) else set())
         return {key: "" if key in hidden else without_media(member) for key, member in value.items()}
     return [without_media(item) for item in value] if isinstance(value, list) else value
 
