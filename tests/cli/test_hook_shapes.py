@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import FileStorage, Offloader
+from coatcheck.core.copies import find_copy
 from coatcheck.hook import shapes
 from coatcheck.hook.answer import respond
 from coatcheck.hook.options import Options
@@ -175,6 +176,21 @@ def test_what_is_no_number_is_a_text(options: Options) -> None:
     found = answered(f'{{"stdout": {json.dumps(LARGE)}, "n": [NaN, Infinity, -Infinity]}}', options)
 
     assert found["n"] == ["NaN", "Infinity", "-Infinity"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "is_copy"),
+    [
+        (f'{{"a": {2**64 + 1}}}', {"a": 2**64 + 1}, True),
+        (f'{{"a": {2**64 + 1}}}', {"a": float(2**64)}, False),
+        ('{"a": 1}', {"a": 1.0}, False),
+        ('{"a": 1}', {"a": True}, False),
+        ('{"a": 1e999}', {"a": None}, False),
+        ('{"a": "\\ud800"}', {"a": "\ud800"}, True),
+    ],
+)
+def test_a_copy_has_the_same_numbers(text: str, value: object, *, is_copy: bool) -> None:
+    assert (find_copy(value, [text]) is not None) is is_copy
 
 
 # What is measured.
