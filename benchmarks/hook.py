@@ -37,6 +37,9 @@ class Case:
 
     size: int
     goal: float
+    kind: str = "log"
+    """What the result holds: one of ``LINES``, or ``json`` as text, ``structured``, or both of them (``copied``)."""
+
     config: bool = False
     """Whether the hook reads a ``coatcheck.toml``, as it does with ``--config`` for results above 4,000 bytes."""
 
@@ -46,16 +49,49 @@ CASES = {
     "a result of 9 KB, which stays": Case(size=9_000, goal=0.3),
     "the same, with --config, which stays": Case(size=9_000, goal=0.3, config=True),
     "a result of 50 KB, which leaves": Case(size=50_000, goal=1.0),
-    "a result of 10 MB, which leaves": Case(size=10_000_000, goal=1.0),
+    "10 MB of logs, which leaves": Case(size=10_000_000, goal=1.0),
+    "10 MB of CSV, which leaves": Case(size=10_000_000, goal=1.0, kind="csv"),
+    "10 MB of HTML, which leaves": Case(size=10_000_000, goal=1.0, kind="html"),
+    "10 MB of JSON as text, which leaves": Case(size=10_000_000, goal=1.0, kind="json"),
+    "10 MB of JSON of MCP, twice, which leaves": Case(size=10_000_000, goal=1.0, kind="copied"),
+    "10 MB of structuredContent, which leaves": Case(size=10_000_000, goal=1.0, kind="structured"),
+}
+
+LINES = {
+    "log": "2026-01-01T12:00:00Z INFO the service answered request {} in {} ms\n",
+    "csv": "{},2026-01-01,open,{},alpha beta gamma,1.25\n",
+    "html": '<tr><td><a href="/orders/{}">order</a></td><td class="total">{}</td><td>open</td></tr>\n',
 }
 
 
-def said(size: int, number: int) -> bytes:
+def rows(size: int) -> list[dict[str, object]]:
+    """Return rows whose JSON takes about so many bytes."""
+    return [
+        {"id": each, "state": "open", "total": each * 7_919 % 1_000 / 8, "tags": ["a", "b"], "name": "alpha beta gamma"}
+        for each in range(size // 92)
+    ]
+
+
+def of_mcp(kind: str, size: int, number: int) -> dict[str, object]:
+    """Return what a tool of an MCP server returns: rows, of which there are half as many if they are said twice."""
+    found = {"number": number, "rows": rows(size if kind == "structured" else size // 2)}
+    text = "see the data" if kind == "structured" else json.dumps(found)
+    return {"content": [{"type": "text", "text": text}], "structuredContent": found}
+
+
+def said(size: int, number: int, kind: str = "log") -> bytes:
     """Return what a client says of a result that it has not said before."""
-    line = "2026-01-01T12:00:00Z INFO the service answered request {} in {} ms\n"
-    stdout = "".join(line.format(each, each * 7_919 % 1_000) for each in range(size // 60 + 1))
-    response = {"stdout": f"{number}\n{stdout}"[:size], "stderr": "", "interrupted": False, "isImage": False}
     event = {"session_id": "one", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "x"}}
+    if kind in {"copied", "structured"}:
+        response = of_mcp(kind, size, number)
+        return json.dumps({**event, "tool_name": "mcp__a__b", "tool_response": response}).encode()
+    if kind == "json":
+        stdout = json.dumps([number, *rows(size)])
+    else:
+        line = LINES[kind]
+        lines = "".join(line.format(each, each * 7_919 % 1_000) for each in range(size // (len(line) - 4) + 1))
+        stdout = f"{number}\n{lines}"[:size]
+    response = {"stdout": stdout, "stderr": "", "interrupted": False, "isImage": False}
     return json.dumps({**event, "tool_response": response}).encode()
 
 
@@ -78,7 +114,7 @@ def measure(rounds: int = ROUNDS) -> dict[str, float]:
             seconds[NOTHING].append(run(["-c", ""], b"", home)[0])
             for name, case in CASES.items():
                 words = [f"--config={file}"] if case.config else []
-                taken, answer = run(["-m", "coatcheck", "hook", *words], said(case.size, number), home)
+                taken, answer = run(["-m", "coatcheck", "hook", *words], said(case.size, number, case.kind), home)
                 assert bool(answer) == name.endswith("leaves")
                 seconds[name].append(taken)
     return {name: median(taken) for name, taken in seconds.items()}
@@ -92,7 +128,7 @@ def main() -> int:
     measured = measure()
     for name, seconds in measured.items():
         goal = f"   goal {CASES[name].goal * 1e3:,.0f} ms" if name in CASES else ""
-        print(f"{name:<36} {seconds * 1e3:>6,.0f} ms{goal}")
+        print(f"{name:<42} {seconds * 1e3:>6,.0f} ms{goal}")
     return int(check and any(measured[name] > case.goal for name, case in CASES.items()))
 
 

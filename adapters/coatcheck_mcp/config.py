@@ -301,6 +301,7 @@ def _unquoted(value: object) -> str:
 
 
 def _rule(table: Table, settings: Settings) -> ToolRule:
+    table.refuse_dots()
     table.refuse_unknown(TOOL_KEYS)
     for key in ("never", "always"):
         if table.values.get(key, True) is not True:

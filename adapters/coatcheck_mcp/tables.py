@@ -33,6 +33,9 @@ _LONGEST_VALUE = 60
 """Characters of a value that a message repeats."""
 
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_HEAD = re.compile(r"\s*\[(tools|servers)\.([^]\"']+)\]")
+"""The head of a table with a name that has no quotes."""
+
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -74,6 +77,20 @@ class Table:
                 near = get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
                 self.refuse(key, f"is unknown; {hint}")
+
+    def refuse_dots(self) -> None:
+        """Refuse a table within this one: its name has a dot, and TOML takes the rest for a key if there are no quotes.
+
+        Raises:
+            InvalidRequest: there is such a table.
+
+        """
+        for key, value in self.values.items():
+            if isinstance(value, dict):
+                names, values = [*self.keys[1:], key], value
+                while len(values) == 1 and isinstance(inner := next(iter(values.values())), dict):
+                    names, values = [*names, next(iter(values))], inner
+                self.refuse(key, f"has a dot in its name, which needs quotes: {_quoted(self.keys[0], '.'.join(names))}")
 
     def tables(self, key: str) -> Mapping[str, Table]:
         """Return the tables within the table ``key``, by name.
@@ -146,11 +163,17 @@ def read_tables(file: Path) -> Table:
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(str(error))
         line = int(place[1]) if place and place[1] else 1 + text.rstrip().count("\n")
-        msg = f"{file}:{line}: this is not TOML: {_PLACE.sub('', str(error))}"
+        head = _HEAD.match(text.split("\n")[line - 1])
+        hint = f"; a name with such characters needs quotes: {_quoted(head[1], head[2])}" if head else ""
+        msg = f"{file}:{line}: this is not TOML: {_PLACE.sub('', str(error))}{hint}"
         raise InvalidRequest(msg) from None
     except RecursionError:
         msg = f"{file}:1: tables or arrays are nested too deep"
         raise InvalidRequest(msg) from None
+
+
+def _quoted(key: str, name: str) -> str:
+    return f'[{key}."{name}"]'
 
 
 def dotted(keys: Iterable[str]) -> str:

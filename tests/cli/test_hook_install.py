@@ -100,6 +100,40 @@ def test_install_adds_one_entry_with_the_interpreter_that_runs(settings: Path, t
     assert plain(once)
 
 
+def test_a_file_that_install_made_goes_with_the_hook(home: Path) -> None:
+    path = home / ".claude/settings.json"
+    call("install")
+    shown = call("uninstall", "--dry-run").output
+    assert "-{\n" in shown
+    assert "\n+" not in shown.partition("@@")[2]
+
+    assert "settings.json is gone, since it held nothing else. " in call("uninstall").output
+
+    assert not path.exists()
+    assert len(list((home / ".coatcheck/backups").iterdir())) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{}\n"])
+def test_a_file_that_was_there_empty_stays(settings: Path, text: str) -> None:
+    write(settings, text)
+    call("install")
+    call("install", "--max-age=3d")
+
+    call("uninstall")
+
+    assert read(settings) == "{}\n"
+
+
+def test_a_link_stays_if_its_file_held_nothing_but_the_hook(settings: Path, home: Path) -> None:
+    call("install")
+    settings.rename(home / "kept.json")
+    settings.symlink_to(home / "kept.json")
+
+    call("uninstall")
+
+    assert (settings.is_symlink(), read(home / "kept.json")) == (True, "{}\n")
+
+
 def test_install_makes_the_file_where_there_is_none(home: Path) -> None:
     assert call("install").exit_code == 0
     path = home / ".claude/settings.json"
@@ -271,6 +305,9 @@ OURS = [
     "timeout -k 5 50s coatcheck hook",
     "env A=1 coatcheck hook",
     "exec nohup uvx coatcheck hook",
+    "exec -a NAME env -u X timeout --signal=KILL 5 nice -n 5 coatcheck hook",
+    "sudo -u me -- python -P -m coatcheck hook",
+    "uv run python -m coatcheck hook",
     "uv --directory /a/b run coatcheck hook",
     "uv run -q -- coatcheck hook",
 ]
@@ -282,6 +319,8 @@ FOREIGN = [
     "coatcheck hooks",
     "my-coatcheck hook",
     "echo coatcheck hook",
+    "echo python -m coatcheck hook",
+    "sudo -u coatcheck hook",
     "uv run my.py coatcheck hook",
     "uv run --with a my.py coatcheck hook",
     "uv pip coatcheck hook",

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from bisect import bisect_left
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -73,10 +74,13 @@ def options(tmp_path: Path) -> Options:
 
 @pytest.mark.parametrize("digits", ["7" * 5_000, "-" + "7" * 5_000], ids=["positive", "negative"])
 def test_a_long_number_keeps_no_other_text_in_the_conversation(options: Options, tmp_path: Path, digits: str) -> None:
-    found = answered(said(f'{{"text": {json.dumps(LARGE)}, "number": {digits}, "half": 1.{digits[1:]}}}'), options)
+    half = f"1.{digits[1:3_000]}"
+    raw = respond(said(f'{{"text": {json.dumps(LARGE)}, "number": {digits}, "half": {half}}}'), options)
 
+    found = json.loads(raw or b"", parse_int=str, parse_float=str)["hookSpecificOutput"]["updatedToolOutput"]
     assert stored(found["text"], tmp_path) == LARGE
-    assert (found["number"], found["half"]) == (digits, float(f"1.{digits[1:]}"))
+    assert (found["number"], found["half"]) == (digits, half)
+    assert f'"number": {digits}'.encode() in (raw or b""), "it is a number"
 
 
 def test_a_number_of_a_million_digits_leaves_as_text(options: Options, tmp_path: Path) -> None:
@@ -284,8 +288,8 @@ def defect(monkeypatch: pytest.MonkeyPatch) -> None:
     ("response", "path", "text"),
     [
         pytest.param(json.dumps(LARGE), (), LARGE, id="text"),
-        pytest.param({"text": LARGE}, ("offloaded",), json.dumps({"text": LARGE}), id="object"),
-        pytest.param([7, LARGE], (0,), json.dumps([7, LARGE]), id="list"),
+        pytest.param({"text": LARGE}, ("offloaded",), shapes.as_text({"text": LARGE}), id="object"),
+        pytest.param([7, LARGE], (0,), shapes.as_text([7, LARGE]), id="list"),
     ],
 )
 def test_after_an_internal_error_a_result_above_the_hard_limit_leaves_whole(
@@ -327,6 +331,18 @@ def test_texts_that_cannot_be_stored_are_cut_so_that_they_keep_the_limit_togethe
 
     assert len(json.dumps(found)) <= HARD
     assert all(text.startswith("Tool result cut. ") for text in found.values())
+
+
+def test_without_the_command_that_reads_back_only_what_is_above_the_hard_limit_leaves(
+    options: Options, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "typer", None)
+
+    assert answered(said({"text": LARGE[: HARD // 2]}), options) is None
+    assert "a model reads back with `coatcheck get`, which needs its extra: " in capfd.readouterr().err
+    assert answered(said({"text": LARGE}), options)["text"].startswith(OPENING)
+    named = replace(options, retrieval_tool="mcp__a__retrieve_offloaded_content")
+    assert answered(said({"text": LARGE[: HARD // 2]}), named)["text"].startswith(OPENING)
 
 
 @pytest.mark.parametrize("missing", ["session_id", "tool_name"])

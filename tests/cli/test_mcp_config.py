@@ -43,7 +43,7 @@ def test_install_says_what_it_did_and_uninstall_undoes_it_to_the_byte(file: Path
     installed = run("mcp", "install", "cursor", "issues")
 
     assert installed.exit_code == 0
-    assert f"'issues' goes through coatcheck now, in {file} (user).\nRestart cursor, or reload" in installed.stdout
+    assert f"'issues' goes through coatcheck now, in {file} (user).\nRestart Cursor, or reload" in installed.stdout
     entry = json.loads(file.read_text().replace("// mine", ""))["mcpServers"]["issues"]
     assert entry["command"] == sys.executable
     assert entry["args"][-6:] == ["--name", "issues", "--", "npx", "-y", "issues"]
@@ -190,6 +190,31 @@ def test_status_lists_the_servers_of_all_clients(file: Path, home: Path) -> None
         "file": os.fspath(file),
         "reach": "user",
     }
+
+
+def test_status_lists_a_file_of_no_client_once(home: Path) -> None:
+    file = home.parent / "project/servers.json"
+    file.write_text('{"mcpServers": {"one": {"command": "a"}}, "servers": {"two": {"command": "b"}}}')
+
+    listed = answered("mcp", "status", "--file", str(file))
+
+    assert [(each["client"], each["server"]) for each in listed] == [(None, "two"), (None, "one")]
+    assert run("mcp", "status", "--file", str(file)).stdout.splitlines()[1].startswith("-            two")
+    assert [each["server"] for each in answered("mcp", "status", "cursor", "--file", str(file))] == ["one"]
+
+
+def test_status_knows_whose_file_is_named(file: Path) -> None:
+    assert [each["client"] for each in answered("mcp", "status", "--file", str(file))] == ["cursor", "cursor"]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_file_without_its_option_and_a_server_without_dashes_get_the_words_to_type() -> None:
+    assert run("mcp", "check", "my file.toml").stderr == (
+        "coatcheck: name the file with --config: coatcheck mcp check --config 'my file.toml'\n"
+    )
+    refused = run("mcp", "npx", "-y", "some-server")
+    assert refused.exit_code == 2
+    assert "A server's command goes behind --: coatcheck mcp -- npx -y some-server" in " ".join(refused.stderr.split())
 
 
 def test_status_goes_on_after_a_file_that_it_cannot_read(file: Path, home: Path) -> None:

@@ -50,6 +50,9 @@ class Client:
     name: str
     """As it is typed: ``claude-code``."""
 
+    title: str
+    """As its makers write it: ``Claude Code``."""
+
     places: Callable[[Machine], Iterator[Place]]
     """Yields its places; of two that hold for the same folders, the one that counts goes first."""
 
@@ -104,9 +107,9 @@ def _profile(machine: Machine) -> Path:
 CLIENTS = {
     client.name: client
     for client in (
-        Client("claude-code", _claude_code, ("mcpServers",), ranked=True),
-        Client("cursor", _cursor, ("mcpServers",)),
-        Client("vscode", _vs_code, ("servers", "mcpServers")),
+        Client("claude-code", "Claude Code", _claude_code, ("mcpServers",), ranked=True),
+        Client("cursor", "Cursor", _cursor, ("mcpServers",)),
+        Client("vscode", "VS Code", _vs_code, ("servers", "mcpServers")),
     )
 }
 """The clients that ``install`` knows, by name."""

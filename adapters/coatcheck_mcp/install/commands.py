@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coatcheck_mcp.install.clients import Client, Place
     from coatcheck_mcp.install.files import Source
 
-__all__ = ("Change", "Found", "files_of", "find_servers", "install", "uninstall")
+__all__ = ("Change", "Found", "clients_of", "files_of", "find_servers", "install", "uninstall")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,11 @@ def files_of(client: str, machine: Machine) -> list[Path]:
     """
     paths = dict.fromkeys(place.path for place in _client(client).places(machine))
     return [path for path in paths if os.path.lexists(path)]
+
+
+def clients_of(file: Path, machine: Machine) -> list[str]:
+    """Return the clients that keep servers in a file."""
+    return [name for name, client in CLIENTS.items() if any(place.path == file for place in client.places(machine))]
 
 
 def find_servers(client: str, machine: Machine, *, server: str | None = None, file: Path | None = None) -> list[Found]:

@@ -29,6 +29,9 @@ __all__ = ("hook",)
 MATCHER = "^(Agent|Bash|BashOutput|Glob|Grep|Read|Task|TaskOutput|WebFetch|WebSearch|mcp__.*)$"
 """The tools with results that the model reads whole. Claude Code starts no process for the others."""
 
+_EMPTY = "{}\n"
+"""What a new settings file holds before the hook is added."""
+
 _SECONDS = 60
 """After which Claude Code goes on with the result as it is."""
 
@@ -176,12 +179,12 @@ def _path(file: Path | None, *, project: bool) -> Path:
 
 def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str) -> bool:
     """Change the text of a settings file, or show the difference; return whether there is any."""
-    from coatcheck_mcp.install.files import create, difference, read, write  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install.files import create, difference, has_copy, read, write  # noqa: PLC0415 - not for --help
 
     source = read(path)
     old = "" if source is None else source.text
     try:
-        new = change(old if old.strip() else "{}\n")
+        new = change(old if old.strip() else _EMPTY)
     except InvalidRequest as error:
         where = f"{path}:{error}" if str(error)[:1].isdecimal() else f"{path}: {error}"  # it may begin with a line
         msg = f"{where}; it was not changed"
@@ -189,14 +192,17 @@ def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str)
     if new == old or not (old or json.loads(new)):
         show(f"Nothing to do: {path} {done}.")
         return False
+    # A file that `install` made goes again, unless somebody made a link of it.
+    goes = new == _EMPTY and not path.is_symlink() and not any(has_copy(path, before) for before in ("", _EMPTY))
     if dry_run:
-        sys.stdout.write(difference(path, old, new))
+        sys.stdout.write(difference(path, old, "" if goes else new))
     elif source is None:
         create(path, new)
         show(f"{path} {done} now. Start Claude Code again.")
     else:
-        backup = write(source, new)
-        show(f"{path} {done} now. Start Claude Code again. A copy of the old file: {backup}")
+        backup = write(source, None if goes else new)
+        done = "is gone, since it held nothing else" if goes else f"{done} now"
+        show(f"{path} {done}. Start Claude Code again. A copy of the old file: {backup}")
     return True
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import sys
 from dataclasses import replace
 from functools import cache, partial
@@ -63,6 +64,17 @@ class _Group(TyperGroup):
             ctx.meta[_COMMAND] = args[cut + 1 :]
             args = args[:cut]
         return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as typer calls it
+        if args[0] not in self.commands:
+            ctx.fail(
+                f"{args[0]!r} is none of {', '.join(self.commands)}. A server's command goes behind --: {_behind(args)}"
+            )
+        return super().resolve_command(ctx, args)
+
+
+def _behind(words: Sequence[str]) -> str:
+    return f"coatcheck mcp -- {shlex.join(words)}"
 
 
 mcp = typer.Typer(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coatcheck.cli.failure import NOT_AS_EXPECTED, reported
+from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.options import AsJson, PlainCommand
 from coatcheck.cli.printing import complain, show, show_json
 
@@ -41,7 +41,11 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would c
 
 
 @reported
-def check(*, config: _Config = None) -> None:
+def check(
+    file: Annotated[str | None, typer.Argument(hidden=True)] = None,
+    *,
+    config: _Config = None,
+) -> None:
     """Check a coatcheck.toml, and print what holds.
 
     Without --config these are the defaults. No server is started.
@@ -49,6 +53,9 @@ def check(*, config: _Config = None) -> None:
     from coatcheck_mcp.checking import find_doubts  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.config import load  # noqa: PLC0415
 
+    if file is not None:
+        msg = f"name the file with --config: coatcheck mcp check --config {shlex.quote(file)}"
+        raise CannotRun(msg)
     found = load(config, variables=None)
     doubts = [] if config is None else find_doubts(config)
     right = f"{found.path} {'says' if doubts else 'is right. It says'}:"
@@ -161,7 +168,7 @@ def _absolute(file: Path | None) -> Path | None:
 
 
 def _carry_out(change: Change, client: str, *, dry_run: bool, already: str, done: str) -> None:
-    from coatcheck_mcp.install import write  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install import CLIENTS, write  # noqa: PLC0415 - not for --help
 
     name, path = change.found.server, change.found.source.path
     for place in change.others:
@@ -173,7 +180,7 @@ def _carry_out(change: Change, client: str, *, dry_run: bool, already: str, done
     else:
         backup = write(change.found.source, change.text)
         show(f"{name!r} {done}, in {path} ({change.found.place.reach}).")
-        show(f"Restart {client}, or reload its servers. A copy of the old file: {backup}")
+        show(f"Restart {CLIENTS[client].title}, or reload its servers. A copy of the old file: {backup}")
 
 
 @reported
@@ -184,26 +191,39 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """List servers, and which go through coatcheck."""
-    from coatcheck_mcp.install import CLIENTS, Machine, files_of  # noqa: PLC0415 - not for --help
-
-    found: list[tuple[str, Found]] = []
+    found: list[tuple[str | None, Found]] = []
     failed = False
-    for name in CLIENTS if client is None else (client,):
-        for path in files_of(name, Machine()) if file is None else (file.absolute(),):
-            servers = _servers_in(path, name)
-            failed = failed or servers is None
-            found += [(name, each) for each in servers or ()]
+    for name, path in _places(client, _absolute(file)):
+        servers = _servers_in(path, name or _OF_ANY)
+        failed = failed or servers is None
+        found += [(name, each) for each in servers or ()]
     if as_json:
         show_json([_facts(name, each) for name, each in found])
     elif found:
         show(f"{'CLIENT':<12} {'SERVER':<{_NAME_COLUMNS}} {'COATCHECK':<9}  FILE")
         for name, each in found:
-            row = f"{name:<12} {each.server:<{_NAME_COLUMNS}} {'yes' if each.goes_through else 'no':<9}"
+            row = f"{name or '-':<12} {each.server:<{_NAME_COLUMNS}} {'yes' if each.goes_through else 'no':<9}"
             show(f"{row}  {each.source.path} ({each.place.reach})")
     elif not failed:
         complain("No server is configured here; in another folder there may be some.")
     if failed:
         raise typer.Exit(NOT_AS_EXPECTED)
+
+
+_OF_ANY = "vscode"
+"""The client that knows each key under which any of them has its servers."""
+
+
+def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None, Path]]:
+    """Yield the files to look into, each with its client: None for a file that no client has by itself."""
+    from coatcheck_mcp.install import CLIENTS, Machine, clients_of, files_of  # noqa: PLC0415 - not for --help
+
+    if file is not None:
+        names = [client] if client else [*clients_of(file, Machine())] or [None]
+        yield from ((name, file) for name in names)
+    else:
+        for name in CLIENTS if client is None else (client,):
+            yield from ((name, path) for path in files_of(name, Machine()))
 
 
 def _servers_in(path: Path, client: str) -> list[Found] | None:
@@ -219,7 +239,7 @@ def _servers_in(path: Path, client: str) -> list[Found] | None:
     return found
 
 
-def _facts(client: str, found: Found) -> dict[str, object]:
+def _facts(client: str | None, found: Found) -> dict[str, object]:
     return {
         "client": client,
         "server": found.server,

@@ -5,6 +5,7 @@ What such a value says is stored with the texts, so it need not be stored again;
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coatcheck.core.forks import loading
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ("Copy", "find_copy")
+
+_LONG_INTEGER = re.compile(r"\d{19}")
 
 
 class Copy(NamedTuple):
@@ -58,8 +61,17 @@ def _is_json_of(text: str, value: object) -> bool:
     with loading:
         import json  # noqa: PLC0415 - as above
 
+        import orjson  # noqa: PLC0415
+
     try:
         # As JSON, since 1, 1.0 and True are equal in Python.
+        options = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+        same = orjson.dumps(orjson.loads(text), option=options) == orjson.dumps(value, option=options)
+        if not (same and _LONG_INTEGER.search(text)):  # of which orjson makes a float
+            return same
+    except (TypeError, ValueError):  # a long integer, half a character, many levels, or no JSON at all
+        pass
+    try:
         return json.dumps(json.loads(text), sort_keys=True) == json.dumps(value, sort_keys=True)
     except (TypeError, ValueError, RecursionError):
         return False

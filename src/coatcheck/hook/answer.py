@@ -7,6 +7,7 @@ does any result after an error of ours.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.forks import loading
+from coatcheck.hook.numbers import Number, read_float, unmarked
 from coatcheck.hook.options import BYTES_PER_TOKEN, read_options
 from coatcheck.hook.shapes import LEAST_BYTES, as_text, heavy_values, large_texts, replaced, stays, without_copy
 
@@ -38,6 +40,7 @@ def main(words: list[str], *, of_file: Callable[[Options, str], Options] | None 
     The process ends without what Python does last: there is nothing to clean up, and a reader that went away must not
     change the exit code, which a client may take for a refusal.
     """
+    gc.disable()  # a million values of JSON, none of which is garbage before the end
     try:
         options, wrong = read_options(words)
         for each in wrong:
@@ -67,6 +70,9 @@ def respond(raw: bytes, options: Options, *, of_file: Callable[[Options, str], O
         tool, session = str(tool), ""  # a scope that the library refuses; the hard limit holds all the same
     if options.config and of_file is not None:
         options = _with_file(options, tool, of_file)
+    if len(raw) > options.hard_limit:
+        with suppress(ImportError), loading:
+            import orjson  # noqa: F401, PLC0415 - `shapes` measures with it if it is there
     try:
         return _answer(event, tool, session, options=options)
     except Exception as error:  # noqa: BLE001 - an internal error; the hard limit holds all the same
@@ -101,7 +107,7 @@ def _with_replacements(
 ) -> bytes | None:
     """Return the JSON of the answer without these texts; None if all of them stay."""
     new = _replacements(texts, tool, session, options=options) if texts else {}
-    return json.dumps(answer_with(replaced(response, new))).encode() if new else None
+    return unmarked(json.dumps(answer_with(replaced(response, new)), default=Number.marked)).encode() if new else None
 
 
 def _certain_limit(options: Options) -> int:
@@ -124,7 +130,7 @@ def _read(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
 
     """
     try:
-        return json.loads(raw)
+        return json.loads(raw, parse_float=read_float, parse_constant=str)  # NaN is no JSON: a text of three letters
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise
     except (ValueError, RecursionError):  # a long number, or a deep list
@@ -183,6 +189,8 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
     """Return what takes the place of each text; nothing for those that stay."""
     if not options.has_folder:
         _say(f"storage is {options.storage!r}, and the hook stores in a folder: it stores in {options.folder}")
+    if not _can_read_back(options) and _size(texts) <= options.hard_limit:
+        return {}
     try:
         with loading:
             from coatcheck.hook.leaving import offload  # noqa: PLC0415 - the library: most of what a large result takes
@@ -206,6 +214,19 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
 
         _say(f"to list what this session stored: {list_command(options.folder, session)}")
     return new
+
+
+def _can_read_back(options: Options) -> bool:
+    """Return whether what the placeholder names is there; say what to install if it is not."""
+    with loading:
+        from importlib.util import find_spec  # noqa: PLC0415 - not for a small result
+
+        from coatcheck.core.errors import install_command  # noqa: PLC0415
+
+    found = bool(options.retrieval_tool) or find_spec("typer") is not None
+    if not found:
+        _say(f"a model reads back with `coatcheck get`, which needs its extra: {install_command('coatcheck[cli]')}")
+    return found
 
 
 def _size(texts: Mapping[Path, str]) -> int:

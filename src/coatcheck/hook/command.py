@@ -16,7 +16,6 @@ _PYTHON = re.compile(r"(?:python|pypy|py)[\d.]*w?(?:\.exe)?", re.IGNORECASE)
 _WITH_VALUE = frozenset({"-W", "-X"})
 """The flags of Python that take the next word."""
 
-_NAMES = frozenset({"coatcheck", "coatcheck.exe"})
 _LAUNCHED = re.compile(r"coatcheck(?:\.exe)?(?:\[.*\])?(?:[@=].*)?")
 """Our program, as a launcher names it too: with extras and a version."""
 
@@ -26,13 +25,31 @@ _FLAG = re.compile(
 )
 """The options of launchers that take no value. One that is missing here makes a command foreign, so it stays."""
 
-_WRAPPERS = frozenset({"env", "exec", "nohup", "timeout"})
-_OF_WRAPPER = re.compile(r"-.*|\d[\d.]*[smhd]?")
+_WRAPPERS = {
+    "command": "",
+    "doas": "-u -C",
+    "env": "-u --unset -C --chdir",
+    "exec": "-a",
+    "ionice": "-c --class -n --classdata",
+    "nice": "-n --adjustment",
+    "nohup": "",
+    "setsid": "",
+    "stdbuf": "-i --input -o --output -e --error",
+    "sudo": "-u --user -g --group -h --host -p --prompt -C --close-from -D --chdir -R --chroot -T --command-timeout",
+    "time": "-f --format -o --output",
+    "timeout": "-s --signal -k --kill-after",
+    "xargs": "-a --arg-file -d --delimiter -E -I -L -n --max-args -P --max-procs -s --max-chars",
+}
+"""Programs that run the command behind their options, and those of the options that take the next word."""
+
+_DURATION = re.compile(r"\d[\d.]*[smhd]?")
+"""What ``timeout`` has behind its options."""
+
 _SEPARATORS = frozenset({"&&", "||", ";"})
 _DRIVE = re.compile(r"(?:^|\s)[A-Za-z]:\\")
 """A path of Windows outside quotes: a backslash is only itself there."""
 
-_MODULE = ["-m", "coatcheck", "hook"]
+_MODULE = ["-m", "coatcheck"]
 _OPERATORS = frozenset(";&()<>|")
 _PIPE = "|"
 _TO_STDOUT = (">&", "1")
@@ -71,12 +88,18 @@ def split_hook(command: str) -> tuple[str, list[str]] | None:
     not; neither does a module with a longer name.
     """
     starts, words = _words(command)
+    found = _find(words, "hook")
+    return None if found is None else (command[: starts[found[0]]], words[found[1] :])
+
+
+def _find(words: list[str], verb: str) -> tuple[int, int] | None:
+    """Return the index where our program with this command begins, and the index behind both; None: it is not there."""
     for index, (word, after) in enumerate(pairwise(words)):
-        if after == "hook" and _LAUNCHED.fullmatch(_name([word])) and (start := _start(words[:index])) is not None:
-            return command[: starts[start]], words[index + 2 :]
+        if after == verb and _LAUNCHED.fullmatch(_name([word])) and (start := _start(words[:index])) is not None:
+            return start, index + 2
     for index in range(len(words)):
-        if words[index : index + 3] == _MODULE and (python := _python_before(words[:index])) is not None:
-            return command[: starts[python]], words[index + 3 :]
+        if words[index : index + 3] == [*_MODULE, verb] and (python := _python_before(words[:index])) is not None:
+            return (python, index + 3) if _start(words[:python]) is not None else None
     return None
 
 
@@ -86,15 +109,24 @@ def _start(words: list[str]) -> int | None:
     There are at most assignments and wrappers before it, which are no part of it, and a launcher with its options.
     """
     start = 1 + max((index for index, word in enumerate(words) if word in _SEPARATORS), default=-1)
-    is_wrapped = False
-    for word in words[start:]:
-        is_wrapped = is_wrapped or _name([word]) in _WRAPPERS
-        of_wrapper = _name([word]) in _WRAPPERS or (is_wrapped and _OF_WRAPPER.fullmatch(word))
-        if not (of_wrapper or _ASSIGNMENT.fullmatch(word)):
+    while start < len(words):
+        if (valued := _WRAPPERS.get(_name([words[start]]).removesuffix(".exe"))) is not None:
+            start = _behind_options(words, start + 1, frozenset(valued.split()))
+        elif not _ASSIGNMENT.fullmatch(words[start]):
             break
-        start += 1
+        else:
+            start += 1
     launcher = [_name([word]).removesuffix(".exe") for word in _arguments(words[start:])]
     return start if start == len(words) or launcher in _LAUNCHERS else None
+
+
+def _behind_options(words: list[str], at: int, valued: frozenset[str]) -> int:
+    """Return where the options of a wrapper end, with their values, and the time that ``timeout`` has behind them."""
+    while at < len(words) and words[at].startswith("-"):
+        first, last = words[at][:2], f"-{words[at][-1]}"  # of one dash: `-u NAME`, `-uNAME`, or `-nu NAME`
+        is_short = first != "--" and (first not in valued or len(words[at]) == len(first))
+        at += 2 if words[at] in valued or (is_short and last in valued) else 1
+    return at + (at < len(words) and _DURATION.fullmatch(words[at]) is not None)
 
 
 def _arguments(words: list[str]) -> list[str]:
@@ -141,7 +173,7 @@ def _python_before(words: list[str]) -> int | None:
 
 
 def is_get(command: str) -> bool:
-    """Return whether a shell's command is ``coatcheck get`` and nothing else, but for what its answer is piped into."""
+    """Return whether what a shell's command prints is from ``coatcheck get``, as such or through other programs."""
     if len(command) > _MOST_CHARACTERS or any(mark in command for mark in ("\n", "`", "$(")):
         return False
     words = shlex.shlex(command, posix=True, punctuation_chars=True)
@@ -151,18 +183,12 @@ def is_get(command: str) -> bool:
     except ValueError:  # a quote that never ends
         return False
     operators = [(word, after) for word, after in pairwise([*found, ""]) if set(word) <= _OPERATORS]
-    return all(word == _PIPE or (word, after) == _TO_STDOUT for word, after in operators) and _runs_get(found)
+    if not all(word == _PIPE or (word, after) == _TO_STDOUT for word, after in operators):
+        return False
+    pipes = [-1, *(index for index, word in enumerate(found) if word == _PIPE), len(found)]
+    return any(_find(found[before + 1 : after], "get") for before, after in pairwise(pipes))
 
 
 def _name(words: list[str]) -> str:
     """Return the name of the program that the first of some words is, without its folder."""
     return words[0].replace("\\", "/").rpartition("/")[2] if words else ""
-
-
-def _runs_get(words: list[str]) -> bool:
-    name, rest = _name(words), words[1:]
-    if name.startswith("python"):
-        while rest and rest[0].startswith("-") and rest[0] != "-m":
-            del rest[0]
-        return rest[:3] == ["-m", "coatcheck", "get"]
-    return name in _NAMES and rest[:1] == ["get"]

@@ -1,7 +1,7 @@
 """JSON that Python's own parser refuses although it is JSON: numbers of thousands of digits, thousands of levels.
 
-Such a value is read as a ``str``: the text that it is. So it can leave as any other text does. orjson was rejected: it
-reads no more levels, and makes a float of a long number.
+What is too deep is read as a ``str``: the text that it is. So it can leave as any other text does. orjson was
+rejected: it reads no more levels, and makes a float of a long number.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ import json
 import re
 from typing import Any
 
+from coatcheck.hook.numbers import read_float, read_integer
+
 __all__ = ("read_odd",)
 
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]|-?\d[-+.\deE]*', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
 
 _MOST_LEVELS = 100
 """More than ``shapes`` looks at."""
 
-_MOST_DIGITS = 4_300
-"""Python reads no integer with more (``sys.int_info.default_max_str_digits``): the time is quadratic."""
-
 
 def read_odd(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return what JSON holds, with a ``str`` for each number that is too long, and for each value that is too deep.
+    """Return what JSON holds, with a ``Number`` where a number is too long, and a ``str`` where a value is too deep.
 
     Raises:
         ValueError: it is not JSON.
@@ -34,15 +33,10 @@ def read_odd(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
         level += token[0] in {b"[", b"{"}
         if level == _MOST_LEVELS and token[0] in {b"[", b"{"}:
             start = token.start()
-        is_deep = level == _MOST_LEVELS and token[0] in {b"]", b"}"}
-        if is_deep or (level < _MOST_LEVELS and _is_long(token[0])):
-            start = start if is_deep else token.start()
+        if level == _MOST_LEVELS and token[0] in {b"]", b"}"}:
             text = raw[start : token.end()].decode("utf-8", "replace")
             pieces += raw[end:start], json.dumps(text).encode()
             end = token.end()
         level -= token[0] in {b"]", b"}"}
-    return json.loads(b"".join([*pieces, raw[end:]]))
-
-
-def _is_long(token: bytes) -> bool:
-    return len(token) > _MOST_DIGITS and token.lstrip(b"-").isdigit()
+    whole = b"".join([*pieces, raw[end:]])
+    return json.loads(whole, parse_float=read_float, parse_int=read_integer, parse_constant=str)

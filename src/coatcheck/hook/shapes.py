@@ -13,9 +13,12 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coatcheck.core.forks import loading
+from coatcheck.hook.numbers import Number, unmarked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -43,16 +46,20 @@ _MEDIA = frozenset({"audio", "image", "notebook", "parts", "pdf"})
 _NOT_TEXT = frozenset({"base64", "blob"})
 _DATA = _NOT_TEXT | {"data"}
 _MEDIA_TYPE = re.compile(r"(?:audio|image|video)(?:/.*)?|(?:application/)?pdf")
-_TYPES = ("type", "mimeType", "media_type")
+_SAYING = frozenset({"type", "mimeType", "media_type"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]*=*\s*")
-_HOLDING = (str, dict, list)
-"""The types of what may be large; not a union, which would be made anew for each of a million numbers."""
+_ADDRESSES = frozenset({"image_url", "uri", "url"})
+_DATA_URL = re.compile(r"data:[^,]{,200};base64,")
+_HOLDING = (str, dict, list, Number)
+"""The types of what may be large."""
+
+_SIZED = (str, Number)
 
 _STRUCTURED = "structuredContent"
 OF_SERVER = "mcp__"
 """Claude Code names a tool of an MCP server ``mcp__SERVER__TOOL``."""
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each value
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=Number.marked)
 
 
 def stays(tool_name: str, response: object) -> bool:
@@ -68,14 +75,13 @@ def stays(tool_name: str, response: object) -> bool:
 
 def large_texts(response: object, limit: int) -> dict[Path, str]:
     """Return the texts that must go so that what stays has at most ``limit`` bytes, as far as that is possible."""
-    found = {path: (text, len(text.encode("utf-8", "surrogatepass"))) for path, text in _texts(response, ())}
-    left = sum(size for _, size in found.values())
+    left, found = _texts(response)
     chosen: dict[Path, str] = {}
-    for path, (text, size) in sorted(found.items(), key=lambda item: item[1][1], reverse=True):
-        if left <= limit or size < LEAST_BYTES:
+    for path, text in sorted(found.items(), key=lambda item: _bytes(item[1]), reverse=True):
+        if left <= limit:
             break
         chosen[path] = text
-        left -= size
+        left -= _bytes(text)
     return chosen
 
 
@@ -120,19 +126,62 @@ def without_copy(response: object) -> object:
     return {key: value for key, value in response.items() if key != _STRUCTURED}
 
 
-def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, list) and (joined := _joined(value)) is not None:
-        yield path, joined
-    elif isinstance(value, dict | list) and len(path) >= _MOST_LEVELS:
-        yield path, as_text(value)
-    else:
-        kind = value.get("type") if isinstance(value, dict) else None
-        is_medium = isinstance(kind, str) and kind in _MEDIA  # a JSON Schema may have a list there
-        for key, member in () if is_medium else _members(value):
-            if isinstance(member, _HOLDING) and key not in _NOT_TEXT:
-                yield from _texts(member, (*path, key))
+def _texts(response: object) -> tuple[int, dict[Path, str]]:
+    """Return how many bytes all texts of a response take, and those that are large enough to leave.
+
+    What is so small as a whole that nothing of it may leave counts with its JSON: to look at each of a million members
+    would take a second.
+    """
+    total, found = 0, dict[Path, str]()
+    waiting: list[tuple[Path, Any, bool]] = [((), response, False)]
+    while waiting:
+        path, value, is_medium = waiting.pop()
+        if (text := _text_at(path, value)) is not None:
+            size = _bytes(text)
+            total += size
+            if size >= LEAST_BYTES:
+                found[path] = text
+            continue
+        if (size := len(_json(value))) < LEAST_BYTES:
+            total += size
+            continue
+        if isinstance(value, dict) and not _SAYING.isdisjoint(value):
+            if _is_one(value, _MEDIA):
+                continue
+            is_medium = is_medium or _says_medium(value)
+        for key, member in _members(value):
+            if type(member) is str and len(member) < _LEAST_CHARACTERS:
+                total += len(member) if member.isascii() else _bytes(member)
+            elif type(member) in _HOLDING and not _is_data(key, member, is_medium=is_medium):
+                waiting.append(((*path, key), member, is_medium))
+    return total, found
+
+
+def _is_one(value: dict[str, Any], kinds: frozenset[str]) -> bool:
+    kind = value.get("type")
+    return isinstance(kind, str) and kind in kinds  # a JSON Schema may have a list there
+
+
+def _text_at(path: Path, value: object) -> str | None:
+    """Return what leaves as one text; None for what has members, each of which is looked at."""
+    if isinstance(value, dict) and len(path) < _MOST_LEVELS:
+        return None
+    if isinstance(value, _SIZED):
+        return as_text(value)
+    if isinstance(value, list) and (joined := _joined(value)) is not None:
+        return joined
+    return as_text(value) if len(path) >= _MOST_LEVELS else None
+
+
+def _is_data(key: str | int, value: object, *, is_medium: bool) -> bool:
+    """Return whether a member holds bytes: our text there would break the medium, and with it the conversation."""
+    if key in _NOT_TEXT:
+        return True
+    if not isinstance(value, str):
+        return False
+    if key in _ADDRESSES:
+        return _DATA_URL.match(value) is not None
+    return key in _DATA and (is_medium or _BASE64.fullmatch(value) is not None)
 
 
 def _members(value: object) -> Iterable[tuple[str | int, Any]]:
@@ -142,12 +191,25 @@ def _members(value: object) -> Iterable[tuple[str | int, Any]]:
 
 
 def _joined(items: list[Any]) -> str | None:
-    """Return the lines of a list of ``str``, or of blocks of text, that become one; None for any other list."""
+    """Return a list as one text: its lines, if it is of ``str`` or of blocks that differ only in their texts.
+
+    Many blocks that also differ in something else, such as their annotations, leave as JSON; of a few, each leaves by
+    itself. None: neither is the case.
+    """
     if not items or _text_of(items[0]) is None:
         return None
-    texts = [_text_of(item) for item in items]
-    lines = [text for text in texts if text is not None]
-    return "\n".join(lines) if lines and len(lines) == len(texts) else None
+    texts = [text for text in map(_text_of, items) if text is not None]
+    if len(texts) < len(items):
+        return None
+    if _differ_in_text_only(items):
+        return "\n".join(texts)
+    return as_text(items) if len(items) > _MOST_APART else None
+
+
+def _differ_in_text_only(items: list[Any]) -> bool:
+    if not isinstance(items[0], dict):
+        return not any(isinstance(item, dict) for item in items)
+    return all(isinstance(item, dict) and {**item, "text": ""} == {**items[0], "text": ""} for item in items)
 
 
 def _text_of(item: object) -> str | None:
@@ -161,11 +223,12 @@ def _with(value: Any, path: Path, text: str) -> Any:  # noqa: ANN401 - as above
         copy = value.copy()
         copy[path[0]] = _with(value[path[0]], path[1:], text)
         return copy
-    if isinstance(value, list) and (_joined(value) is not None or not _is_part(value[0])):
-        return [{**value[0], "text": text} if _is_part(value[0]) else text]
     part = {"type": "text", "text": text}
     if isinstance(value, list):
-        return [part]
+        if not _is_part(value[0]):
+            return [text]
+        is_same = _joined(value) is not None and _differ_in_text_only(value)
+        return [{**value[0], "text": text} if is_same else part]
     if isinstance(value, dict):
         return part if _is_part(value) else {"offloaded": text}
     return text
@@ -191,20 +254,27 @@ def _heaviest(value: Any, excess: int) -> Path:  # noqa: ANN401 - as above
             break
         key = largest[0][1]
         path, value = (*path, key), value[key]
-    if path and path[-1] in _DATA:  # text in place of an image's data would break the whole conversation
-        last = max((index for index, key in enumerate(path) if isinstance(key, int)), default=len(path) - 1)
+    if path and (path[-1] in _DATA or _is_data(path[-1], value, is_medium=is_medium)):
+        last = max((index for index, key in enumerate(path) if isinstance(key, int)), default=len(path) - 2)
         return path[: last + 1]
     return path
 
 
 def _weight(value: object, path: Path = (), *, is_medium: bool = False) -> int:
     """Return how many bytes the JSON of a value takes, without the data of media."""
-    text = as_text(value)
-    size = len(text.encode("utf-8", "surrogatepass"))
+    data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else _json(value)
     key = path[-1] if path else ""
-    if _STRUCTURED not in path and (key in _DATA or any(f'"{each}"' in text for each in _DATA)):
-        size -= sum(_media(value, key, is_medium=is_medium, level=0))
-    return size
+    if _STRUCTURED not in path and (key in _DATA or any(f'"{each}"'.encode() in data for each in _DATA)):
+        return len(data) - sum(_media(value, key, is_medium=is_medium, level=0))
+    return len(data)
+
+
+def _json(value: object) -> bytes:
+    """Return the JSON of a value, without blanks; orjson writes the same, ten times as fast, but is slow to load."""
+    if (fast := sys.modules.get("orjson")) is not None:
+        with suppress(TypeError):  # an integer of more than 64 bits, half a character, or more than 254 levels
+            return fast.dumps(value)  # type: ignore[no-any-return]  # of a module that is loaded late
+    return unmarked(_ENCODER.encode(value)).encode("utf-8", "surrogatepass")
 
 
 def _media(value: object, key: str | int, *, is_medium: bool, level: int) -> Iterator[int]:
@@ -222,19 +292,23 @@ def _media(value: object, key: str | int, *, is_medium: bool, level: int) -> Ite
 def _large_members(value: object) -> Iterator[tuple[str | int, Any]]:
     """Yield each member of a list or an object that may be large, with its index or its key."""
     for key, member in _members(value):
-        if isinstance(member, _HOLDING) and (not isinstance(member, str) or len(member) >= _LEAST_CHARACTERS):
+        if isinstance(member, _HOLDING) and (not isinstance(member, _SIZED) or len(member) >= _LEAST_CHARACTERS):
             yield key, member
 
 
 def _says_medium(value: object) -> bool:
     """Return whether an object says that its data are an image, audio, video or PDF."""
-    said = [value.get(key) for key in _TYPES] if isinstance(value, dict) else ()
+    said = [value.get(key) for key in _SAYING] if isinstance(value, dict) else ()
     return any(isinstance(each, str) and _MEDIA_TYPE.fullmatch(each) for each in said)
 
 
 def as_text(value: object) -> str:
     """Return a text as it is, and the JSON of any other value."""
-    return value if isinstance(value, str) else _ENCODER.encode(value)
+    return value if isinstance(value, str) else _json(value).decode("utf-8", "surrogatepass")
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _at(value: Any, path: Path) -> Any:  # noqa: ANN401 - as above

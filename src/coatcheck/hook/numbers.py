@@ -1,0 +1,63 @@
+"""Numbers that Python would change: it would write another number, or something that is not JSON.
+
+``1e999`` is JSON. Python reads it as infinity, and writes ``Infinity``, which is not. ``decimal`` was rejected: it
+writes other characters than it read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from math import isfinite
+
+__all__ = ("Number", "read_float", "read_integer", "unmarked")
+
+_MARK = os.urandom(16).hex()
+"""Begins the string that is written for a number. It is random, so no text of a tool begins with it."""
+
+_MARKED = re.compile(rf'"{_MARK}([^"]*)"')
+
+_MOST_CHARACTERS = 17
+"""A float keeps 15 digits; a sign and a point are the others."""
+
+_MOST_DIGITS = 4_300
+"""Python reads no integer with more (``sys.int_info.default_max_str_digits``): the time is quadratic."""
+
+
+class Number:
+    """A number as it was written. No dataclass, of which orjson would write the fields."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: str) -> None:
+        """Keep the number."""
+        self.raw = raw
+
+    def __len__(self) -> int:
+        """Return how many characters it has."""
+        return len(self.raw)
+
+    @staticmethod
+    def marked(value: object) -> str:
+        """Return the string that is written for a number; ``unmarked`` replaces it with the number."""
+        if not isinstance(value, Number):
+            msg = f"{type(value).__name__} is not JSON"
+            raise TypeError(msg)
+        return _MARK + value.raw
+
+
+def unmarked(text: str) -> str:
+    """Return JSON with the numbers themselves where ``marked`` wrote strings."""
+    return _MARKED.sub(r"\1", text) if _MARK in text else text
+
+
+def read_float(raw: str) -> float | Number:
+    """Return a number with a point or an exponent: a float if that is the same number, else what was written."""
+    value = float(raw)
+    is_same = (len(raw) <= _MOST_CHARACTERS and value and isfinite(value)) or repr(value) == raw
+    return value if is_same else Number(raw)
+
+
+def read_integer(raw: str) -> int | Number:
+    """Return an integer, or what was written if Python refuses to read it."""
+    return int(raw) if len(raw) <= _MOST_DIGITS else Number(raw)
