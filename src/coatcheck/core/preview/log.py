@@ -28,12 +28,12 @@ _ERROR = (
     r"^Traceback \(most recent call last\)"
     r"|^(?:E  |(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::|$)|error(?:\[\w+\])?:|npm (?:ERR!|error )|make[^\n]*\*\*\*"
     r"|FAILED? |Caused by:|\s*(?:not ok|✕|✗|✘) )"
-    r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|(?:^|[\s,(])[1-9]\d* (?:failed|errors?|failures?)\b"
+    r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|(?:^|[\s,(])[1-9][\d,]* (?:failed|errors?|failures?)\b"
     r"|\b(?:CrashLoopBackOff|ErrImagePull|ImagePullBackOff|OOMKilled)\b"
 )
 _LIKE_ERROR = (
     r"Traceback \(most recent call last\)|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
-    r"|^(?:\w+\.)*\w*(?:Error|Exception)\b:|\bFAILURE\b|\b[1-9]\d* (?:failed|errors?|failures?)\b"
+    r"|^(?:\w+\.)*\w*(?:Error|Exception)\b:|\bFAILURE\b|\b[1-9][\d,]* (?:failed|errors?|failures?)\b"
 )
 """What tells of errors in a log, and in source code or a manual that it is about them."""
 
