@@ -312,3 +312,18 @@ def test_a_query_that_doubles_its_result_at_every_step_is_refused() -> None:
 
     with pytest.raises(InvalidRequest, match=r"too much work|too deep"):
         offloader.retrieve(str(outcome.references[0]), scope="s", query="[@,@]" + "|[@,@]" * 120)
+
+
+def test_json_with_a_key_twice_in_an_object_is_shown_as_text_and_hides_no_value() -> None:
+    items = ", ".join(f'{{"id": {number}, "name": "n {number}"}}' for number in range(200))
+    once = f'{{"items": [{items}], "owner": "Grace", "said": "\\"yes\\" \\u0022no\\u0022"}}'
+    twice = once.replace('"owner"', '"owner": "Ada", "owner"')
+
+    assert preview(_content(once), TIKTOKEN, budget=200).startswith("object with 3 keys")
+    assert '"owner": "Ada", "owner": "Grace"' in preview(_content(twice), TIKTOKEN, budget=200)
+
+
+def test_json_too_deep_to_be_written_again_is_outlined() -> None:
+    deep = f'{{"a": {"[" * 300}"{"word " * 400}"{"]" * 300}}}'
+
+    assert preview(_content(deep), TIKTOKEN, budget=200).startswith("{a: [[[")

@@ -1,4 +1,7 @@
-"""JSON: an outline with real field names, so that a query can use them. Of a large list only the ends are read."""
+"""JSON: an outline with real field names, so that a query can use them. Of a large list only the ends are read.
+
+JSON in which an object has a key twice is shown as text: what is parsed holds the last value only.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import orjson
 
 from coatcheck.core.preview.json_ends import LARGE, preview_json_ends, search_json
 from coatcheck.core.preview.outline import fit_outline
+from coatcheck.core.preview.text import preview_text
 
 if TYPE_CHECKING:
     from coatcheck.core.blocks import JsonValue
@@ -39,6 +43,8 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         value: JsonValue = orjson.loads(content.text)
     except ValueError:
         return None
+    if _has_repeated_keys(content.text, value):
+        return preview_text(content, budget, counter)
     shown = fit_outline(value, budget, counter, text=content.text)
     if shown is not None and _MAYBE_ROUNDED.search(shown):
         try:
@@ -46,6 +52,18 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         except (RecursionError, ValueError):
             return None  # nested deeper than the standard parser goes, or a number of more digits than Python reads
     return shown
+
+
+def _has_repeated_keys(text: str, value: JsonValue) -> bool:
+    """Return whether an object in ``text`` has a key twice, so that ``value`` lacks what the first of them held.
+
+    Then ``text`` has more quotes than ``value`` as JSON, which writes each quote in a string as one, too.
+    """
+    try:
+        written = orjson.dumps(value)
+    except TypeError:  # nested deeper than it writes
+        return False
+    return text.count('"') + text.count("\\u0022") > written.count(b'"')
 
 
 def _is_parsed(content: Previewed) -> bool:

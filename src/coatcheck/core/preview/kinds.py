@@ -17,7 +17,7 @@ from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_ends import search_json
 from coatcheck.core.preview.json_lines import preview_json_lines, search_json_lines
-from coatcheck.core.preview.log import find_trouble, preview_log
+from coatcheck.core.preview.log import RARE, find_rare_trouble, find_trouble, lacking, name_trouble, preview_log
 from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
@@ -72,6 +72,9 @@ _ESCAPE = re.compile(r"\\[\\\"'ntru/]")
 _INSIDE = "text inside, unescaped, so line numbers are its own; search with pattern:"
 
 _AS_LINES = frozenset({preview_log, preview_sorts, preview_text})
+
+_SHOW_TROUBLE = frozenset({preview_log, preview_noise})
+"""They show rare errors themselves, or hold none."""
 
 LITTLE_WORK = frozenset({preview_log, preview_text})
 """They look at little more than they show, so no limit of work applies to them."""
@@ -143,11 +146,16 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
         shows = kinds_of(content)
     except Exception as error:  # noqa: BLE001 - MemoryError and RecursionError are among them
         content.failures["kinds_of"] = error
+    may_hide_errors = content.lines >= RARE
     for show in shows:
         if show.__name__ in content.failures:
             continue
         try:
-            shown = show(content, budget, once if show in LITTLE_WORK else metered)
+            meter = once if show in LITTLE_WORK else metered
+            if may_hide_errors and show not in _SHOW_TROUBLE:
+                shown = _show_below_errors(show, content, budget, meter)
+            else:
+                shown = show(content, budget, meter)
         except TooMuchWork:
             continue
         except Exception as error:  # noqa: BLE001 - as above
@@ -156,6 +164,25 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
         if shown is not None:
             return to_valid_unicode(shown)
     return to_valid_unicode(ends_within(content.text, budget))
+
+
+def _show_below_errors(show: Show, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return the preview of one kind, below the rare errors that it would hide; None if nothing of the kind fits."""
+    errors = name_trouble(content, budget, counter)
+    if not errors:
+        return show(content, budget, counter)
+    left = budget - count_parts(counter, *errors)
+    shown = show(content, left, counter)
+    if shown is None:
+        return None
+    hidden = lacking(shown, errors)
+    if not hidden:  # what they would have taken tells more
+        try:
+            return show(content, budget, counter)
+        except TooMuchWork:
+            return shown
+    above = "".join(hidden)
+    return f"{above}{shown}" if count_parts(counter, above, shown) <= budget else shown
 
 
 def search_for_odd(content: Previewed) -> Generator[None, None, Previewed]:
@@ -176,6 +203,10 @@ def _searched(content: Previewed) -> Generator[None, None, Previewed]:
         trouble = Trouble()
         yield from find_trouble(trouble, content.text)
         return replace(content, trouble=trouble)
+    if content.lines >= RARE:
+        rare = Trouble()
+        yield from find_rare_trouble(rare, content)
+        content = replace(content, rare=rare)
     for search in filter(None, map(SEARCHES.get, shows)):
         found = Found(by=search)
         yield from search(found, content)
@@ -267,7 +298,10 @@ def _preview_inside(
     for show in kinds_of(inside):
         if show in unless:
             return None
-        shown = show(inside, left, counter)
+        if inside.lines >= RARE and show not in _SHOW_TROUBLE:
+            shown = _show_below_errors(show, inside, left, counter)
+        else:
+            shown = show(inside, left, counter)
         if shown is not None:
             parts = f"{heading}\n", shown  # the second of which is counted already
             return "".join(parts) if count_parts(counter, *parts) <= budget else None

@@ -1,10 +1,13 @@
-"""Logs and the output of commands: head and tail, and between them the lines that tell of errors, the worst first.
+"""Logs and the output of commands, and the lines of any text that tell of errors, the worst first.
 
-Colours are left out, and what a progress bar overwrote. Line numbers are those of the stored text.
+A log is shown by its head and its tail, and between them such lines. Colours are left out, and what a progress bar
+overwrote. Line numbers are those of the stored text. Above a preview of any other kind, errors that it lacks are named
+if they are rare: where every other line tells of one, as in source code about errors, none is odd.
 """
 
 from __future__ import annotations
 
+import re
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
@@ -18,22 +21,32 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("find_trouble", "preview_log")
+__all__ = ("RARE", "find_rare_trouble", "find_trouble", "lacking", "name_trouble", "preview_log")
 
-_FATAL = r"\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|^(?:fatal|panic):|: fatal error:|[Ss]egmentation fault|Killed$"
+_FATAL = r"\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|^(?:fatal|panic):|: fatal error:|[Ss]egmentation fault|Killed$|\| panic:"
 _ERROR = (
-    r"Traceback \(most recent call last\)"
-    r"|^(?:E  |(?:\w+\.)*\w*(?:Error|Exception)\b:|error(?:\[\w+\])?:|npm ERR!|make[^\n]*\*\*\*|FAILED? |Caused by:)"
-    r"|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
-    r"|\b(?:ERROR|FAILURE|FAILED)\b|: error:|\b\d+ (?:failed|errors?|failures?)\b"
+    r"^Traceback \(most recent call last\)"
+    r"|^(?:E  |(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::|$)|error(?:\[\w+\])?:|npm (?:ERR!|error )|make[^\n]*\*\*\*"
+    r"|FAILED? |Caused by:|\s*(?:not ok|✕|✗|✘) )"
+    r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|(?:^|[\s,(])[1-9][\d,]* (?:failed|errors?|failures?)\b"
+    r"|\b(?:CrashLoopBackOff|ErrImagePull|ImagePullBackOff|OOMKilled)\b"
 )
-_WARN = r"\bWARN(?:ING)?\b|^(?:\w+\.)*\w*Warning\b:"
-_LEVELS = {"FATAL": _FATAL, "ERROR": _ERROR, "WARN": _WARN}
+_LIKE_ERROR = (
+    r"Traceback \(most recent call last\)|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
+    r"|^(?:\w+\.)*\w*(?:Error|Exception)\b:|\bFAILURE\b|\b[1-9][\d,]* (?:failed|errors?|failures?)\b"
+)
+"""What tells of errors in a log, and in source code or a manual that it is about them."""
+
+_WARN = r"\bWARN(?:ING)?\b|^(?:\w+\.)*\w*Warning\b:|: warning:"
+_LEVELS = {"FATAL": _FATAL, "ERROR": f"{_ERROR}|{_LIKE_ERROR}", "WARN": _WARN}
 """By level, the worst first: what tells of it in a line."""
 
 _SEARCHED_FOR = [re2.compile(f"(?m)(?:{'|'.join([*_LEVELS.values()][:most])})[^\n]*") for most in range(4)]
 """The signs of no level, of the worst, of two, and of all. RE2: linear in time whatever the text, and other threads
 work meanwhile."""
+
+_ERRORS = re2.compile(f"(?m)(?:{_FATAL}|{_ERROR})[^\n]*")
+"""The signs of errors in text of any kind."""
 
 _WORDS = {b"FATA": "FATAL", b"CRIT": "FATAL", b"ERRO": "ERROR", b"FAIL": "ERROR", b"WARN": "WARN"}
 _IS_LEVEL = {level: re2.compile(f"(?m)(?:{signs})") for level, signs in _LEVELS.items()}
@@ -48,21 +61,44 @@ MOST_COUNTED = 10_000
 _KEPT = 200
 """Sorts of lines of each level that may be shown, half of them the first."""
 
+_ALIKE = 3
+"""Lines of trouble shown of those that differ in numbers only."""
+
+
+RARE = 50
+"""Errors are rare where at most one line in as many tells of one, so in fewer lines none is."""
+
+_SHARE = 0.25
+"""The share of the budget that rare errors may take above a preview of another kind."""
+
 _TROUBLE_SHARE = 0.4
 """The share of the budget that lines of trouble may take. Head and tail tell what ran and how it ended."""
 
 _LEAST_FOR_TROUBLE = 80
 """Tokens: a line and the gaps around it."""
 
-_ALIKE = 3
-"""Lines of trouble shown of those that differ in numbers only."""
-
 _LAST_LINES = 2
 _TAIL_EVERY = 4
 
+_AROUND = (60, 120)
+"""Characters of a long line that are shown before the sign of trouble in it, and behind."""
 
-def find_trouble(trouble: Trouble, text: str) -> Iterator[None]:
-    """Add the trouble in ``text`` to ``trouble``; yield after each piece."""
+_MOST_NAMED = 6
+_BEGINS_A_GAP = "[… "
+_NOT_SEARCHED = "not searched for trouble"
+_WORD = re.compile(r"\w+")
+
+
+def find_rare_trouble(trouble: Trouble, content: Previewed) -> Iterator[None]:
+    """Add the errors in ``content`` to ``trouble`` as long as they are rare; yield after each piece."""
+    return find_trouble(trouble, content.text, rare=content.lines // RARE + 1)
+
+
+def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Iterator[None]:
+    """Add the trouble in ``text`` to ``trouble``; yield after each piece.
+
+    Or only sure signs of errors, up to the line that makes as many as are not ``rare``.
+    """
     at, end = 0, min(len(text), MOST_SEARCHED)
     while at < end:
         stop = min(at + _PIECE, end)
@@ -71,16 +107,18 @@ def find_trouble(trouble: Trouble, text: str) -> Iterator[None]:
         data = text[at:stop].encode("utf-8", "surrogatepass")
         # Of a level that is counted up to its limit, only the last lines are of interest, so only the last piece.
         full = [level for level, count in trouble.counts.items() if count >= MOST_COUNTED] if stop < end else []
-        most = [*_LEVELS].index(full[0]) if full else len(_LEVELS)
+        worst = [*_LEVELS].index(full[0]) if full else len(_LEVELS)
+        signs = _SEARCHED_FOR[worst] if rare is None else _ERRORS
         number, before = trouble.searched + 1, 0
-        for found in _SEARCHED_FOR[most].finditer(data) if most else ():
+        for found in signs.finditer(data) if worst else ():
             number += data.count(b"\n", before, found.start())
             before = found.start()
             if number == trouble.last:
                 continue  # bytes that are not UTF-8 end a match within a line
             trouble.last = number
-            ending = data.find(b"\n", before)
-            line = data[data.rfind(b"\n", 0, before) + 1 : ending if ending >= 0 else len(data)][: LONGEST_LINE * 4]
+            begin, ending = data.rfind(b"\n", 0, before) + 1, data.find(b"\n", before)
+            begin = begin if before - begin < LONGEST_LINE else before - _AROUND[0]  # where its sign would be cut off
+            line = data[begin : ending if ending >= 0 else len(data)][: LONGEST_LINE * 4]
             level = _WORDS.get(data[before : before + 4]) or next(
                 (one for one, signs in _IS_LEVEL.items() if signs.match(data, before)), "ERROR"
             )
@@ -93,6 +131,9 @@ def find_trouble(trouble: Trouble, text: str) -> Iterator[None]:
             sort.lines[number] = line.decode("utf-8", "replace")
             if len(sorts) > _KEPT:
                 sorts.pop(next(islice(sorts, _KEPT // 2, None)))
+            trouble.noted += 1
+            if trouble.noted == rare:
+                return
         trouble.searched += data.count(b"\n") + (stop == len(text) and not text.endswith("\n"))
         at = stop
         yield
@@ -110,13 +151,8 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     trouble = content.trouble or Trouble()
     for _ in find_trouble(trouble, content.text) if content.trouble is None else ():
         pass
-    counts = (
-        f"{count:,}{'+' if count >= MOST_COUNTED else ''} {level}" for level, count in trouble.counts.items() if count
-    )
-    unseen = f"lines {trouble.searched + 1:,}-{content.lines:,} not searched for trouble"
-    summary = "; ".join(filter(None, (", ".join(counts), unseen if trouble.searched < content.lines else "")))
-    left = budget - (counter.count(f"[{summary}]\n") if summary else 0)
-    suspects = _ranked(trouble)
+    summary, suspects = _told(trouble, content)
+    left = budget - (counter.count(summary) if summary else 0)
     chosen_of_them = pick(
         suspects, suspects.__getitem__, content.lines, max(_LEAST_FOR_TROUBLE, int(left * _TROUBLE_SHARE)), counter
     )
@@ -129,16 +165,21 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
         left,
         counter,
     )
-    shown = join_lines(chosen, content.lines)
-    shown = f"[{summary}]\n{shown}" if summary else shown
+    shown = f"{summary}{join_lines(chosen, content.lines)}"
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
 
 
-def _ranked(trouble: Trouble) -> dict[int, str]:
-    """Return lines of trouble: the worst level first, of each the first sort, the last, the second, and so on.
+def _told(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, str]]:
+    """Return a summary, which is empty where all is well, and lines of trouble by number.
 
-    A line of each sort comes before the second of any, with how many there are of it.
+    The worst level comes first, of each the first sort, the last, the second, and so on. A line of each sort comes
+    before the second of any, with how many there are of it.
     """
+    counts = ", ".join(
+        f"{count:,}{'+' if count >= MOST_COUNTED else ''} {level}" for level, count in trouble.counts.items() if count
+    )
+    unseen = f"lines {trouble.searched + 1:,}-{content.lines:,} {_NOT_SEARCHED}"
+    said = "; ".join(filter(None, (counts, unseen if trouble.searched < content.lines else "")))
     ranked: dict[int, str] = {}
     for level in _LEVELS:
         sorts = list(trouble.sorts[level].values())
@@ -149,4 +190,46 @@ def _ranked(trouble: Trouble) -> dict[int, str]:
                 number, line = [*sort.lines.items()][turn if turn < len(sort.lines) else 0]
                 alike = f" ({sort.count:,} alike)" if turn == 0 and sort.count > len(sort.lines) else ""
                 ranked.setdefault(number, plain(line) + alike)
-    return ranked
+    return f"[{said}]\n" if said else "", ranked
+
+
+def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list[str]:
+    """Return a summary and lines that name the errors in ``content``, the worst first, to put above a preview.
+
+    Nothing where errors are not rare, or none fits its share of ``budget`` tokens.
+    """
+    trouble = content.rare or Trouble()
+    for _ in find_rare_trouble(trouble, content) if content.rare is None else ():
+        pass
+    if trouble.noted > content.lines // RARE:
+        return []
+    summary, suspects = _told(trouble, content)
+    lines = [summary]
+    left = max(int(budget * _SHARE), min(_LEAST_FOR_TROUBLE, budget // 2)) - counter.count(summary)
+    for number, line in islice(suspects.items(), _MOST_NAMED):
+        named = f"[line {number:,}] {_around_sign(line.strip())}\n"
+        left -= counter.count(named)
+        if left < 0:
+            break
+        lines.append(named)
+    return lines if len(lines) > 1 or (summary and left >= 0 and not trouble.noted) else []
+
+
+def lacking(shown: str, errors: list[str]) -> list[str]:
+    """Return ``errors`` without the lines that ``shown`` has, in any notation; nothing if it has them all."""
+    summary, *named = errors
+    rows = [row for row in shown.split("\n") if not row.startswith(_BEGINS_A_GAP)]
+    words = ((line, _WORD.findall(line, line.index("]"))) for line in named)
+    hidden = [line for line, held in words if not any(all(word in row for word in held) for row in rows)]
+    return [summary, *hidden] if hidden or _NOT_SEARCHED in summary else []
+
+
+def _around_sign(line: str) -> str:
+    """Return ``line``, or of a long one what is around the sign of trouble in it."""
+    before, behind = _AROUND
+    if len(line) <= before + behind:
+        return line
+    found = _ERRORS.search(line)
+    start = max(0, found.start() - before) if found else 0
+    end = start + before + behind
+    return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"

@@ -85,6 +85,9 @@ class Trouble:
     last: int = 0
     """The number of the last line that was noted."""
 
+    noted: int = 0
+    """Lines that were noted."""
+
 
 @dataclass(slots=True)
 class Found:
@@ -128,6 +131,9 @@ class Previewed:
 
     trouble: Trouble | None = None
     """The lines that tell of trouble, if the text was searched for them before."""
+
+    rare: Trouble | None = None
+    """The errors in text that is no log, if it was searched for rare ones before."""
 
     found: Found | None = None
     """The odd records, if the text was searched for them before."""

@@ -1,0 +1,172 @@
+"""Rare errors are found, counted and shown in text of any kind, wherever they are; common ones change nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck import Always, InMemoryStorage, Offloader, TextBlock, TiktokenCounter
+from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, log, preview, search_for_odd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TIKTOKEN = TiktokenCounter()
+PLACES = 20
+COUNT = 400
+WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty"]
+
+
+def _word(number: int) -> str:
+    return f"{WORDS[number % 10]}_{WORDS[number // 10 % 10]}_{number * 7919 % 9973:x}"
+
+
+def _content(text: str) -> Previewed:
+    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
+
+
+def _shown(text: str, budget: int = 300) -> str:
+    content = _content(text)
+    shown = preview(content, TIKTOKEN, budget=budget)
+
+    assert not content.failures
+    assert TIKTOKEN.count(shown) <= budget
+    return shown
+
+
+KINDS: dict[str, tuple[Callable[[int], str], str]] = {
+    "jobs": (lambda n: f"job_{n}: ok", "job_x: ERROR disk full"),
+    "lines of several sources": (lambda n: f"[web-{n % 5}] took {_word(n)} from the queue", "[web-3] error: no route"),
+    "containers": (lambda n: f"api-{n % 3}  | took {_word(n)} from the queue", "api-2  | panic: index out of range"),
+    "pytest": (lambda n: f"tests/test_{_word(n)}.py::test_it PASSED [ {n // 4}%]", "tests/test_x.py::test_it FAILED"),
+    "go test": (lambda n: f"--- PASS: Test{_word(n)} (0.00s)", "--- FAIL: TestNeedle (0.00s)"),
+    "cargo test": (lambda n: f"test {_word(n)}::parses ... ok", "test needle::parses ... FAILED"),
+    "jest": (lambda n: f"    ✓ sees {_word(n)} ({n % 9} ms)", "    ✕ sees the needle (3 ms)"),
+    "TAP": (lambda n: f"ok {n} - sees {_word(n)}", "not ok 7 - sees the needle"),
+    "gcc": (lambda n: f"gcc -c src/{_word(n)}.c -o build/{_word(n)}.o", "src/x.c:12:3: error: expected ';'"),
+    "make": (lambda n: f"gcc -c src/{_word(n)}.c -o build/{_word(n)}.o", "make: *** [Makefile:3: needle.o] Error 1"),
+    "npm": (lambda n: f"npm http fetch GET 200 https://registry/{_word(n)} {n}ms", "npm error code ERESOLVE"),
+    "kubectl": (
+        lambda n: f"default   {_word(n):<40} 1/1   Running   0   {n}d",
+        "default   needle   0/1   CrashLoopBackOff   41   3d",
+    ),
+    "Markdown table": (lambda n: f"| {n} | {_word(n)} | fine |", "| 7 | needle | FAILED |"),
+    "stack trace": (lambda n: f"{_word(n)} was taken from the queue", "java.lang.IllegalStateException: no needle"),
+    "JSON Lines": (lambda n: json.dumps({"id": n, "said": _word(n)}), '{"id": 7, "said": "ERROR disk full"}'),
+    "CSV": (lambda n: f"{n},{_word(n)},{_word(n + 1)}", "7,needle,ERROR disk full"),
+}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rare_error_is_counted_and_shown_wherever_it_is(kind: str) -> None:
+    line, error = KINDS[kind]
+    lines = [line(number) for number in range(COUNT)]
+    missing = []
+    for place in range(PLACES):
+        at = 1 + place * (COUNT - 2) // (PLACES - 1)
+        shown = _shown("\n".join([*lines[:at], error, *lines[at:]]))
+        if error.strip(' {}"').removeprefix('id": 7, "said": "') not in shown or (
+            place == PLACES // 2 and not shown.startswith("[1 ")
+        ):
+            missing.append(at)
+
+    assert not missing
+
+
+def test_a_rare_error_in_an_envelope_and_in_the_output_of_a_command_is_shown() -> None:
+    lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
+    text = "\n".join([*lines[:150], "worker 7: ERROR disk full", *lines[150:]])
+
+    assert "[1 ERROR]\n[line 151] worker 7: ERROR disk full\n" in _shown(json.dumps({"type": "text", "text": text}))
+    assert "worker 7: ERROR disk full" in _shown(f"<returncode>1</returncode>\n<output>\n{text}\n</output>")
+
+
+def test_the_worst_of_rare_errors_come_first_and_each_sort_once() -> None:
+    lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
+    for place in (100, 200, 250, 260):
+        lines[place] = f"ERROR worker {place} has no route"
+    lines[300] = "FATAL out of memory"
+    shown = _shown("\n".join(lines))
+
+    assert shown.startswith(
+        "[1 FATAL, 4 ERROR]\n[line 301] FATAL out of memory\n[line 101] ERROR worker 100 has no route"
+    )
+
+
+def test_common_errors_are_no_odd_ones() -> None:
+    lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
+    lines[::40] = ["the code ERROR means that it failed"] * 10
+
+    assert not _shown("\n".join(lines)).startswith("[")
+
+
+def test_source_code_that_raises_and_catches_errors_tells_of_none() -> None:
+    lines = [f"    {_word(number)} = take({number})" for number in range(COUNT)]
+    lines[200:203] = [
+        "    except asyncio.TimeoutError:",
+        "        raise errors.NotFound(f'{n} failed')",
+        "    # 0 errors",
+    ]
+
+    assert not _shown("\n".join(lines)).startswith("[")
+
+
+def test_an_error_that_the_preview_shows_is_not_shown_twice() -> None:
+    lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
+    shown = _shown("\n".join(["ERROR disk full", *lines]))
+
+    assert shown.startswith("ERROR disk full\n")
+    assert TIKTOKEN.count(shown) > 250
+
+
+def test_a_long_line_is_shown_around_its_error() -> None:
+    lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
+    for words in (100, 1_000):
+        lines[200] = f"{'and so on ' * words}ERROR disk full{' and so on' * 900}"
+        first, named, *_ = _shown("\n".join(lines)).split("\n")
+
+        assert first == "[1 ERROR]"
+        assert named.startswith("[line 201] ")
+        assert "ERROR disk full and so on" in named
+        assert len(named) < 210
+
+
+def test_errors_in_long_text_are_found_in_pieces_with_the_same_outcome() -> None:
+    lines = [f"took {_word(number)} from the queue for the worker that asked" for number in range(5_000)]
+    lines[2_600] = "ERROR disk full"
+    content = _content("\n".join(lines))
+    assert len(content.text) > LARGE_CHARACTERS
+    work = search_for_odd(content)
+    pieces = 0
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            searched = end.value
+            break
+        pieces += 1
+
+    assert pieces > 1
+    assert preview(searched, TIKTOKEN, budget=300) == preview(content, TIKTOKEN, budget=300)
+    assert preview(searched, TIKTOKEN, budget=300).startswith("[1 ERROR]\n[line 2,601] ERROR disk full\n")
+
+
+def test_lines_that_were_not_searched_for_errors_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "MOST_SEARCHED", 3_000)
+    text = "\n".join(f"took {_word(number)} from the queue" for number in range(COUNT))
+    searched = text.count("\n", 0, 3_000)
+
+    assert _shown(text).startswith(f"[lines {searched + 1}-{COUNT} not searched for trouble]\n")
+
+
+def test_an_offload_shows_the_one_error_of_twenty_thousand_lines() -> None:
+    lines = [f"job_{number}: ok" for number in range(20_000)]
+    lines[913] = "job_913: ERROR disk full"
+    outcome = Offloader(InMemoryStorage()).offload([TextBlock("\n".join(lines))], tool_name="t", policy=Always())
+    block = outcome.blocks[0]
+
+    assert isinstance(block, TextBlock)
+    assert "[1 ERROR]\n[line 914] job_913: ERROR disk full\n" in block.text
