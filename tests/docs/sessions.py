@@ -56,9 +56,10 @@ def result_of(output: str) -> str:
 
 
 def _last_line(output: str) -> str:
-    """Return the last thing that a session printed, for sessions without tests."""
-    above = _ENDED.split(output)[0].strip().splitlines()
-    return above[-1].strip().replace("|", "\\|") if above else "nothing"
+    """Return the last thing that a session printed, for sessions without tests; what nox says comes apart from it."""
+    lines = _ENDED.split(output)[0].splitlines()
+    printed = [line.strip() for line in lines if line.strip() and not line.startswith("nox > ")]
+    return printed[-1].replace("|", "\\|") if printed else "nothing"
 
 
 def run(session: str) -> str:

@@ -29,9 +29,9 @@ def test_the_result_counts_all_parts_and_names_those_that_failed() -> None:
 
 
 def test_the_result_of_a_session_without_tests_is_what_it_said_last() -> None:
-    said = "nox > python -m tests.mutations\n67 of 67 edits noticed\n"
-    said += "nox > Session mutations was successful in 9 minutes.\n"
-    assert result_of(said) == "67 of 67 edits noticed"
+    of_nox = "nox > python -m tests.mutations\n", "nox > Session mutations was successful in 9 minutes.\n"
+    assert result_of("67 of 67 edits noticed\n".join(of_nox)) == "67 of 67 edits noticed"
+    assert result_of("67 of 67 edits noticed\n" + "".join(of_nox)) == "67 of 67 edits noticed"  # as from two streams
 
 
 def test_a_row_takes_the_place_of_the_older_one() -> None:
