@@ -22,7 +22,7 @@ from mcp import MCPError
 from mcp.server import Server as FrontServer
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.stdio import stdio_server
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
 from coatcheck.adapting import OfferTool, WarnOnce, is_offered_late, make_offloader
@@ -454,17 +454,27 @@ def _identify(ctx: Context) -> Identified:
     params = ctx.params or {}
     if ctx.method == "initialize":  # not committed yet
         info, capabilities = params.get("clientInfo"), params.get("capabilities") or {}
-        return Identified(key=_connection_of(ctx), info=info, capabilities=capabilities, modern=False)
+        asked = params.get("protocolVersion")
+        version = asked if asked in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION  # as the library answers
+        return Identified(key=_connection_of(ctx), info=info, capabilities=capabilities, modern=False, version=version)
     said, offered = ctx.session.client_params, ctx.session.client_capabilities
     info, capabilities = (
         None if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
         for model in (said and said.client_info, offered)
     )
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        return Identified(key=_connection_of(ctx), info=info, capabilities=capabilities or {}, modern=False)
+        return Identified(
+            key=_connection_of(ctx),
+            info=info,
+            capabilities=capabilities or {},
+            modern=False,
+            version=ctx.protocol_version,
+        )
     # On stdio there is one client. Over HTTP, clients that say the same are one: nothing else tells them apart.
     key = "" if ctx.request is None else json.dumps([info, capabilities], sort_keys=True)
-    return Identified(key=key, info=info, capabilities=capabilities or {}, modern=True)
+    return Identified(
+        key=key, info=info, capabilities=capabilities or {}, modern=True, version=LATEST_HANDSHAKE_VERSION
+    )
 
 
 def _connection_of(ctx: Context) -> Connection:

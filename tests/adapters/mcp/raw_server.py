@@ -1,4 +1,7 @@
-"""A server on stdio that says whatever its client tells it to, byte for byte. Run, not imported."""
+"""A server on stdio that says whatever its client tells it to, byte for byte. Run, not imported.
+
+It speaks the version of the protocol that its client asks for, or that of its only argument.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,9 @@ def main() -> None:
             case "initialize":
                 info = b'{"version":"1","name":"raw","x-own":{"z":1,"a":[]}}'
                 offered = b'{"tools":{},"resources":{},"prompts":{},"completions":{},"logging":{}}'
-                head = b'{"jsonrpc":"2.0","id":' + number + b',"result":{"protocolVersion":"2025-11-25",'
-                say(head + b'"capabilities":' + offered + b',"serverInfo":' + info + b"}}")
+                version = json.dumps([*sys.argv, message["params"]["protocolVersion"]][1]).encode()
+                head = b'{"jsonrpc":"2.0","id":' + number + b',"result":{"protocolVersion":' + version
+                say(head + b',"capabilities":' + offered + b',"serverInfo":' + info + b"}}")
             case "tools/list":
                 tool = b'{"inputSchema":{"type":"object"},"x-own":1,"name":"say"}'
                 say(b'{"jsonrpc":"2.0","id":' + number + b',"result":{"tools":[' + tool + b"]}}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from coatcheck import RETRIEVAL_TOOL
 from tests.adapters.mcp.test_stdio import PATIENCE, Process
@@ -206,9 +207,9 @@ METHODS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def results_of(command: list[str], folder: Path) -> list[str]:
+def results_of(command: list[str], folder: Path, version: str) -> list[str]:
     """Return the answers to all requests, each as JSON with its keys in the order in which they came."""
-    info = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
+    info = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": version}
     calls = [("tools/call", {"name": "say", "arguments": {"lines": [answer(each)]}}) for each in RESULTS]
     asked = [(method, {**params, "_meta": {"say": said}}) for method, params, said in METHODS]
     requests = [("initialize", info), *calls, *asked]
@@ -233,6 +234,16 @@ def results_of(command: list[str], folder: Path) -> list[str]:
     return [json.dumps(found[number]) for number in range(1, len(requests))]
 
 
-def test_answers_have_the_servers_own_keys_values_and_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
+def test_answers_have_the_servers_own_keys_values_and_order(tmp_path: Path, version: str) -> None:
     proxy = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}", "--", *RAW]
-    assert results_of(proxy, tmp_path) == results_of(list(RAW), tmp_path)
+    assert results_of(proxy, tmp_path, version) == results_of(list(RAW), tmp_path, version)
+
+
+def test_a_server_of_an_unknown_version_is_said_to_be_one(tmp_path: Path) -> None:
+    process = Process(tmp_path, *RAW, "1999-01-01")
+    try:
+        error = process.shake_hands()["error"]
+    finally:
+        process.end()
+    assert "it speaks version '1999-01-01' of MCP, which coatcheck does not know" in error["message"]
