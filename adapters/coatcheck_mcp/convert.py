@@ -51,15 +51,12 @@ def blocks_of(result: Result) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(result: Result) -> tuple[Block, ...]:
-    """Convert nothing but texts, and structured content into text; for the last resort."""
-    blocks = [
-        TextBlock(part["text"])
-        if isinstance(part, Mapping) and isinstance(part.get("text"), str)
-        else OpaqueBlock(part)
-        for part in result.get("content") or ()
-    ]
+    """Convert nothing but texts, what is said about them, and structured content into text; for the last resort."""
+    parts = result.get("content") or ()
+    blocks = [_text_of(part) or OpaqueBlock(part) for part in parts]
+    about = map(json.dumps, _said_about(parts, blocks))
     structured = result.get("structuredContent")
-    return (*blocks, *(() if structured is None else (TextBlock(json.dumps(structured)),)))
+    return (*blocks, *map(TextBlock, about), *(() if structured is None else (TextBlock(json.dumps(structured)),)))
 
 
 def texts_of(result: Result) -> list[str] | None:
@@ -145,10 +142,18 @@ def _said_by(block: TextBlock | MediaBlock) -> list[dict[str, Any]]:
     ]
 
 
-def _block_of(part: Any) -> Block:  # noqa: ANN401 - whatever a server sent
+def _text_of(part: Any) -> TextBlock | None:  # noqa: ANN401 - whatever a server sent
     match part:
         case {"type": "text", "text": str(text)} | {"type": "resource", "resource": {"text": str(text)}}:
             return TextBlock(text)
+        case _:
+            return None
+
+
+def _block_of(part: Any) -> Block:  # noqa: ANN401 - as above
+    match part:
+        case {"type": "text" | "resource"} if (text := _text_of(part)) is not None:
+            return text
         case {"type": "image" | "audio", "data": str(data), "mimeType": str(media_type)}:
             return _media_of(data, media_type) or _unreadable(part, data)
         case {"type": "resource", "resource": {"blob": str(data), "uri": str(uri), **rest}}:
