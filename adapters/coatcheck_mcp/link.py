@@ -165,6 +165,8 @@ class Link:
                         await self._hold(session)
                     except Exception as error:  # noqa: BLE001 - told to the client below
                         failure = error
+                    finally:
+                        self._closing.set()  # before the requests that wait hear of it
         except Exception as error:  # noqa: BLE001 - as above
             failure = failure or error
         finally:

@@ -250,6 +250,47 @@ async def test_a_server_behind_a_url_gets_the_headers(listener: socket.socket, m
     assert set(seen) == {b"k"}
 
 
+async def test_a_server_behind_a_url_that_forgot_the_session_gets_a_new_one(listener: socket.socket) -> None:
+    server, sessions = Everything(), []
+    app = server.server.streamable_http_app()
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        sessions.append(dict(scope.get("headers", ())).get(b"mcp-session-id"))
+        await app(scope, receive, send)
+
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(noting, listener), client_of(url_upstream(url)) as client, httpx2.AsyncClient() as http:
+        assert (await client.call_tool("small")).content[0].text == "few"
+        forgotten = [session for session in sessions if session][-1].decode()
+        assert (await http.delete(url, headers={"Mcp-Session-Id": forgotten})).is_success
+        with pytest.raises(MCPError, match="the MCP server everything has ended"):
+            await client.call_tool("small")
+        assert (await client.call_tool("small")).content[0].text == "few"
+
+
+async def test_a_server_behind_a_url_that_went_away_is_named_in_the_error(listener: socket.socket) -> None:
+    up, leave, gone = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def serve() -> None:
+        async with serving(Everything().server.streamable_http_app(), listener):
+            up.set()
+            await leave.wait()
+        gone.set()
+
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+        await up.wait()
+        async with client_of(url_upstream(url)) as client:
+            await client.call_tool("small")
+            leave.set()
+            await gone.wait()
+            with pytest.raises(MCPError, match="the MCP server everything has ended"):
+                await client.call_tool("small")
+            with pytest.raises(MCPError, match="could not start the MCP server 127.0.0.1: connection refused"):
+                await client.call_tool("small")
+
+
 async def test_a_url_where_nobody_answers_is_named_in_the_error_without_its_secrets() -> None:
     with socket.socket() as deaf:  # has a port, and listens to nobody
         deaf.bind(("127.0.0.1", 0))
