@@ -273,7 +273,8 @@ class Proxy:
         """Answer with the keys that the server sent, in its order.
 
         The library makes each answer anew from its own model: keys in another order, ``1`` as ``1.0``, unknown fields
-        gone. It must where the server speaks a later version than the client, or another era.
+        gone. It must where the server speaks a later version than the client, or another era. And it writes into
+        ``_meta`` that the answer is from us, next to ``server/discover``, which has the server's name.
         """
         found: list[Result] = []
         token = _answered.set(found)
@@ -284,9 +285,10 @@ class Proxy:
         seat = self._seats.get(_identify(ctx).key) if found else None
         if seat is None or seat.link is None or not isinstance(shaped, dict):
             return shaped
+        answer = found[0]
         if not seat.link.suits(ctx.protocol_version):
-            return shaped
-        return {**found[0], **{name: value for name, value in shaped.items() if name not in found[0]}}
+            answer = {name: answer[name] for name in ("_meta",) if name in answer}
+        return {**answer, **{name: value for name, value in shaped.items() if name not in {*answer, "_meta"}}}
 
     async def _link_in_time(self, ctx: Context) -> Link | Several | None:
         """Return the client's session with the server; None if it is not up while the client waits for an answer."""

@@ -10,6 +10,8 @@ import os
 import sys
 import time
 
+CACHED = b'"ttlMs":0,"cacheScope":"private"'
+
 
 def say(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
@@ -27,9 +29,14 @@ def main() -> None:
                 version = json.dumps([*sys.argv, message["params"]["protocolVersion"]][1]).encode()
                 head = b'{"jsonrpc":"2.0","id":' + number + b',"result":{"protocolVersion":' + version
                 say(head + b',"capabilities":' + offered + b',"serverInfo":' + info + b"}}")
+            case "server/discover" if sys.argv[1:] == ["2026-07-28"]:
+                head = b'{"jsonrpc":"2.0","id":' + number + b',"result":{"resultType":"complete",' + CACHED
+                offered = b'"capabilities":{"tools":{},"resources":{},"prompts":{},"completions":{}}'
+                say(head + b',"supportedVersions":["2026-07-28"],' + offered + b"}}")
             case "tools/list":
                 tool = b'{"inputSchema":{"type":"object"},"x-own":1,"name":"say"}'
-                say(b'{"jsonrpc":"2.0","id":' + number + b',"result":{"tools":[' + tool + b"]}}")
+                head = b'{"jsonrpc":"2.0","id":' + number + b',"result":{"resultType":"complete",' + CACHED
+                say(head + b',"tools":[' + tool + b"]}}")
             case "tools/call":
                 given = message["params"]["arguments"]
                 sys.stderr.write("x" * given.get("stderr", 0) + "\n" * ("stderr" in given))

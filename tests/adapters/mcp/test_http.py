@@ -139,6 +139,19 @@ async def test_a_server_asks_a_client_on_a_port_as_on_stdio(listener: socket.soc
             assert words in (await client.call_tool(name)).content[0].text
 
 
+async def test_a_client_that_does_not_answer_what_it_is_asked_for_its_roots_is_given_up(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def say_nothing(_: Any) -> Any:
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr("coatcheck_mcp.link.ROOTS_SECONDS", 0.5)
+    async with front_of(Everything(), listener) as url, client_at(url, list_roots_callback=say_nothing) as client:
+        with anyio.fail_after(60), pytest.raises(MCPError, match="timed out"):
+            await client.call_tool("roots")
+        assert (await client.call_tool("small")).content[0].text == "few"
+
+
 async def test_progress_and_logs_arrive_on_the_stream_of_the_call(listener: socket.socket) -> None:
     seen: list[Any] = []
 
@@ -287,7 +300,7 @@ async def test_a_server_behind_a_url_that_went_away_is_named_in_the_error(listen
             await gone.wait()
             with pytest.raises(MCPError, match="the MCP server everything has ended"):
                 await client.call_tool("small")
-            with pytest.raises(MCPError, match="could not start the MCP server 127.0.0.1: connection refused"):
+            with pytest.raises(MCPError, match="connection refused"):
                 await client.call_tool("small")
 
 
