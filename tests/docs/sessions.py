@@ -2,7 +2,7 @@
 
     python -m tests.docs.sessions mutations lowest
 
-Needs nox. A row is replaced only by a run of its session, so each says when and on which commit that was.
+Needs nox and tomli. A row is replaced only by a run of its session, so each says when and on which commit that was.
 """
 
 from __future__ import annotations
