@@ -65,6 +65,9 @@ class Identified:
     modern: bool
     """Whether it speaks the protocol without a handshake, 2026-07-28."""
 
+    version: str
+    """The version of the protocol to ask for in a handshake with a server on its behalf."""
+
 
 class Client:
     """One client, for as long as it is connected."""
@@ -73,6 +76,7 @@ class Client:
         """Take what a client said about itself."""
         self.info = who.info
         self.modern = who.modern
+        self.version = who.version
         self.capabilities = without_tasks(who.capabilities)
         self.front: ServerSession | None = None
         """The latest session with it. Over HTTP, a modern client has another one with each request."""

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from coatcheck import Block, JsonBlock, Offloaded, OpaqueBlock, TextBlock, Truncated
+from coatcheck import Block, JsonBlock, Offloaded, TextBlock, Truncated
 from coatcheck.adapting import MARK, McpItem, blocks_of_items, find_copy, items_of_blocks, references_in
 
 __all__ = (
@@ -42,15 +42,12 @@ def blocks_of(result: Result) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(result: Result) -> tuple[Block, ...]:
-    """Convert nothing but texts, and structured content into text; for the last resort."""
-    blocks = [
-        TextBlock(part["text"])
-        if isinstance(part, Mapping) and isinstance(part.get("text"), str)
-        else OpaqueBlock(part)
-        for part in result.get("content") or ()
-    ]
+    """Convert nothing but texts, what is said about them, and structured content into text; for the last resort."""
+    blocks = blocks_of_items(result.get("content") or (), media=False)
     structured = result.get("structuredContent")
-    return (*blocks, *(() if structured is None else (TextBlock(json.dumps(structured)),)))
+    if structured is not None:
+        blocks.append(JsonBlock(structured))
+    return tuple(TextBlock(json.dumps(block.value)) if isinstance(block, JsonBlock) else block for block in blocks)
 
 
 def texts_of(result: Result) -> list[str] | None:

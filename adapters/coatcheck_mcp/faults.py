@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mcp import MCPError
 
-__all__ = ("innermost", "is_end", "mended")
+__all__ = ("NO_SESSION", "innermost", "is_end", "mended")
 
 _WHY = 200
 """Characters of the parser's reason."""
@@ -42,6 +42,9 @@ def innermost(error: BaseException) -> BaseException:
 _CLOSED = "Connection closed"
 """What the library says of streams that are gone."""
 
+NO_SESSION = "coatcheck: the server no longer knows the session"
+"""What ``transports`` says of a server at a URL that was restarted, or has forgotten an idle client."""
+
 _LOST = re.compile(r"SSE stream (?:failed: .*|ended without a response|ended and reconnection attempts were exhausted)")
 """What it says of an answer over HTTP that broke off, while the streams go on."""
 
@@ -53,7 +56,9 @@ def is_end(error: MCPError, *, is_gone: bool) -> bool:
     a client of another server passes on what the library says of that one.
     """
     return error.code == CONNECTION_CLOSED and (
-        (is_gone and error.message == _CLOSED) or _LOST.fullmatch(error.message) is not None
+        (is_gone and error.message == _CLOSED)
+        or error.message == NO_SESSION
+        or _LOST.fullmatch(error.message) is not None
     )
 
 

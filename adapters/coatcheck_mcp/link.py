@@ -18,7 +18,7 @@ from mcp.client.subscriptions import listen
 from mcp.server.connection import allowed_log_levels
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.subscriptions import event_to_notification
-from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from coatcheck_mcp.client import without_tasks
@@ -90,6 +90,24 @@ class _Session(ClientSession):
         # The library derives them from its callbacks, and claims more than many clients have.
         return self._offered(version)
 
+    async def shake_hands(self, version: str) -> None:
+        """Do what ``initialize`` does, but ask for ``version``: the library always asks for the latest.
+
+        Raises:
+            MCPError: the server refused.
+            RuntimeError: it answered with a version that has no handshake.
+
+        """
+        asked = types.InitializeRequestParams(
+            protocol_version=version, capabilities=self._offered(version), client_info=self._client_info
+        )
+        answer = await self.send_request(types.InitializeRequest(params=asked), types.InitializeResult)
+        if answer.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            msg = f"it speaks version {answer.protocol_version!r} of MCP, which coatcheck does not know"
+            raise RuntimeError(msg)
+        self.adopt(answer)
+        await self.send_notification(types.InitializedNotification())
+
 
 class Link:
     """A session with the server on behalf of one client."""
@@ -147,6 +165,8 @@ class Link:
                         await self._hold(session)
                     except Exception as error:  # noqa: BLE001 - told to the client below
                         failure = error
+                    finally:
+                        self._closing.set()  # before the requests that wait hear of it
         except Exception as error:  # noqa: BLE001 - as above
             failure = failure or error
         finally:
@@ -261,13 +281,15 @@ class Link:
 
     async def _negotiate(self, session: _Session) -> None:
         """Speak as the client does, if the server can: only within one era can a server ask its client back."""
-        first, second = (_discover, _handshake) if self._client.modern else (_handshake, _discover)
+        handshake = partial(session.shake_hands, self._client.version)
+        discover = partial(_discover, session)
+        first, second = (discover, handshake) if self._client.modern else (handshake, discover)
         try:
-            await first(session)
+            await first()
         except MCPError as refused:
             if is_end(refused, is_gone=self._is_gone):
                 raise
-            await second(session)
+            await second()
 
     async def _repeat_log_level(self) -> None:
         """Tell a server that starts late, or again, what the client wants to hear."""
@@ -525,10 +547,6 @@ class Link:
     def _latest(self) -> ServerRequestContext[Any, Any] | None:
         """Return the client's request that came last and still runs: most likely what the server speaks about."""
         return next(reversed(self._in_flight.values()), None)
-
-
-async def _handshake(session: ClientSession) -> None:
-    await session.initialize()
 
 
 async def _discover(session: ClientSession) -> None:

@@ -22,7 +22,7 @@ from mcp import MCPError
 from mcp.server import Server as FrontServer
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.stdio import stdio_server
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
 from coatcheck.adapting import OfferTool, WarnOnce, is_offered_late, make_offloader
@@ -273,7 +273,8 @@ class Proxy:
         """Answer with the keys that the server sent, in its order.
 
         The library makes each answer anew from its own model: keys in another order, ``1`` as ``1.0``, unknown fields
-        gone. It must where the server speaks a later version than the client, or another era.
+        gone. It must where the server speaks a later version than the client, or another era. And it writes into
+        ``_meta`` that the answer is from us, next to ``server/discover``, which has the server's name.
         """
         found: list[Result] = []
         token = _answered.set(found)
@@ -284,9 +285,10 @@ class Proxy:
         seat = self._seats.get(_identify(ctx).key) if found else None
         if seat is None or seat.link is None or not isinstance(shaped, dict):
             return shaped
+        answer = found[0]
         if not seat.link.suits(ctx.protocol_version):
-            return shaped
-        return {**found[0], **{name: value for name, value in shaped.items() if name not in found[0]}}
+            answer = {name: answer[name] for name in ("_meta",) if name in answer}
+        return {**answer, **{name: value for name, value in shaped.items() if name not in {*answer, "_meta"}}}
 
     async def _link_in_time(self, ctx: Context) -> Link | Several | None:
         """Return the client's session with the server; None if it is not up while the client waits for an answer."""
@@ -454,17 +456,27 @@ def _identify(ctx: Context) -> Identified:
     params = ctx.params or {}
     if ctx.method == "initialize":  # not committed yet
         info, capabilities = params.get("clientInfo"), params.get("capabilities") or {}
-        return Identified(key=_connection_of(ctx), info=info, capabilities=capabilities, modern=False)
+        asked = params.get("protocolVersion")
+        version = asked if asked in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION  # as the library answers
+        return Identified(key=_connection_of(ctx), info=info, capabilities=capabilities, modern=False, version=version)
     said, offered = ctx.session.client_params, ctx.session.client_capabilities
     info, capabilities = (
         None if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
         for model in (said and said.client_info, offered)
     )
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        return Identified(key=_connection_of(ctx), info=info, capabilities=capabilities or {}, modern=False)
+        return Identified(
+            key=_connection_of(ctx),
+            info=info,
+            capabilities=capabilities or {},
+            modern=False,
+            version=ctx.protocol_version,
+        )
     # On stdio there is one client. Over HTTP, clients that say the same are one: nothing else tells them apart.
     key = "" if ctx.request is None else json.dumps([info, capabilities], sort_keys=True)
-    return Identified(key=key, info=info, capabilities=capabilities or {}, modern=True)
+    return Identified(
+        key=key, info=info, capabilities=capabilities or {}, modern=True, version=LATEST_HANDSHAKE_VERSION
+    )
 
 
 def _connection_of(ctx: Context) -> Connection:

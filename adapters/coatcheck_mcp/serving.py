@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import os
 import signal
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,6 +19,7 @@ from pydantic import AnyHttpUrl
 
 if TYPE_CHECKING:
     import socket
+    from contextlib import AbstractContextManager
 
     from starlette.applications import Starlette
 
@@ -54,9 +56,16 @@ async def serve_http(proxy: Proxy, *, listener: socket.socket, token: str) -> No
     """
     import uvicorn  # noqa: PLC0415 - only for HTTP
 
-    async with proxy.running():
+    class Server(uvicorn.Server):
+        """Leaves signals to ``_end_when_told``: uvicorn ends the process with them before the servers' have ended."""
+
+        def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+            return nullcontext()
+
+    async with proxy.running(), anyio.create_task_group() as tasks:
+        tasks.start_soon(_end_when_told, proxy)
         app = http_app(proxy, port=listener.getsockname()[1], token=token)
-        await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve([listener])
+        await Server(uvicorn.Config(app, log_level="warning")).serve([listener])
 
 
 def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:
@@ -90,7 +99,7 @@ async def _end_when_told(proxy: Proxy) -> None:
     with anyio.open_signal_receiver(*_endings()) as signals:
         async for _ in signals:
             await proxy.aclose()
-            # A thread waits for the next line of the client, and cancelling would wait for that thread.
+            # Cancelling would wait: for the thread that reads the next line of a client, or for open streams of HTTP.
             os._exit(0)
 
 

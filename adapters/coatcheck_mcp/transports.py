@@ -15,10 +15,10 @@ import httpx2
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import INVALID_REQUEST
+from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
 from coatcheck_mcp.config import START_SECONDS
-from coatcheck_mcp.faults import innermost
+from coatcheck_mcp.faults import NO_SESSION, innermost
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
 
@@ -38,6 +38,10 @@ _READ_SECONDS = 300.0
 """As the library's own client waits."""
 
 _NO_ENTRY = frozenset({401, 403})
+_NOT_FOUND = 404
+"""To a request of a session, the protocol's word that the server no longer knows that session."""
+
+_SESSION = "mcp-session-id"
 
 
 class _Transport(LimitedTransport):
@@ -52,14 +56,21 @@ class _Transport(LimitedTransport):
             address = request.url.copy_with(userinfo=b"", query=None, fragment=None)
             msg = f"{_why_not_connected(error)} at {address}"
             raise httpx2.ConnectError(msg, request=request) from error
-        if response.status_code not in _NO_ENTRY:
-            return response
-        await response.aclose()
-        said = f"{request.url.host} answered HTTP {response.status_code}: pass --header with a token, or --oauth"
-        refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": said}}
-        # OAuth reads what is wanted from this header.
-        headers = {"www-authenticate": response.headers.get("www-authenticate", "")}
-        return httpx2.Response(response.status_code, headers=headers, json=refusal)
+        if response.status_code in _NO_ENTRY:
+            said = f"{request.url.host} answered HTTP {response.status_code}: pass --header with a token, or --oauth"
+            return await _refusal(response, INVALID_REQUEST, said)
+        if response.status_code == _NOT_FOUND and request.method == "POST" and _SESSION in request.headers:
+            return await _refusal(response, CONNECTION_CLOSED, NO_SESSION)
+        return response
+
+
+async def _refusal(response: httpx2.Response, code: int, said: str) -> httpx2.Response:
+    """Return a response with an error that the library passes on, in place of one that it would not understand."""
+    await response.aclose()
+    refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": said}}
+    # OAuth reads what is wanted from this header.
+    headers = {"www-authenticate": response.headers.get("www-authenticate", "")}
+    return httpx2.Response(response.status_code, headers=headers, json=refusal)
 
 
 def _why_not_connected(error: Exception) -> str:

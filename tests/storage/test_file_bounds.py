@@ -439,6 +439,40 @@ def test_processes_that_are_killed_while_they_make_room_leave_whole_entries_and_
     assert counted_bytes(tmp_path) == listed_bytes(tmp_path)
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL on Windows")
+def test_many_writers_that_are_killed_between_the_count_and_the_name_leave_a_count_within_5_percent(
+    tmp_path: Path,
+) -> None:
+    writers, each = 20, 25
+    children = list[int]()
+    for number in range(writers):
+        child = os.fork()
+        if child == 0:  # pragma: no branch
+            _save_and_die(tmp_path, entries(each + 1, scope=f"{number % 3:016x}", first=100 * number))
+        children.append(child)
+    ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert ends == [-signal.SIGKILL] * writers
+
+    listed = listed_bytes(tmp_path)
+    assert listed == writers * each * SIZE
+    assert counted_bytes(tmp_path) == listed + writers * SIZE, "what they left on the disk counts"
+    assert counted_bytes(tmp_path) == pytest.approx(listed, rel=0.05)
+    Offloader(FileStorage(tmp_path)).sweep(max_bytes=10**9)
+    assert counted_bytes(tmp_path) == listed_bytes(tmp_path)
+
+
+def _save_and_die(root: Path, stored: list[Entry]) -> None:
+    """Save all entries; a kill ends this process once the last one is counted, and before it has a name."""
+    try:
+        storage = FileStorage(root, max_bytes=10**9)
+        for entry in stored[:-1]:
+            save(storage, entry)
+        Folder.rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+        save(storage, stored[-1])
+    finally:
+        os._exit(1)
+
+
 @pytest.mark.parametrize("call", range(0, 60, 3))
 def test_a_death_at_any_call_of_making_room_costs_no_entry_that_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int

@@ -48,14 +48,16 @@ class McpItem(NamedTuple):
                 return cls(None, None, item)
 
 
-def blocks_of_items(items: Sequence[Any]) -> list[Block]:
+def blocks_of_items(items: Sequence[Any], *, media: bool = True) -> list[Block]:
     """Convert the items of a result, in order. Those without a text or a medium stay opaque.
+
+    Without ``media``, those with a medium stay opaque too, and no base64 is decoded: for the last resort.
 
     The last block has what the items say about their texts and media: URIs, types, annotations. It is one value for all
     of them. A heading for each text was rejected, because JSON and tables below one are previewed as prose.
     """
     parsed = list(map(McpItem.parse, items))
-    blocks = list(map(_block_of, items, parsed))
+    blocks = [_block_of(item, parts, media=media) for item, parts in zip(items, parsed, strict=True)]
     known = [(item.said, block) for item, block in zip(parsed, blocks, strict=True) if not _is_whole(block)]
     if all(_without_none(said) in _said_by(block) for said, block in known):
         return blocks
@@ -67,10 +69,10 @@ def items_of_blocks(blocks: Sequence[Block]) -> list[Any]:
     return [_item_of(block) for block in blocks]
 
 
-def _block_of(item: Any, parsed: McpItem) -> Block:  # noqa: ANN401 - as above
+def _block_of(item: Any, parsed: McpItem, *, media: bool) -> Block:  # noqa: ANN401 - as above
     if parsed.text is not None:
         return TextBlock(parsed.text)
-    if not parsed.encoded:
+    if not (media and parsed.encoded):
         return OpaqueBlock(item)
     data = decode_base64(parsed.encoded)
     if not data:  # nobody can decode it, and clients send it on, so it is counted like any other value

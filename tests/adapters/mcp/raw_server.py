@@ -1,4 +1,7 @@
-"""A server on stdio that says whatever its client tells it to, byte for byte. Run, not imported."""
+"""A server on stdio that says whatever its client tells it to, byte for byte. Run, not imported.
+
+It speaks the version of the protocol that its client asks for, or that of its only argument.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import json
 import os
 import sys
 import time
+
+CACHED = b'"ttlMs":0,"cacheScope":"private"'
 
 
 def say(line: bytes) -> None:
@@ -21,11 +26,17 @@ def main() -> None:
             case "initialize":
                 info = b'{"version":"1","name":"raw","x-own":{"z":1,"a":[]}}'
                 offered = b'{"tools":{},"resources":{},"prompts":{},"completions":{},"logging":{}}'
-                head = b'{"jsonrpc":"2.0","id":' + number + b',"result":{"protocolVersion":"2025-11-25",'
-                say(head + b'"capabilities":' + offered + b',"serverInfo":' + info + b"}}")
+                version = json.dumps([*sys.argv, message["params"]["protocolVersion"]][1]).encode()
+                head = b'{"jsonrpc":"2.0","id":' + number + b',"result":{"protocolVersion":' + version
+                say(head + b',"capabilities":' + offered + b',"serverInfo":' + info + b"}}")
+            case "server/discover" if sys.argv[1:] == ["2026-07-28"]:
+                head = b'{"jsonrpc":"2.0","id":' + number + b',"result":{"resultType":"complete",' + CACHED
+                offered = b'"capabilities":{"tools":{},"resources":{},"prompts":{},"completions":{}}'
+                say(head + b',"supportedVersions":["2026-07-28"],' + offered + b"}}")
             case "tools/list":
                 tool = b'{"inputSchema":{"type":"object"},"x-own":1,"name":"say"}'
-                say(b'{"jsonrpc":"2.0","id":' + number + b',"result":{"tools":[' + tool + b"]}}")
+                head = b'{"jsonrpc":"2.0","id":' + number + b',"result":{"resultType":"complete",' + CACHED
+                say(head + b',"tools":[' + tool + b"]}}")
             case "tools/call":
                 given = message["params"]["arguments"]
                 sys.stderr.write("x" * given.get("stderr", 0) + "\n" * ("stderr" in given))

@@ -179,7 +179,8 @@ class Front:
 
 @pytest.mark.parametrize(("size", "kept"), [(1, MOST_EARLY), (MOST_EARLY_BYTES // 4, 3)])
 async def test_what_is_said_to_a_client_that_is_not_ready_is_kept_up_to_a_limit(size: int, kept: int) -> None:
-    client, front = Client(Identified(key="", info=None, capabilities={}, modern=False)), Front()
+    who = Identified(key="", info=None, capabilities={}, modern=False, version="2025-11-25")
+    client, front = Client(who), Front()
     said = types.LoggingMessageNotificationParams(level="info", data="x" * size)
     for _ in range(10 * MOST_EARLY):
         await client.tell(types.LoggingMessageNotification(params=said))

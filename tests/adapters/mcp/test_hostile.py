@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from coatcheck import RETRIEVAL_TOOL
 from tests.adapters.mcp.test_stdio import PATIENCE, Process
@@ -187,6 +188,7 @@ RESULTS = [
     '{"content":[{"text":"\\u00e9","type":"text"}],"x-own":{"b":1,"a":[1.0,1,1e-07]},"isError":false,"_meta":{"z":1,"a":2}}',
     '{"structuredContent":{"b":1,"a":2},"content":[{"x-own":true,"type":"text","text":"{}","annotations":{"priority":1}}]}',
     '{"isError":true,"content":[{"type":"text","text":"no"}],"nothing":null}',
+    '{"content":[{"type":"text","text":"{\\"a\\": 1}"}],"structuredContent":{"a":true,"b":10000000000000000,"c":-0.0}}',
 ]
 METHODS: list[tuple[str, dict[str, Any], str]] = [
     (
@@ -206,33 +208,58 @@ METHODS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def results_of(command: list[str], folder: Path) -> list[str]:
+MODERN = '"ttlMs":0,"cacheScope":"private","resultType":"complete"'
+"""What the protocol without a handshake wants in each answer."""
+
+
+def results_of(command: list[str], folder: Path, version: str) -> list[str]:
     """Return the answers to all requests, each as JSON with its keys in the order in which they came."""
-    info = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
-    calls = [("tools/call", {"name": "say", "arguments": {"lines": [answer(each)]}}) for each in RESULTS]
-    asked = [(method, {**params, "_meta": {"say": said}}) for method, params, said in METHODS]
-    requests = [("initialize", info), *calls, *asked]
-    lines = [
-        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-        for number, (method, params) in enumerate(requests)
-    ]
-    lines.insert(1, '{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+    info = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": version}
+    is_modern = version in MODERN_PROTOCOL_VERSIONS
+    meta = {f"io.modelcontextprotocol/{name}": info[name] for name in ("clientInfo", "protocolVersion")}
+    meta["io.modelcontextprotocol/clientCapabilities"] = {}
+    results, said = (
+        [f"{{{MODERN},{each[1:]}" if is_modern else each for each in given]
+        for given in (RESULTS, [said for *_, said in METHODS])
+    )
+    calls = [("tools/call", {"name": "say", "arguments": {"lines": [answer(each)]}}, None) for each in results]
+    asked = [(method, params, each) for (method, params, _), each in zip(METHODS, said, strict=True)]
+    lines = [] if is_modern else [{"id": 0, "method": "initialize", "params": info}, INITIALIZED]
+    for number, (method, params, each) in enumerate([*calls, *asked], 1):
+        with_meta = {**params, "_meta": {**(meta if is_modern else {}), "say": each}}
+        lines.append({"id": number, "method": method, "params": with_meta})
     found: dict[int, Any] = {}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write("\n".join([*lines, ""]).encode())
+        process.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines).encode())
         process.stdin.flush()
-        while len(found) < len(requests):
+        while len(found) < sum("id" in line for line in lines):
             message = json.loads(process.stdout.readline())
             found[message["id"]] = message["result"]
         process.stdin.close()
         process.wait(PATIENCE)
-    return [json.dumps(found[number]) for number in range(1, len(requests))]
+    return [json.dumps(found[number]) for number in range(1, len(calls) + len(asked) + 1)]
 
 
-def test_answers_have_the_servers_own_keys_values_and_order(tmp_path: Path) -> None:
+INITIALIZED = {"method": "notifications/initialized"}
+
+
+@pytest.mark.parametrize("version", [*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS])
+def test_answers_have_the_servers_own_keys_values_and_order(tmp_path: Path, version: str) -> None:
+    server = [*RAW, version]
     proxy = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}", "--", *RAW]
-    assert results_of(proxy, tmp_path) == results_of(list(RAW), tmp_path)
+    if version in MODERN_PROTOCOL_VERSIONS:
+        proxy.append(version)
+    assert results_of(proxy, tmp_path, version) == results_of(server, tmp_path, version)
+
+
+def test_a_server_of_an_unknown_version_is_said_to_be_one(tmp_path: Path) -> None:
+    process = Process(tmp_path, *RAW, "1999-01-01")
+    try:
+        error = process.shake_hands()["error"]
+    finally:
+        process.end()
+    assert "it speaks version '1999-01-01' of MCP, which coatcheck does not know" in error["message"]

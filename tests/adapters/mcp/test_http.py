@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 TOKEN = "the-token"  # noqa: S105 - a test's
 UNKNOWN = "nobody knows this name"
+CHANGES = {
+    f"notifications/{kind}"
+    for kind in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated")
+}
 
 
 @asynccontextmanager
@@ -139,6 +143,19 @@ async def test_a_server_asks_a_client_on_a_port_as_on_stdio(listener: socket.soc
             assert words in (await client.call_tool(name)).content[0].text
 
 
+async def test_a_client_that_does_not_answer_what_it_is_asked_for_its_roots_is_given_up(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def say_nothing(_: Any) -> Any:
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr("coatcheck_mcp.link.ROOTS_SECONDS", 0.5)
+    async with front_of(Everything(), listener) as url, client_at(url, list_roots_callback=say_nothing) as client:
+        with anyio.fail_after(60), pytest.raises(MCPError, match="timed out"):
+            await client.call_tool("roots")
+        assert (await client.call_tool("small")).content[0].text == "few"
+
+
 async def test_progress_and_logs_arrive_on_the_stream_of_the_call(listener: socket.socket) -> None:
     seen: list[Any] = []
 
@@ -162,12 +179,11 @@ async def test_changes_of_lists_arrive_on_the_stream_that_a_client_of_the_handsh
     async def on_message(message: Any) -> None:
         seen.add(message.method)
 
-    kinds = {"tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"}
     async with front_of(Everything(), listener) as url, client_at(url, message_handler=on_message) as client:
         with anyio.fail_after(60):
-            while len(seen) < len(kinds):  # the client opens its stream when it likes
+            while len(seen) < len(CHANGES):  # the client opens its stream when it likes
                 await client.call_tool("change")
-    assert seen == {f"notifications/{kind}" for kind in kinds}
+    assert seen == CHANGES
 
 
 async def test_changes_of_lists_arrive_on_the_stream_that_a_modern_client_opens(listener: socket.socket) -> None:
@@ -248,6 +264,83 @@ async def test_a_server_behind_a_url_gets_the_headers(listener: socket.socket, m
         (reference,) = offloaded_references(await client.call_tool("endless"))
         assert (await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})).content
     assert set(seen) == {b"k"}
+
+
+async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio(listener: socket.socket) -> None:
+    server, seen, changed = Everything(), list[Any](), set[str]()
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        seen.append((progress, total, message))
+
+    async def on_log(params: Any) -> None:
+        seen.append(params.data)
+
+    async def on_message(message: Any) -> None:
+        changed.add(message.method)
+
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    options = {**WILLING, "logging_callback": on_log, "message_handler": on_message}
+    with anyio.fail_after(120):
+        async with (
+            serving(server.server.streamable_http_app(), listener),
+            client_of(url_upstream(url), **options) as client,
+        ):
+            for name, words in (("sample", "a-model"), ("elicit", "who?"), ("roots", "file:///home/x")):
+                assert words in (await client.call_tool(name)).content[0].text
+            await client.call_tool("progress", progress_callback=on_progress)
+            await client.call_tool("say")
+            while not changed >= CHANGES:  # the proxy opens its stream when it likes
+                await client.call_tool("change")
+            server.calls.clear()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "wait")
+                while not server.calls:
+                    await anyio.lowlevel.checkpoint()
+                tasks.cancel_scope.cancel()
+            while not server.cancelled:
+                await client.call_tool("small")
+    assert seen == [(1.0, 2.0, "half"), {"deep": [1]}]
+
+
+async def test_a_server_behind_a_url_that_forgot_the_session_gets_a_new_one(listener: socket.socket) -> None:
+    server, sessions = Everything(), []
+    app = server.server.streamable_http_app()
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        sessions.append(dict(scope.get("headers", ())).get(b"mcp-session-id"))
+        await app(scope, receive, send)
+
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(noting, listener), client_of(url_upstream(url)) as client, httpx2.AsyncClient() as http:
+        assert (await client.call_tool("small")).content[0].text == "few"
+        forgotten = [session for session in sessions if session][-1].decode()
+        assert (await http.delete(url, headers={"Mcp-Session-Id": forgotten})).is_success
+        with pytest.raises(MCPError, match="the MCP server everything has ended"):
+            await client.call_tool("small")
+        assert (await client.call_tool("small")).content[0].text == "few"
+
+
+async def test_a_server_behind_a_url_that_went_away_is_named_in_the_error(listener: socket.socket) -> None:
+    up, leave, gone = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def serve() -> None:
+        async with serving(Everything().server.streamable_http_app(), listener):
+            up.set()
+            await leave.wait()
+        gone.set()
+
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+        await up.wait()
+        async with client_of(url_upstream(url)) as client:
+            await client.call_tool("small")
+            leave.set()
+            await gone.wait()
+            with pytest.raises(MCPError, match="the MCP server everything has ended"):
+                await client.call_tool("small")
+            with pytest.raises(MCPError, match="connection refused"):
+                await client.call_tool("small")
 
 
 async def test_a_url_where_nobody_answers_is_named_in_the_error_without_its_secrets() -> None:

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from coatcheck_mcp.scope import folder_scope
 from tests.adapters.mcp.servers import Everything
 from tests.adapters.mcp.test_http import TOKEN, client_at, front_of
 from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
-from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process, wait_until_gone
+from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process, handled, wait_until_gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -175,15 +175,21 @@ def send(proxy: subprocess.Popen[bytes], number: int, method: str, params: objec
     proxy.stdin.flush()
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("ending", "options"), [(signal.SIGTERM, ["--stay"]), (signal.SIGHUP, ["--stay"]), (signal.SIGKILL, [])]
+)
 def test_a_proxy_on_a_port_that_ends_in_the_middle_of_a_call_leaves_no_server(
-    tmp_path: Path, ending: signal.Signals
+    tmp_path: Path, ending: signal.Signals, options: list[str]
 ) -> None:
     command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}"]
     env = {**os.environ, "COATCHECK_MCP_TOKEN": TOKEN}
+    starting = nullcontext() if ending == signal.SIGKILL else handled(ending, signal.SIG_DFL)
     with (
         reserved_port() as port,
-        subprocess.Popen([*command, f"--http={port}", "--", *TINY], env=env, stderr=subprocess.DEVNULL) as proxy,
+        starting,
+        subprocess.Popen(
+            [*command, f"--http={port}", "--", *TINY, *options], env=env, stderr=subprocess.DEVNULL
+        ) as proxy,
     ):
         wait_until_listening(proxy, port)
         session, _ = post(port, 0, "initialize", HELLO)

@@ -174,6 +174,26 @@ async def test_what_is_said_about_texts_and_media_is_stored_and_shown_with_them(
     assert all(uri in sent["content"][0]["text"] for uri in uris)
 
 
+@pytest.mark.parametrize("engine_fails", [False, True], ids=["no storage", "no engine either"])
+@pytest.mark.parametrize(("raw", "about"), ABOUT.values(), ids=ABOUT.keys())
+async def test_what_is_said_about_texts_is_shown_where_they_are_cut(
+    raw: dict[str, Any], about: list[Any], monkeypatch: pytest.MonkeyPatch, *, engine_fails: bool
+) -> None:
+    async def fail(**_: Any) -> None:
+        raise MemoryError
+
+    offloader = offloader_of(_Full())
+    if engine_fails:
+        monkeypatch.setattr(offloader, "aoffload", fail)
+    sent = await sent_of(result(text("word " * 2 * HARD_LIMIT), *raw["content"]), offloader)
+    assert offloaded_references(sent) == ()
+    shown = json.dumps(sent).replace("\\", "").replace(" ", "")
+    for said in about:
+        fields = {**said, **said.get("resource", {})}
+        for name in fields.keys() & {"uri", "annotations", "_meta", "mimeType"}:
+            assert json.dumps({name: fields[name]}).replace(" ", "").strip("{}") in shown
+
+
 @pytest.mark.parametrize(
     "part",
     [
