@@ -38,7 +38,8 @@ whole document passed as a scope."""
 _GIVE_ONE = (
     'Pass scope=..., call inside `with coatcheck.scope("..."):`, or give the framework an identity: a thread_id in'
     ' LangGraph, a session manager in Strands, hook_context={"coatcheck_scope": ...} in Haystack, a'
-    " group_id in the OpenAI Agents SDK, a session in the Microsoft Agent Framework"
+    " group_id in the OpenAI Agents SDK, a session in Google ADK or the Microsoft Agent Framework, a conversation_id in"
+    " Pydantic AI"
 )
 
 _unwarned = [True]

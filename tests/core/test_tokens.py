@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import random
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from coatcheck import ByteCounter, InvalidRequest, TiktokenCounter, TokenCounter
 from coatcheck.core.blocks import utf8_length
+from coatcheck.core.facts import Estimate
 from coatcheck.core.tokens import WINDOW_CHARACTERS, CountedOnce
 from tests.core.strategies import texts
 
@@ -152,6 +154,25 @@ def test_an_estimate_beyond_its_limit_has_two_digits_and_is_near() -> None:
 
     assert not estimate.exact
     assert set(str(estimate.tokens)[2:]) == {"0"}
+    assert estimate.tokens == pytest.approx(TIKTOKEN.count(text), rel=0.1)
+
+
+@pytest.mark.parametrize("length", [2_048, 4_096, 16_384, 18_432, 32_768, 40_960])
+def test_text_that_ends_where_a_part_does_is_counted_to_its_end(length: int) -> None:
+    text = "x" * length  # with a counter whose counts of parts may not add up to that of the whole
+    once = CountedOnce(ByteCounter())
+
+    assert once.begin(text, math.inf) == (length, ByteCounter().count(text))
+    assert once.count(text) == ByteCounter().count(text)
+    if length <= WINDOW_CHARACTERS:
+        assert once.estimate(text, exact_up_to=1) == Estimate(ByteCounter().count(text), exact=True)
+
+
+def test_an_estimate_adds_what_was_counted_to_what_it_extrapolates() -> None:
+    text = "served in 97 ms, and again\n" * 1_000
+    estimate = CountedOnce(TIKTOKEN).estimate(text, exact_up_to=5_000)
+
+    assert not estimate.exact
     assert estimate.tokens == pytest.approx(TIKTOKEN.count(text), rel=0.1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
@@ -20,9 +21,17 @@ from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 NAMES = [argument.name for argument in ARGUMENTS]
 OF_THE_HOST = {"self", "scope", "identity", "native_media", "retrieval_tool"}
+LISTING = [
+    path
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if {"pattern", "line_range", "query"} <= set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+]
+"""The pages that name most of the arguments."""
+
 PYTHON_TYPES = {"string": str, "integer": int, "boolean": bool}
 
 
@@ -181,6 +190,13 @@ def test_the_page_on_the_model_names_every_option() -> None:
     text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
 
     assert [name for name in OPTIONS if f"`{name}`" not in text and f'"{name}"' not in text] == []
+
+
+@pytest.mark.parametrize("page", LISTING, ids=[path.stem for path in LISTING])
+def test_a_page_that_lists_the_arguments_names_each(page: Path) -> None:
+    lacking = [name for name in NAMES if name not in page.read_text(encoding="utf-8")]
+
+    assert not lacking, f"{page.relative_to(ROOT)} lists arguments of the retrieval tool without {lacking}"
 
 
 def test_the_docstring_explains_every_argument() -> None:

@@ -218,7 +218,7 @@ def test_a_root_that_is_no_path_is_refused(root: Any) -> None:  # noqa: ANN401 -
 
 @pytest.mark.parametrize("root", ["s3://bucket/prefix", "memory://x", "abfs+ssl://x", "file:///folder"])
 def test_a_url_is_refused_rather_than_taken_for_a_folder_here(root: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"is a URL: S3Storage keeps content in S3, FsspecBridge elsewhere"):
+    with pytest.raises(InvalidRequest, match=r"is a URL: S3Storage takes s3://, FsspecBridge what fsspec knows"):
         FileStorage(root)
 
 

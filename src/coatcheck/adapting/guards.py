@@ -1,8 +1,8 @@
-"""The two guards around an adapter's own work: nothing of ours ends an agent, and every failure ends in one warning.
+"""The guard around what an adapter does with a result: no error of ours ends an agent, and each ends in one warning.
 
-``settle`` is on the way into the conversation: conversion, offloading and putting back happen inside it. Where one of
-them fails, the raw result goes on, or, where it is far too large, what the core's last resort makes of it. ``answer``
-is on the way back. No tool and no control flow of the framework may run inside either: its exceptions must pass.
+Conversion, offloading and putting back happen inside ``settle``. Where one of them fails, the raw result goes on, or,
+where it is far too large, what the core's last resort makes of it. No tool and no control flow of the framework may run
+inside: its exceptions must pass. The guard on the way back is in ``answers``.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ __all__ = ("Demo",)
 SCOPE = "demo"
 
 _LEAST_RETRIEVAL_TOKENS = MAX_RESULT_TOKENS
-"""For one read-back, also where the threshold is lower: the scripts read some 50 lines, or a whole record, at once."""
+"""The least that one read-back may have, even with a lower threshold: the scripts read 50 lines or a whole record."""
 
 
 class Demo:
@@ -63,7 +63,7 @@ class Demo:
         self._storage = FileStorage(self.folder)
         self._max_result_tokens = max_result_tokens
         self._counter = TiktokenCounter()
-        self._counter.warm_up()  # 0.3 s, once for each process: no part of what offloading takes
+        self._counter.warm_up()  # 0.3 s, once for each process, which must not count as offloading
 
     def run(self, case: Case) -> PartReport:
         """Ask the agent the question of a case, and report what happened.

@@ -1,4 +1,4 @@
-"""The user's own file in the demo: how it is read, and a question that is sensible and true for any text or JSON.
+"""The user's own file in the demo: how it is read, and a question that any text or JSON can answer.
 
     JSON with a list of records    a value that occurs once in it: what else does its record hold?
     anything else                  the rarest word in its middle: on which line, and what is around it?
@@ -38,7 +38,7 @@ _LARGEST_RECORD = 1_000
 """Characters of JSON, so that every answer holds a record whole."""
 
 _MOST_TRIED = 20
-"""Values that are counted in the whole text before the file is taken for text."""
+"""Values looked for in the whole text, as one that occurs once, before the file is treated as plain text."""
 
 _MOST_FIELDS = 5
 _LONGEST_VALUE = 40

@@ -257,8 +257,6 @@ def _limits(settings: Config, storage: str | None) -> Limits:
 
 def _kept(storage: Storage, limits: Limits) -> str:
     """Say what becomes of what is stored."""
-    if not getattr(storage, "evicts", False):
-        return "nothing is removed there"
     most: list[str] = []
     if size := limits.get("max_bytes"):
         most.append(f"{size:,} bytes")
@@ -266,7 +264,9 @@ def _kept(storage: Storage, limits: Limits) -> str:
         most.append(f"{size:,} bytes for each scope")
     if seconds := limits.get("max_age"):
         most.append(f"{seconds / 86_400:g} days without use")
-    return f"at most {', '.join(most)}"
+    if most:
+        return f"at most {', '.join(most)}"
+    return "it removes content by itself" if getattr(storage, "evicts", False) else "nothing is removed there"
 
 
 def _proxy(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ("replay",)
 
 _THRESHOLDS = (1_000, 2_500, 5_000, 10_000, 20_000)
-"""Around the library's default, as far as anyone lets a single result into a conversation."""
+"""Around the library's default, up to the largest single result that anyone lets into a conversation."""
 
 _ANSWER_TOKENS = MAX_RESULT_TOKENS
 """What one read-back has at most by the library's default. The same at every threshold, because what a model needs to
@@ -134,7 +134,7 @@ def _check_prices(price: float | None, of_the_cache: Mapping[str, float | None])
     """
     for option, value in {"--price": price, **of_the_cache}.items():
         if value == math.inf:
-            msg = "must be finite, so that costs are"
+            msg = "must be finite"
             raise typer.BadParameter(msg, param_hint=option)
         if value is not None and price is None:
             msg = "needs --price, what a million tokens cost without a cache"

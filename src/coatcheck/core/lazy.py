@@ -21,7 +21,7 @@ def lazily(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[st
     """Return the ``__getattr__`` of a package that gives the names of each of its ``modules``.
 
     Raises:
-        AttributeError: from what is returned: there is no such name.
+        AttributeError: the returned function was asked for another name.
 
     """
     module_of = {name: module for module, names in modules.items() for name in names}

@@ -85,6 +85,9 @@ _INCOMPLETE = "INCOMPLETE: do not guess the rest or repeat this call for it."
 _COMPLETE = "COMPLETE: all of it is below."
 """The line after the references if the preview is the whole content."""
 
+_READ_MORE, _READ_AGAIN = "To read more", "To read it again"
+"""How the line below either begins."""
+
 _WARNINGS = (_INCOMPLETE, _COMPLETE, "")
 """Every line that was ever written after the references, and so ends them: keep each. Version 0.1 wrote the empty one:
 its references came last, just above the preview."""
@@ -124,12 +127,12 @@ def notice(
     """
     opening = f"{_OPENINGS[0]}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
     if retrieval_tool is None:
-        way = "To read more: use your available tools with a reference above."
+        way = f"{_READ_MORE}: use your available tools with a reference above."
     elif " " in retrieval_tool:
         options = " | ".join(selectors.values())
         way = f"To read {'more' if selectors else 'it'}, run: {retrieval_tool} REFERENCE {options}".rstrip()
     elif selectors:
-        way = f"To read more: {retrieval_tool}(reference, {' | '.join(selectors)})"
+        way = f"{_READ_MORE}: {retrieval_tool}(reference, {' | '.join(selectors)})"
     else:
         way = f"To read it: {retrieval_tool}(reference)"
     return "\n".join((opening, "[Stored references:]", *references, _INCOMPLETE, way))
@@ -137,7 +140,7 @@ def notice(
 
 def complete(beginning: str) -> str:
     """Return what ``notice`` returned, for a preview that is the whole content: as with ``Always`` and a small one."""
-    return beginning.replace(f"\n{_INCOMPLETE}\nTo read more", f"\n{_COMPLETE}\nTo read it again")
+    return beginning.replace(f"\n{_INCOMPLETE}\n{_READ_MORE}", f"\n{_COMPLETE}\n{_READ_AGAIN}")
 
 
 def reference_line(reference: Reference, *, path: str | None = None) -> str:

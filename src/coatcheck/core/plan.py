@@ -44,7 +44,7 @@ PREVIEW_SHARE = 0.4
 """The part of the threshold that the preview gets. The rest is room for the notice and the references."""
 
 CHARACTERS_PER_TOKEN = 4
-"""Turns a threshold in characters into a budget in tokens: the usual estimate, which such thresholds come from too."""
+"""Turns a threshold in characters into a budget in tokens. The usual estimate, as for such thresholds."""
 
 NOTICE_TOKENS = 160
 """What a placeholder of one block takes without its preview, rounded up. It takes 95, with an odd tool name 120, and
@@ -220,7 +220,7 @@ def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) 
 
 
 def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settings: Settings) -> list[Decision]:
-    """Return the decisions about all results of one step, changed so far that the step takes ``budget`` tokens.
+    """Return the decisions about all results of one step, adjusted until the step fits into ``budget`` tokens.
 
     Results within their own threshold are offloaded too, the largest first. If that is not enough, all previews become
     smaller, the largest first again. A result that a policy or an error mark keeps stays, and so does one that is so

@@ -379,7 +379,7 @@ class CountedOnce(TokenCounter):
         start = end = total = 0
         for edge in range(_PIECE_CHARACTERS, len(text) + _PIECE_CHARACTERS, _PIECE_CHARACTERS):
             end = min(edge, len(text))
-            if end == edge and edge % WINDOW_CHARACTERS:  # within a window
+            if end < len(text) and edge % WINDOW_CHARACTERS:  # within a window
                 end = (self._adds_up and gap_before(text, edge)) or start
             if end > start:
                 total += self._once(text[start:end])

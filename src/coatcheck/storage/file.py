@@ -103,8 +103,8 @@ class FileStorage:
             raise InvalidRequest(msg)
         if _URL.match(os.fspath(root)) is not None:
             msg = (
-                f"FileStorage needs a folder, and {root!r} is a URL: S3Storage keeps content in S3, FsspecBridge"
-                " elsewhere"
+                f"FileStorage needs a folder, and {root!r} is a URL: S3Storage takes s3://, FsspecBridge"
+                " what fsspec knows"
             )
             raise InvalidRequest(msg)
         self._fsync = require_flag("fsync", fsync)

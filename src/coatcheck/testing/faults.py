@@ -21,7 +21,7 @@ __all__ = ("BrokenOnPurpose", "FailingOffloader", "FailingReader", "FaultyStorag
 
 
 class BrokenOnPurpose(Exception):
-    """What a failing offloader raises: no error that an offloader should raise, so no adapter can expect it."""
+    """What a failing offloader raises. No offloader should raise it, so no adapter can be prepared for it."""
 
     def __init__(self) -> None:
         super().__init__("BrokenOnPurpose")

@@ -67,6 +67,6 @@ def _has_repeated_keys(text: str, value: JsonValue) -> bool:
 
 
 def _is_parsed(content: Previewed) -> bool:
-    """Return whether a large text is read from end to end: not where the search has found records of another kind."""
+    """Return whether to parse a large text in full: not if the search has found records of another kind."""
     is_other = content.found is not None and content.found.by is not search_json
     return not is_other and len(content.text) <= MAX_PARSED_CHARACTERS and content.text.count(",") <= _MOST_VALUES

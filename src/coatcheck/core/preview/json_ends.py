@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 __all__ = ("LARGE", "preview_json_ends", "search_json")
 
 LARGE = 1_000_000
-"""Characters from which on only the ends of a list of records are shown, and it is searched in pieces."""
+"""In longer texts, in characters, only the ends of a list of records are shown, and the list is searched in pieces."""
 
 _LEAST_WINDOW = 16 * 1024
-"""Characters that are read at each end at least."""
+"""Characters read at each end, at least."""
 
 _READ_FOR_A_TOKEN = 16
-"""Characters that are read there for each token of the preview, of which a table shows a quarter at most."""
+"""Characters read at each end for each token of the preview. A table shows at most a quarter of them."""
 
 _MOST_TRIES = 8
 _LEAST_RECORDS = 2
@@ -65,7 +65,7 @@ also where an object ends between them, as it does where the list is in an objec
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The members before the list, its first records, and of the last list in the text the last ones, and what follows.
+    """What was read at both ends: members before the list, first and last records, members after it.
 
     Both lists are one, unless an object has several: see ``_is_one_list``.
     """
@@ -119,7 +119,7 @@ def _records(text: str, ends: _Ends, found: Found) -> Records:
     known = dict(enumerate(ends.first))
     known.update((position, _item(text, *place)) for position, place in found.places.items())
     last = [item for item in ends.last if is_whole or item[0] >= found.end] if is_one_list else []
-    # Where not all are counted, or another list follows, there is one more than there are: none is at the end.
+    # If the count is incomplete or another list follows, assume one more, so that no known record is the last.
     total = searched if is_whole and is_one_list else searched + 1 + len(last)
     known.update(enumerate(last, total - len(last)))
 
