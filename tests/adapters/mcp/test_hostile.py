@@ -224,7 +224,7 @@ def results_of(command: list[str], folder: Path, version: str) -> list[str]:
     )
     calls = [("tools/call", {"name": "say", "arguments": {"lines": [answer(each)]}}, None) for each in results]
     asked = [(method, params, each) for (method, params, _), each in zip(METHODS, said, strict=True)]
-    lines = [] if is_modern else [{"id": 0, "method": "initialize", "params": info}, INITIALIZED]
+    lines: list[dict[str, Any]] = [] if is_modern else [{"id": 0, "method": "initialize", "params": info}, INITIALIZED]
     for number, (method, params, each) in enumerate([*calls, *asked], 1):
         with_meta = {**params, "_meta": {**(meta if is_modern else {}), "say": each}}
         lines.append({"id": number, "method": method, "params": with_meta})
