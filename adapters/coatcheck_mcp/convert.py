@@ -62,8 +62,8 @@ def texts_of(result: Result) -> list[str] | None:
 def side_size(result: Result) -> int:
     """Return how long the JSON is of what is no text, medium or structured content: links, annotations, ``_meta``."""
     fields = {key: value for key, value in result.items() if key not in {"content", "structuredContent"}}
-    beside = [fields, *(McpItem.parse(part).said for part in result.get("content") or ())]
-    return len(json.dumps(beside, ensure_ascii=False, default=str))
+    sides = [fields, *(McpItem.parse(part).said for part in result.get("content") or ())]
+    return len(json.dumps(sides, ensure_ascii=False, default=str))
 
 
 def whole_of(result: Result) -> tuple[Block, ...]:
