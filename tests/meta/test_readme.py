@@ -65,6 +65,13 @@ def test_links_into_the_repository_lead_to_files_and_headings() -> None:
             assert anchor in {"", *map(slug, headings)}, address
 
 
+def test_the_list_of_all_pages_has_each() -> None:
+    listed = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    pages = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name != "index.md")
+
+    assert [page for page in pages if f"({page})" not in listed] == []
+
+
 def test_the_project_has_one_address() -> None:
     assert set(re.findall(r"https://github\.com/[\w.-]+/[\w-]+", README)) == {SOURCE}
     assert all(url.startswith(SOURCE) for url in PROJECT["urls"].values())

@@ -193,7 +193,7 @@ def _at(source: Source, value: Value) -> Iterator[None]:
 def _choose(client: Client, server: str, found: list[Found], machine: Machine, file: Path | None) -> Found:
     if not found:
         names = [each.server for each in find_servers(client.name, machine, file=file)]
-        near = f"; there are {', '.join(dict.fromkeys(names))}" if names else ""
+        near = f"; it has {', '.join(map(repr, dict.fromkeys(names)))}" if names else ""
         msg = f"no file of {client.name} has a server {server!r}{near}; --file names another file"
         raise InvalidRequest(msg)
     if len(found) > 1 and not client.ranked:

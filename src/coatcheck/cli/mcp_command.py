@@ -300,7 +300,8 @@ def _proxy(
     _say_on_stderr()
     names = ", ".join(upstream) if isinstance(upstream, dict) else upstream.name
     above = f"{proxy.offloader.settings.max_result_tokens:,} tokens"
-    complain(f"coatcheck: results of {names} above {above} are stored in {where}; {_kept(stored, limits)}")
+    rules = f", or by the rules of {settings.path}," if settings.tools else ""
+    complain(f"coatcheck: results of {names} above {above}{rules} are stored in {where}; {_kept(stored, limits)}")
     if chosen is not None:
         _say_how_to_list(where, chosen)
     return proxy
@@ -309,16 +310,20 @@ def _proxy(
 def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Collection[str]) -> None:
     """Name the rules of the file that no tool has, and what they could name."""
     named = [names_of(tool) for tool in tools]
-    unused = ", ".join(f'[tools."{pattern}"]' for pattern in settings.unused_patterns(named))
-    if not unused:
+    patterns = settings.unused_patterns(named)
+    if not patterns:
         return
+    from difflib import get_close_matches  # noqa: PLC0415 - only for the message
+
+    unused = ", ".join(f'[tools."{pattern}"]' for pattern in patterns)
+    near = [name for pattern in patterns for name in get_close_matches(pattern, set[str]().union(*named), n=1)]
+    meant = f"; did you mean {' and '.join(near)}?" if near else ""
     shown = sorted(max(names, key=lambda name: (len(name), name)) for names in named)
     listed = ", ".join(shown[:_TOOLS_SHOWN]) + (f" and {len(shown) - _TOOLS_SHOWN} more" * (len(shown) > _TOOLS_SHOWN))
     without_server = all(len(names) == 1 for names in named)
     hint = "; without --name they have no server's name before them" if without_server else ""
-    complain(
-        f"coatcheck: no tool matches {unused} in {settings.path}, so it changes nothing here: tools are {listed}{hint}"
-    )
+    what = f"no tool matches {unused} in {settings.path}, so it changes nothing here"
+    complain(f"coatcheck: {what}: tools are {listed}{hint}{meant}")
 
 
 def _said_once(where: str, name: str | None) -> Callable[[str], str]:

@@ -233,7 +233,10 @@ def test_the_difference_is_that_of_the_file(desk: Desk) -> None:
         ('{\n"mcpServers": {},\n"mcpServers": {}}', ":1: 'mcpServers' is there 2 times; keep one of them"),
         ('{"mcpServers":\n{"issues": {}, "issues": {}}}', ":2: 'issues' is there 2 times; keep one of them"),
         ('{"mcpServers":\n{"issues":\n1}}', ":3: 'issues' stays as it is: it is not an object; edit it by hand"),
-        ('{"mcpServers": {"b": {}, "a": {}}}', "no file of cursor has a server 'issues'; there are b, a; --file names"),
+        (
+            '{"mcpServers": {"b": {}, "a": {}}}',
+            "no file of cursor has a server 'issues'; it has 'b', 'a'; --file",
+        ),
         ("[1]", "no file of cursor has a server 'issues'; --file names another file"),
         ("", "no file of cursor has a server 'issues'; --file names another file"),
         (f'{{"a": {"[" * 5_000}', "more than 100 levels"),

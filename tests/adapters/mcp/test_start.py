@@ -257,12 +257,12 @@ class TestRules:
         (line,) = self.said(tmp_path, "--name=tiny")
         assert line.startswith('coatcheck: no tool matches [tools."bgi"], [tools."other.*"] in ')
         assert "here: tools are tiny.big, tiny.die, tiny.env, " in line
-        assert line.endswith(", tiny.pid and 2 more")
+        assert line.endswith(", tiny.pid and 2 more; did you mean big?")
 
     def test_without_a_name_rules_for_servers_are_among_them(self, tmp_path: Path) -> None:
         (line,) = self.said(tmp_path)
         assert '[tools."tiny.t*t"]' in line
-        assert line.endswith("; without --name they have no server's name before them")
+        assert "; without --name they have no server's name before them" in line
 
 
 async def test_of_several_servers_all_tools_are_told_and_only_when_none_is_missing() -> None:
