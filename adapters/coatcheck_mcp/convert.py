@@ -18,6 +18,7 @@ from coatcheck.adapting import MARK, McpItem, blocks_of_items, find_copy, items_
 __all__ = (
     "Result",
     "blocks_of",
+    "file_size",
     "kept_of",
     "offloaded_references",
     "plain_blocks_of",
@@ -29,6 +30,9 @@ __all__ = (
 
 Result: TypeAlias = Mapping[str, Any]
 """The result of ``tools/call``, as the protocol has it."""
+
+_MEDIA = ("image/", "audio/", "video/", "application/pdf")
+"""Types that models take as they are, at a price that does not depend on the length of the base64."""
 
 
 def blocks_of(result: Result) -> tuple[Block, ...]:
@@ -62,8 +66,20 @@ def texts_of(result: Result) -> list[str] | None:
 def side_size(result: Result) -> int:
     """Return how long the JSON is of what is no text, medium or structured content: links, annotations, ``_meta``."""
     fields = {key: value for key, value in result.items() if key not in {"content", "structuredContent"}}
-    beside = [fields, *(McpItem.parse(part).said for part in result.get("content") or ())]
-    return len(json.dumps(beside, ensure_ascii=False, default=str))
+    sides = [fields, *(McpItem.parse(part).said for part in result.get("content") or ())]
+    return len(json.dumps(sides, ensure_ascii=False, default=str))
+
+
+def file_size(result: Result) -> int:
+    """Return how long the base64 is of files that no model takes as a medium: a client has only their text to show."""
+    resources = [part.get("resource") for part in result.get("content") or () if part.get("type") == "resource"]
+    return sum(
+        len(held["blob"])
+        for held in resources
+        if isinstance(held, Mapping)
+        and isinstance(held.get("blob"), str)
+        and not str(held.get("mimeType")).startswith(_MEDIA)
+    )
 
 
 def whole_of(result: Result) -> tuple[Block, ...]:

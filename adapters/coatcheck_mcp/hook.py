@@ -16,6 +16,7 @@ from coatcheck.adapting import Arrival, Batch, Delivery, asettle
 from coatcheck_mcp.convert import (
     Result,
     blocks_of,
+    file_size,
     kept_of,
     plain_blocks_of,
     rewrite,
@@ -84,6 +85,7 @@ class _Delivery(Delivery[Result]):
         keeps = self.offloader.keeps
         if not whole and policy is None and texts and keeps(texts, tool_name=call.tool_name, is_error=error):
             return ()
+        files = 0 if texts is not None else file_size(self.raw)
         arrival = Arrival(
             content=self.raw,
             convert=whole_of if whole else blocks_of,
@@ -94,6 +96,10 @@ class _Delivery(Delivery[Result]):
             is_error=error,
             is_heavy=texts is None or self.raw.get("structuredContent") is not None,
             policy=policy,
+            # The core prices a file as one page. Above the hard limit its text counts, whether it can be stored or not.
+            measured_tokens=(lambda: files // CHARACTERS_PER_TOKEN)
+            if exceeds_hard_limit(files, self.offloader)
+            else None,
         )
         return (
             Batch(

@@ -18,11 +18,16 @@ from mcp.client.subscriptions import listen
 from mcp.server.connection import allowed_log_levels
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.subscriptions import event_to_notification
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from coatcheck_mcp.client import without_tasks
-from coatcheck_mcp.faults import innermost, is_end
+from coatcheck_mcp.faults import NO_SESSION, innermost, is_end
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
 
@@ -132,6 +137,9 @@ class Link:
         self._connecting = anyio.CancelScope()
         self._closing = anyio.Event()
         self._ended = anyio.Event()
+        self._is_forgotten = False
+        """Whether the server said that it no longer knows the session."""
+
         self._in_flight: dict[object, ServerRequestContext[Any, Any]] = {}
         self._tools: dict[str, Mapping[str, Any]] | None = None
         self._subscribed: set[str] = set()
@@ -152,6 +160,7 @@ class Link:
 
         """
         failure: Exception | None = None
+        is_ours = False
         try:
             with self._connecting:
                 async with (
@@ -166,6 +175,7 @@ class Link:
                     except Exception as error:  # noqa: BLE001 - told to the client below
                         failure = error
                     finally:
+                        is_ours = self.closed
                         self._closing.set()  # before the requests that wait hear of it
         except Exception as error:  # noqa: BLE001 - as above
             failure = failure or error
@@ -173,9 +183,12 @@ class Link:
             self._closing.set()
             self._ended.set()
         if not self.was_up:
-            raise _start_failure(self._name, failure, self._upstream.start_seconds)
-        if failure is not None:
-            logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, innermost(failure))
+            error = _start_failure(self._name, failure, self._upstream.start_seconds)
+            if failure is not None:
+                logger.warning("%s", error)
+            raise error
+        if failure is not None and not is_ours:  # streams that we closed break whoever still uses them
+            logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, _said_by(innermost(failure)))
 
     async def _connect(self, session: _Session) -> None:
         with anyio.fail_after(self._upstream.start_seconds):
@@ -207,6 +220,13 @@ class Link:
         """Whether the server does not hear us, or we do not hear it."""
         return self.closed or any(stream.ended for stream in self._streams or ())
 
+    def _end(self) -> MCPError:
+        if self._is_forgotten:
+            why = "no longer knows this session, so its requests have ended; the next one starts a new session"
+        else:
+            why = "has ended, and what it kept in memory is gone; the next request starts it again"
+        return MCPError(code=types.INTERNAL_ERROR, message=f"the MCP server {self._name} {why}")
+
     @property
     def session(self) -> ClientSession:
         """The session with the server.
@@ -216,7 +236,7 @@ class Link:
 
         """
         if self._session is None or self.closed:
-            raise _ended(self._name)
+            raise self._end()
         return self._session
 
     @property
@@ -281,15 +301,19 @@ class Link:
 
     async def _negotiate(self, session: _Session) -> None:
         """Speak as the client does, if the server can: only within one era can a server ask its client back."""
-        handshake = partial(session.shake_hands, self._client.version)
-        discover = partial(_discover, session)
-        first, second = (discover, handshake) if self._client.modern else (handshake, discover)
-        try:
-            await first()
-        except MCPError as refused:
-            if is_end(refused, is_gone=self._is_gone):
-                raise
-            await second()
+        discover, own = partial(_discover, session), self._client.version
+        versions = dict.fromkeys((own, LATEST_HANDSHAKE_VERSION))  # a strict server refuses what is older than itself
+        handshakes = [partial(session.shake_hands, version) for version in versions]
+        refusals: list[MCPError] = []
+        for ask in [discover, *handshakes] if self._client.modern else [*handshakes, discover]:
+            try:
+                return await ask()
+            except MCPError as refused:  # noqa: PERF203 - three at most
+                if is_end(refused, is_gone=self._is_gone):
+                    raise
+                refusals.append(refused)
+        # A server that does not know the other way says only that. It said before why it refuses the one that it knows.
+        raise refusals[0] if refusals[-1].code == types.METHOD_NOT_FOUND else refusals[-1]
 
     async def _repeat_log_level(self) -> None:
         """Tell a server that starts late, or again, what the client wants to hear."""
@@ -374,8 +398,9 @@ class Link:
         except MCPError as error:
             if not is_end(error, is_gone=self._is_gone):
                 raise
+            self._is_forgotten |= error.message == NO_SESSION
             self.close()
-            raise _ended(self._name) from None
+            raise self._end() from None
         except ValidationError as error:
             msg = f"the MCP server {self._name} answered {method} with what the protocol does not allow: {error}"
             raise MCPError(code=types.INTERNAL_ERROR, message=msg[:2_000]) from None
@@ -561,11 +586,6 @@ def _refused(message: str) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_REQUEST, message=message)
 
 
-def _ended(name: str) -> MCPError:
-    msg = f"the MCP server {name} has ended, and what it kept in memory is gone; the next request starts it again"
-    return MCPError(code=types.INTERNAL_ERROR, message=msg)
-
-
 def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPError:
     cause = None if error is None else innermost(error)
     match cause:
@@ -576,5 +596,9 @@ def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPErr
         case MCPError() if is_end(cause, is_gone=True):
             why = "it ended before it answered; what it said is on stderr"
         case _:
-            why = str(cause) or type(cause).__name__
+            why = _said_by(cause)
     return MCPError(code=types.INTERNAL_ERROR, message=f"coatcheck could not start the MCP server {name}: {why}")
+
+
+def _said_by(error: BaseException) -> str:
+    return str(error) or type(error).__name__

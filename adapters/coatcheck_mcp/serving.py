@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import os
 import signal
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
 import anyio
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import socket
     from contextlib import AbstractContextManager
 
+    from anyio.abc import TaskStatus
     from starlette.applications import Starlette
 
     from coatcheck_mcp.proxy import Proxy
@@ -44,7 +45,7 @@ _CLIENT = "coatcheck"
 async def serve_stdio(proxy: Proxy) -> None:
     """Serve the client that started this process, until it leaves or the process is told to end."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_end_when_told, proxy)
+        await tasks.start(_end_when_told, proxy)
         await proxy.serve_stdio()
         tasks.cancel_scope.cancel()
 
@@ -63,9 +64,11 @@ async def serve_http(proxy: Proxy, *, listener: socket.socket, token: str) -> No
             return nullcontext()
 
     async with proxy.running(), anyio.create_task_group() as tasks:
-        tasks.start_soon(_end_when_told, proxy)
+        is_told = await tasks.start(_end_when_told, proxy)
         app = http_app(proxy, port=listener.getsockname()[1], token=token)
-        await Server(uvicorn.Config(app, log_level="warning")).serve([listener])
+        server = Server if is_told else uvicorn.Server
+        await server(uvicorn.Config(app, log_level="warning")).serve([listener])
+        tasks.cancel_scope.cancel()
 
 
 def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:
@@ -94,9 +97,18 @@ class _OneToken:
         return AccessToken(token=token, client_id=_CLIENT, scopes=[])
 
 
-async def _end_when_told(proxy: Proxy) -> None:
-    """End the server's process, and then this one, on the signals that would end this one alone."""
-    with anyio.open_signal_receiver(*_endings()) as signals:
+async def _end_when_told(proxy: Proxy, *, task_status: TaskStatus[bool]) -> None:
+    """End the server's process, and then this one, on the signals that would end this one alone.
+
+    Tells ``task_status`` whether it can: the event loops of Windows hear no signals.
+    """
+    with ExitStack() as stack:
+        try:
+            signals = stack.enter_context(anyio.open_signal_receiver(*_endings()))
+        except NotImplementedError:
+            task_status.started(False)  # noqa: FBT003 - anyio's
+            return
+        task_status.started(True)  # noqa: FBT003 - anyio's
         async for _ in signals:
             await proxy.aclose()
             # Cancelling would wait: for the thread that reads the next line of a client, or for open streams of HTTP.

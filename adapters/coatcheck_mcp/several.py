@@ -130,8 +130,9 @@ class Several:
     async def _start(self, member: _Member) -> None:
         try:
             await self._link(member)
-        except MCPError as error:
-            logger.warning("%s; until a call of its tools starts it, it is missing from all lists", error)
+        except MCPError:  # told by the session
+            words = "the MCP server %s is missing from all lists until a call of its tools starts it"
+            logger.warning(words, member.name)
         finally:
             member.tried.set()
 

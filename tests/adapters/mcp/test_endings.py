@@ -1,0 +1,155 @@
+"""How the proxy and its sessions start and end: on systems without signals, with strict servers, and in the log."""
+
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+import uvicorn
+from mcp import MCPError
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
+
+from coatcheck import InMemoryStorage
+from coatcheck_mcp import Proxy, Upstream, command_upstream
+from coatcheck_mcp.client import Client, Identified
+from coatcheck_mcp.link import Link
+from coatcheck_mcp.serving import serve_http, serve_stdio
+from tests.adapters.mcp.servers import Everything
+from tests.adapters.mcp.test_stdio import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+OLD = "2024-11-05"
+NO_VERSION = "Unsupported protocol version"
+STRICT = f"""
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    answer = {{"error": {{"code": -32601, "message": "no such method"}}}}
+    if message.get("method") == "initialize":
+        version = message["params"]["protocolVersion"]
+        answer = {{"error": {{"code": -32602, "message": "{NO_VERSION}"}}}}
+        if version in sys.argv[1:]:
+            info = {{"name": "strict", "version": "1"}}
+            answer = {{"result": {{"protocolVersion": version, "capabilities": {{}}, "serverInfo": info}}}}
+    if "id" in message:
+        print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], **answer}}), flush=True)
+"""
+
+
+def link_with(upstream: Upstream) -> Link:
+    who = Identified(key="", info=None, capabilities={}, modern=False, version=OLD)
+    return Link(upstream, Client(who))
+
+
+def strict(*versions: str) -> Link:
+    return link_with(command_upstream([sys.executable, "-c", STRICT, *versions]))
+
+
+class TestWithoutSignals:
+    """The event loops of Windows hear none."""
+
+    @pytest.fixture(autouse=True)
+    def _deaf(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*_: Any) -> None:
+            raise NotImplementedError
+
+        monkeypatch.setattr(asyncio.SelectorEventLoop, "add_signal_handler", refuse)
+
+    async def test_stdio_is_served(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        served: list[Proxy] = []
+
+        async def serve(proxy: Proxy) -> None:
+            served.append(proxy)
+
+        monkeypatch.setattr(Proxy, "serve_stdio", serve)
+        proxy = Proxy(Everything().upstream(), InMemoryStorage())
+        await serve_stdio(proxy)
+        assert served == [proxy]
+
+    async def test_a_port_is_served_with_the_signals_of_uvicorn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert await server_of(monkeypatch) is uvicorn.Server
+
+
+async def test_where_signals_are_heard_uvicorn_hears_none_and_its_end_is_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert await server_of(monkeypatch) is not uvicorn.Server
+
+
+async def server_of(monkeypatch: pytest.MonkeyPatch) -> type[uvicorn.Server]:
+    """Return the class that serves the port, after it has ended at once."""
+    served: list[type[uvicorn.Server]] = []
+
+    async def serve(server: uvicorn.Server, _: Any) -> None:
+        served.append(type(server))
+
+    monkeypatch.setattr(uvicorn.Server, "serve", serve)
+    with socket.create_server(("127.0.0.1", 0)) as listener, anyio.fail_after(PATIENCE):
+        proxy = Proxy(Everything().upstream(), InMemoryStorage())
+        await serve_http(proxy, listener=listener, token="t")  # noqa: S106 - a test's
+    (found,) = served
+    return found
+
+
+class TestVersions:
+    async def test_a_server_that_refuses_an_old_version_is_asked_for_the_latest(self) -> None:
+        link = strict(LATEST_HANDSHAKE_VERSION)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(link.run)
+            assert link.session.protocol_version == LATEST_HANDSHAKE_VERSION
+            link.close()
+
+    async def test_one_that_refuses_all_is_quoted_and_not_for_the_question_that_it_does_not_know(self) -> None:
+        with pytest.RaisesGroup(
+            pytest.RaisesExc(MCPError, match=f"could not start the MCP server .*: {NO_VERSION}$"),
+            flatten_subgroups=True,
+        ):
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(strict().run)
+
+
+class TestWordsOfAnEnd:
+    async def end(self, *, closed: bool) -> None:
+        """End a session with an error that says nothing: by itself, or after it was closed."""
+        breaks = anyio.Event()
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[Any]:
+            async def fail() -> None:
+                await breaks.wait()
+                raise anyio.BrokenResourceError
+
+            async with Everything().upstream().connect() as streams, anyio.create_task_group() as tasks:
+                tasks.start_soon(fail)
+                try:
+                    yield streams
+                finally:
+                    breaks.set()
+
+        link = link_with(Upstream(name="brittle", connect=connect))
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(link.run)
+            if closed:
+                link.close()
+            else:
+                breaks.set()
+
+    async def test_an_error_without_words_is_named(self, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
+            await self.end(closed=False)
+        assert "the session with everything ended: BrokenResourceError" in caplog.text
+
+    async def test_what_breaks_once_we_have_closed_it_is_not_told(self, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
+            await self.end(closed=True)
+        assert "ended" not in caplog.text

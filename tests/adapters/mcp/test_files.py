@@ -1,0 +1,50 @@
+"""Files in results that no model takes as a medium: none above the hard limit gets through, stored or not."""
+
+# ruff: noqa: ANN401 - what the protocol has is of any type
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coatcheck import FileStorage, Never, Offloader
+from coatcheck_mcp.hook import Call, offload_result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLOB = base64.b64encode(bytes(300_000)).decode()
+
+
+def result_of(media_type: str | None) -> dict[str, Any]:
+    held = {"uri": "file:///a", "blob": BLOB, **({"mimeType": media_type} if media_type else {})}
+    return {"content": [{"type": "resource", "resource": held}]}
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Offloader:
+    (tmp_path / "file").write_bytes(b"")
+    return Offloader(FileStorage(tmp_path / "file" / "no-folder"))
+
+
+def call(**options: Any) -> Call:
+    return Call(tool_name="t", scope="s", retrieval_tool="r", **options)
+
+
+@pytest.mark.parametrize("media_type", [None, "application/octet-stream", "application/zip"])
+async def test_a_file_that_cannot_be_stored_is_cut(broken: Offloader, media_type: str | None) -> None:
+    sent = await offload_result(result_of(media_type), call(), broken)
+    assert BLOB[:2_000] not in str(sent)
+
+
+@pytest.mark.parametrize("media_type", ["image/png", "application/pdf"])
+async def test_a_medium_that_cannot_be_stored_stays(broken: Offloader, media_type: str) -> None:
+    result = result_of(media_type)
+    assert await offload_result(result, call(), broken) is result
+
+
+async def test_a_policy_keeps_no_file_above_the_hard_limit(tmp_path: Path) -> None:
+    sent = await offload_result(result_of(None), call(policy=Never()), Offloader(FileStorage(tmp_path)))
+    assert sent["_meta"]["coatcheck"]["references"]
