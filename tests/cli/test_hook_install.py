@@ -38,6 +38,10 @@ SETTINGS = [
     pytest.param(COMMENTED, id="comments"),
     pytest.param(COMMENTED.replace("\n", "\r\n"), id="lines of Windows"),
     pytest.param('{"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": []}]}}', id="an empty entry"),
+    pytest.param('{"hooks": {}}\n', id="no hooks yet"),
+    pytest.param('{"hooks": {"PostToolUse": []}}', id="no hooks of the event yet"),
+    pytest.param('{ "hooks" : { "PostToolUse" : [ ] , "Stop" : [ ] } }\n\n', id="an empty list next to others"),
+    pytest.param('{"model": "opus", "hooks": { } /* the end */}', id="a comment behind an empty object"),
 ]
 
 
@@ -100,38 +104,35 @@ def test_install_adds_one_entry_with_the_interpreter_that_runs(settings: Path, t
     assert plain(once)
 
 
-def test_a_file_that_install_made_goes_with_the_hook(home: Path) -> None:
-    path = home / ".claude/settings.json"
-    call("install")
-    shown = call("uninstall", "--dry-run").output
-    assert "-{\n" in shown
-    assert "\n+" not in shown.partition("@@")[2]
-
-    assert "settings.json is gone, since it held nothing else. " in call("uninstall").output
-
-    assert not path.exists()
-    assert len(list((home / ".coatcheck/backups").iterdir())) == 1
-
-
-@pytest.mark.parametrize("text", ["", "{}\n"])
-def test_a_file_that_was_there_empty_stays(settings: Path, text: str) -> None:
-    write(settings, text)
+@pytest.mark.parametrize("text", [None, "", "\n", "  \n", "{}\n"])
+def test_no_file_is_ever_deleted(settings: Path, text: str | None) -> None:
+    if text is not None:
+        write(settings, text)
     call("install")
     call("install", "--max-age=3d")
 
-    call("uninstall")
+    assert call("uninstall").exit_code == 0
 
     assert read(settings) == "{}\n"
 
 
-def test_a_link_stays_if_its_file_held_nothing_but_the_hook(settings: Path, home: Path) -> None:
-    call("install")
-    settings.rename(home / "kept.json")
-    settings.symlink_to(home / "kept.json")
+def test_a_file_stays_if_it_has_another_path_by_then(settings: Path, home: Path) -> None:
+    write(settings, "{}\n")
+    (home / "link").symlink_to(home / ".claude")
+    call("install", f"--file={home}/link/settings.json")
 
-    call("uninstall")
+    assert call("uninstall").exit_code == 0
 
-    assert (settings.is_symlink(), read(home / "kept.json")) == (True, "{}\n")
+    assert read(settings) == "{}\n"
+
+
+@pytest.mark.parametrize("text", ["", "\n"])
+def test_uninstall_changes_no_file_without_settings(settings: Path, text: str) -> None:
+    write(settings, text)
+
+    assert call("uninstall").output.startswith("Nothing to do")
+
+    assert read(settings) == text
 
 
 def test_install_makes_the_file_where_there_is_none(home: Path) -> None:

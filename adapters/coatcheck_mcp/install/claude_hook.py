@@ -49,15 +49,17 @@ def with_hook(text: str, *, entry: Mapping[str, Any]) -> str:
 
 
 def without_hook(text: str) -> str:
-    """Return the text of a settings file without the hook, and without what would be empty then. Comments stay.
+    """Return the text of a settings file without the hook, and without what ``with_hook`` put around it. Comments stay.
 
     Raises:
         InvalidRequest: it is not JSON, with or without comments; the message begins with the number of the line.
 
     """
     while (path := _path_to_ours(parse(text))) is not None:
-        # What holds nothing but ours goes with it.
-        container, index = next((each for each in reversed(path) if _holds_more(text, *each)), path[0])
+        # Remove what holds nothing but ours, too.
+        stays = [_holds_more(text, *each) for each in path]
+        stays[1:3] = [more or _was_empty(each) for more, (each, _) in zip(stays[1:3], path[1:3], strict=True)]
+        container, index = path[max((level for level, each in enumerate(stays) if each), default=0)]
         text = _removed(text, container, index)
     return text
 
@@ -131,6 +133,11 @@ def _holds_more(text: str, container: Value, index: int) -> bool:
     return len(parts) > 1 or not set(around) <= {*_BLANKS, ","}
 
 
+def _was_empty(container: Value) -> bool:
+    """Return whether a container was there, empty, before ``with_hook``: only then nothing is before its first part."""
+    return _parts(container)[0][0] == container.start + 1
+
+
 def _inserted(text: str, container: Value, new: object, *, depth: int, name: str | None = None) -> str:
     """Return the text with one more member or item at the end of a container, laid out as the file is."""
     line = "\r\n" if "\r\n" in text else "\n"
@@ -141,10 +148,11 @@ def _inserted(text: str, container: Value, new: object, *, depth: int, name: str
     parts = _parts(container)
     if parts:
         return f"{text[: parts[-1][1]]},{inner}{words}{text[parts[-1][1] :]}"
-    inside = text[container.start + 1 : container.end - 1]  # blanks, or a comment
-    return (
-        f"{text[: container.start + 1]}{inner}{words}{inside if inside.strip() else outer}{text[container.end - 1 :]}"
-    )
+    opening = container.start + 1
+    if depth:  # directly behind the bracket, for `_was_empty`
+        return f"{text[:opening]}{words}{text[opening:]}"
+    inside = text[opening : container.end - 1]  # blanks, or a comment
+    return f"{text[:opening]}{inner}{words}{inside if inside.strip() else outer}{text[container.end - 1 :]}"
 
 
 def _removed(text: str, container: Value, index: int) -> str:
@@ -158,4 +166,7 @@ def _removed(text: str, container: Value, index: int) -> str:
         before = parts[index - 1][1]
         return text[:before] + comments(text[before:start]) + text[end:]
     opening, closing = container.start + 1, container.end - 1
-    return text[:opening] + comments(text[opening:start], text[end:closing]) + text[closing:]
+    left = comments(text[opening:start], text[end:closing])
+    if not left and start == opening:
+        left = text[end:closing].replace(",", "")  # the blanks that were there before `with_hook`
+    return text[:opening] + left + text[closing:]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from coatcheck import InvalidRequest
 
-__all__ = ("Source", "create", "difference", "has_copy", "read", "write")
+__all__ = ("Source", "create", "difference", "read", "write")
 
 _BACKUPS = ".coatcheck/backups"
 
@@ -87,12 +87,7 @@ def create(path: Path, text: str) -> None:
             temporary.unlink()
 
 
-def has_copy(path: Path, text: str) -> bool:
-    """Return whether ``write`` ever kept a copy of a file with this text."""
-    return _copy_of(path, text, Path.home() / _BACKUPS).exists()
-
-
-def write(source: Source, text: str | None, *, backups: Path | None = None) -> Path:
+def write(source: Source, text: str, *, backups: Path | None = None) -> Path:
     """Replace a file that was read, and return the copy of what it was. Nothing of ours ever writes the copy back.
 
     The new file has the mode and the owner of the old one, and its name appears with all of its content. A link stays,
@@ -100,7 +95,7 @@ def write(source: Source, text: str | None, *, backups: Path | None = None) -> P
 
     Args:
         source: the file as it was read.
-        text: what it is to hold. None: it goes.
+        text: what it is to hold.
         backups: the folder of the copies, which may hold secrets: nobody but the user can read it. None:
             ``.coatcheck/backups`` in the user's home.
 
@@ -112,10 +107,7 @@ def write(source: Source, text: str | None, *, backups: Path | None = None) -> P
     try:
         was = _refuse_changed(source, target)
         backup = _keep(source, Path.home() / _BACKUPS if backups is None else backups)
-        if text is None:
-            target.unlink()
-        else:
-            _replace(source, target, text.encode(), was)
+        _replace(source, target, text.encode(), was)
     except OSError as error:
         msg = f"{target} was not changed: {error.strerror}"
         raise InvalidRequest(msg) from None
@@ -139,7 +131,8 @@ def _refuse_changed(source: Source, target: Path) -> os.stat_result:
 
 def _keep(source: Source, folder: Path) -> Path:
     """Write what a file held to a place of its own. The same content of the same file is kept once."""
-    backup = _copy_of(source.path, source.text, folder)
+    digests = _digest(os.fsencode(source.path.absolute())), _digest(source.text.encode())
+    backup = folder / ".".join((source.path.name.lstrip("."), *digests))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (
         suppress(FileExistsError),
@@ -147,10 +140,6 @@ def _keep(source: Source, folder: Path) -> Path:
     ):
         file.write(source.text.encode())
     return backup
-
-
-def _copy_of(path: Path, text: str, folder: Path) -> Path:
-    return folder / ".".join((path.name.lstrip("."), _digest(os.fsencode(path.absolute())), _digest(text.encode())))
 
 
 def _digest(data: bytes) -> str:

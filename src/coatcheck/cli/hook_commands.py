@@ -6,7 +6,6 @@ What the hook itself does is in ``coatcheck.hook``; it runs without any of this.
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from functools import partial
@@ -147,9 +146,9 @@ def _listing(words: list[str]) -> Iterator[str]:
 
 @reported
 def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun = False) -> None:
-    """Take the hook out of the settings of Claude Code again.
+    """Take the hook out of the settings of Claude Code.
 
-    Only its entry goes; the rest of the file stays as it is now.
+    Only its entry is removed; the rest of the file stays as it is now.
     """
     from coatcheck_mcp.install.claude_hook import without_hook  # noqa: PLC0415 - not for --help
 
@@ -179,30 +178,28 @@ def _path(file: Path | None, *, project: bool) -> Path:
 
 def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str) -> bool:
     """Change the text of a settings file, or show the difference; return whether there is any."""
-    from coatcheck_mcp.install.files import create, difference, has_copy, read, write  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install.files import create, difference, read, write  # noqa: PLC0415 - not for --help
 
     source = read(path)
     old = "" if source is None else source.text
+    settings = old if old.strip() else _EMPTY
     try:
-        new = change(old if old.strip() else _EMPTY)
+        new = change(settings)
     except InvalidRequest as error:
         where = f"{path}:{error}" if str(error)[:1].isdecimal() else f"{path}: {error}"  # it may begin with a line
         msg = f"{where}; it was not changed"
         raise CannotRun(msg) from None
-    if new == old or not (old or json.loads(new)):
+    if new == settings:
         show(f"Nothing to do: {path} {done}.")
         return False
-    # A file that `install` made goes again, unless somebody made a link of it.
-    goes = new == _EMPTY and not path.is_symlink() and not any(has_copy(path, before) for before in ("", _EMPTY))
     if dry_run:
-        sys.stdout.write(difference(path, old, "" if goes else new))
+        sys.stdout.write(difference(path, old, new))
     elif source is None:
         create(path, new)
         show(f"{path} {done} now. Start Claude Code again.")
     else:
-        backup = write(source, None if goes else new)
-        done = "is gone, since it held nothing else" if goes else f"{done} now"
-        show(f"{path} {done}. Start Claude Code again. A copy of the old file: {backup}")
+        backup = write(source, new)
+        show(f"{path} {done} now. Start Claude Code again. A copy of the old file: {backup}")
     return True
 
 

@@ -7,40 +7,50 @@ import re
 import shlex
 import sys
 from io import StringIO
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 __all__ = ("get_command", "is_get", "list_command", "program", "split_hook")
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON = re.compile(r"(?:python|pypy|py)[\d.]*w?(?:\.exe)?", re.IGNORECASE)
-_WITH_VALUE = frozenset({"-W", "-X"})
-"""The flags of Python that take the next word."""
-
 _LAUNCHED = re.compile(r"coatcheck(?:\.exe)?(?:\[.*\])?(?:[@=].*)?")
 """Our program, as a launcher names it too: with extras and a version."""
 
-_LAUNCHERS = (["uv", "run"], ["uv", "tool", "run"], ["uvx"], ["pipx", "run"], ["poetry", "run"], ["pdm", "run"])
+_MODULE_LAUNCHERS = (["uv", "run", "-m"], ["uv", "run", "--module"])
+_LAUNCHERS = (
+    *(["uv", "run"], ["uv", "tool", "run"], ["uvx"], ["pipx", "run"], ["poetry", "run"], ["pdm", "run"]),
+    *_MODULE_LAUNCHERS,
+)
 _FLAG = re.compile(
     r"-[qvnU]+|--(?:no-.*|quiet|verbose|isolated|frozen|locked|offline|active|exact|dev|refresh|upgrade)?"
 )
 """The options of launchers that take no value. One that is missing here makes a command foreign, so it stays."""
 
 _WRAPPERS = {
-    "command": "",
-    "doas": "-u -C",
-    "env": "-u --unset -C --chdir",
-    "exec": "-a",
-    "ionice": "-c --class -n --classdata",
-    "nice": "-n --adjustment",
-    "nohup": "",
-    "setsid": "",
-    "stdbuf": "-i --input -o --output -e --error",
-    "sudo": "-u --user -g --group -h --host -p --prompt -C --close-from -D --chdir -R --chroot -T --command-timeout",
-    "time": "-f --format -o --output",
-    "timeout": "-s --signal -k --kill-after",
-    "xargs": "-a --arg-file -d --delimiter -E -I -L -n --max-args -P --max-procs -s --max-chars",
+    "command": ("", "-v -V"),
+    "doas": ("-u -C", "-s"),
+    "env": ("-u --unset -C --chdir", "-S --split-string"),
+    "exec": ("-a", ""),
+    "ionice": ("-c --class -n --classdata", ""),
+    "nice": ("-n --adjustment", ""),
+    "nohup": ("", ""),
+    "python": ("-W -X", "-c -m -"),
+    "setsid": ("", ""),
+    "stdbuf": ("-i --input -o --output -e --error", ""),
+    "sudo": (
+        "-u --user -g --group -h --host -p --prompt -C --close-from -D --chdir -R --chroot -T --command-timeout",
+        "-e --edit -l --list",
+    ),
+    "time": ("-f --format -o --output", ""),
+    "timeout": ("-s --signal -k --kill-after", ""),
+    "uv": ("", "-m --module -s --script --gui-script"),
+    "xargs": ("-a --arg-file -d --delimiter -E -I -L -n --max-args -P --max-procs -s --max-chars", ""),
 }
-"""Programs that run the command behind their options, and those of the options that take the next word."""
+"""Programs that run the command behind their options: the options that take the next word, and those with which they
+run something else."""
+
+_PLAIN = _WRAPPERS.keys() - {"python", "uv"}
+"""Those that need no word of their own, such as ``-m`` or ``run``, before the command."""
 
 _DURATION = re.compile(r"\d[\d.]*[smhd]?")
 """What ``timeout`` has behind its options."""
@@ -51,9 +61,17 @@ _DRIVE = re.compile(r"(?:^|\s)[A-Za-z]:\\")
 
 _MODULE = ["-m", "coatcheck"]
 _OPERATORS = frozenset(";&()<>|")
-_PIPE = "|"
+_PIPES = frozenset({"|", "|&"})
+_TO_NOWHERE = frozenset({">", ">>", "&>", "&>>", ">&"})
 _TO_STDOUT = (">&", "1")
 """The end of ``2>&1``."""
+
+_NOTHING = frozenset({"true", ":"})
+"""Commands that print nothing, behind ``||``."""
+
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
+_TEXT_IN_SINGLE = re.compile(r"[`$\n;&()<>|#]")
+_TEXT_IN_DOUBLE = re.compile(r"[;&<>|#]")
 
 _MOST_CHARACTERS = 16_000
 """More than our own command has, with three paths as long as they may be: ``shlex`` takes quadratic time for a word."""
@@ -110,14 +128,32 @@ def _start(words: list[str]) -> int | None:
     """
     start = 1 + max((index for index, word in enumerate(words) if word in _SEPARATORS), default=-1)
     while start < len(words):
-        if (valued := _WRAPPERS.get(_name([words[start]]).removesuffix(".exe"))) is not None:
-            start = _behind_options(words, start + 1, frozenset(valued.split()))
+        if (name := _name([words[start]]).removesuffix(".exe")) in _PLAIN:
+            before, start = start, _behind_options(words, start + 1, frozenset(_WRAPPERS[name][0].split()))
+            if _runs_another(name, words[before + 1 : start]):
+                return None
         elif not _ASSIGNMENT.fullmatch(words[start]):
             break
         else:
             start += 1
     launcher = [_name([word]).removesuffix(".exe") for word in _arguments(words[start:])]
+    if launcher[:1] == ["uv"] and _runs_another("uv", words[start : -1 if launcher in _MODULE_LAUNCHERS else None]):
+        return None
     return start if start == len(words) or launcher in _LAUNCHERS else None
+
+
+def _runs_another(program: str, options: list[str]) -> bool:
+    """Return whether a program with these options runs something else than the words behind them."""
+    valued, foreign = (each.split() for each in _WRAPPERS[program])
+    for option in options:
+        if option in foreign or (option[2:] and any(each.startswith(option.partition("=")[0]) for each in foreign)):
+            return True
+        for letter in option[1:] if option.startswith("-") and not option.startswith("--") else "":
+            if f"-{letter}" in foreign:
+                return True
+            if f"-{letter}" in valued:
+                break
+    return False
 
 
 def _behind_options(words: list[str], at: int, valued: frozenset[str]) -> int:
@@ -165,28 +201,54 @@ def _words(command: str) -> tuple[list[int], list[str]]:
 
 def _python_before(words: list[str]) -> int | None:
     """Return the index of the Python that words end with, with its flags; None if they end with something else."""
-    index = len(words) - 1
-    while index > 0 and (words[index].startswith("-") or words[index - 1] in _WITH_VALUE):
+    index, valued = len(words) - 1, _WRAPPERS["python"][0].split()
+    while index > 0 and (words[index].startswith("-") or words[index - 1] in valued):
         index -= 1
     found = index >= 0 and (words[index] == sys.executable or _PYTHON.fullmatch(_name(words[index:])))
-    return index if found else None
+    return index if found and not _runs_another("python", words[index + 1 :]) else None
 
 
 def is_get(command: str) -> bool:
-    """Return whether what a shell's command prints is from ``coatcheck get``, as such or through other programs."""
-    if len(command) > _MOST_CHARACTERS or any(mark in command for mark in ("\n", "`", "$(")):
+    """Return whether what a shell's command prints is from ``coatcheck get``, as such or through other programs.
+
+    A change of the folder before it, ``|| true`` behind it and messages that go to ``/dev/null`` print nothing.
+    """
+    source = _QUOTED.sub(_without_marks, command.strip()).removesuffix(";")
+    if len(command) > _MOST_CHARACTERS or any(mark in source for mark in ("\n", "`", "$(")):
         return False
-    words = shlex.shlex(command, posix=True, punctuation_chars=True)
-    words.whitespace_split, words.commenters = True, ""  # to a shell, a # within a word begins no comment
+    lexer = shlex.shlex(source, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""  # to a shell, a # within a word begins no comment
     try:
-        found = list(words)
+        words = _printing(list(takewhile(lambda word: not word.startswith("#"), lexer)))
     except ValueError:  # a quote that never ends
         return False
-    operators = [(word, after) for word, after in pairwise([*found, ""]) if set(word) <= _OPERATORS]
-    if not all(word == _PIPE or (word, after) == _TO_STDOUT for word, after in operators):
+    if any(set(word) <= _OPERATORS and word not in _PIPES for word in words if word):
         return False
-    pipes = [-1, *(index for index, word in enumerate(found) if word == _PIPE), len(found)]
-    return any(_find(found[before + 1 : after], "get") for before, after in pairwise(pipes))
+    pipes = [-1, *(index for index, word in enumerate(words) if word in _PIPES), len(words)]
+    return any(_find(words[before + 1 : after], "get") for before, after in pairwise(pipes))
+
+
+def _without_marks(quoted: re.Match[str]) -> str:
+    """Return a part in quotes without what is a mark of the shell elsewhere."""
+    marks = _TEXT_IN_DOUBLE if quoted[0].startswith('"') else _TEXT_IN_SINGLE
+    return marks.sub("_", quoted[0])
+
+
+def _printing(words: list[str]) -> list[str]:
+    """Return the words of a command without the parts that print nothing."""
+    found: list[str] = []
+    left = words[::-1]
+    while left:
+        word, after = left.pop(), left[-1] if left else ""
+        if (word, after) == _TO_STDOUT or (word in _TO_NOWHERE and after == "/dev/null"):
+            left.pop()
+            if found and found[-1].isdecimal():  # of `2>`
+                found.pop()
+        else:
+            found.append(word)
+    if found[:1] == ["cd"] and found[2:3] in (["&&"], [";"]):
+        found = found[3:]
+    return found[:-2] if found[-2:-1] == ["||"] and found[-1] in _NOTHING else found
 
 
 def _name(words: list[str]) -> str:
