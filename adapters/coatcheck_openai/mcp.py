@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.types import CallToolResult, TextContent
 
-from coatcheck import Block, JsonBlock
-from coatcheck.adapting import asettle, blocks_of_items, items_of_blocks, plain_blocks
+from coatcheck import Block, JsonBlock, OpaqueBlock, TextBlock
+from coatcheck.adapting import asettle, blocks_of_items, items_of_blocks
 from coatcheck_openai.hook import Hook, Output, logger
 from coatcheck_openai.proxy import Proxy
 
@@ -33,6 +33,9 @@ _STRUCTURED, _IS_ERROR = (
     if "structured_content" in CallToolResult.model_fields
     else ("structuredContent", "isError")  # before version 2 of the protocol's package
 )
+
+_FIELDS_SENT = {"type", "text", "data", "mimeType", "mime_type"}
+"""Of texts and images: a host that sets ``_meta`` or annotations on one shows them to no model."""
 
 _calling: ContextVar[Any] = ContextVar("coatcheck_openai_calling", default=None)
 """The context of the call that an agent is about to make. The SDK shows it to the server's ``tool_meta_resolver``,
@@ -89,24 +92,35 @@ class OffloadedServer(Proxy):
         return await asettle(output, logger=logger)
 
 
-def blocks_of(result: CallToolResult, *, structured: bool) -> tuple[Block, ...]:
+def blocks_of(result: CallToolResult, *, structured: bool, media: bool = True) -> tuple[Block, ...]:
     """Convert what the SDK shows of a result: its content, or, where ``structured`` asks for it, the one JSON value."""
     value = _structured_of(result) if structured and not _is_error(result) else None
     if value:
         return (JsonBlock(value),)
-    items = [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in result.content]
-    return tuple(blocks_of_items(items))
+    blocks = blocks_of_items(list(map(_shown_of, result.content)), media=media)
+    known = zip(blocks, result.content, strict=False)  # the last block may be about all items
+    return (
+        *(OpaqueBlock(part) if isinstance(block, OpaqueBlock) else block for block, part in known),
+        *blocks[len(result.content) :],
+    )
 
 
 def plain_blocks_of(result: CallToolResult, *, structured: bool) -> tuple[Block, ...]:
     """Convert nothing but texts, and JSON to its text."""
-    value = _structured_of(result) if structured and not _is_error(result) else None
-    return plain_blocks([json.dumps(value)] if value else result.content, lambda part: getattr(part, "text", None))
+    blocks = blocks_of(result, structured=structured, media=False)
+    return tuple(TextBlock(json.dumps(block.value)) if isinstance(block, JsonBlock) else block for block in blocks)
 
 
 def rewrite(result: CallToolResult, blocks: Sequence[Block]) -> CallToolResult:
     """Return a copy of a result with this content, and without structured content, which the SDK would show instead."""
     return result.model_copy(update={"content": list(map(_native, items_of_blocks(blocks))), _STRUCTURED: None})
+
+
+def _shown_of(part: Any) -> dict[str, Any]:  # noqa: ANN401 - an item of the protocol, or of a server's own
+    """Return what the SDK sends of an item: of a text and an image their content alone, of any other its JSON."""
+    fields = _FIELDS_SENT if part.type in {"text", "image"} else None
+    dumped: dict[str, Any] = part.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
+    return dumped
 
 
 def _native(item: Any) -> Any:  # noqa: ANN401 - an item of the protocol, or of a server's own

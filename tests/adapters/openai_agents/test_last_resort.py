@@ -1,7 +1,5 @@
 """Where our rewriting fails, a hard limit still holds."""
 
-# ruff: noqa: ANN401 - what the SDK and servers pass is of any type
-
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -9,9 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from agents import ItemHelpers
-from agents.mcp import MCPServer
-from mcp.types import CallToolResult
-from mcp.types import Tool as MCPTool
 from openai.types.responses import ResponseFunctionToolCall
 
 from coatcheck import InMemoryStorage, Offloader
@@ -21,6 +16,7 @@ from coatcheck_openai import convert as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
 from tests.adapters.openai_agents.agents import call, reading, returning, run
+from tests.adapters.openai_agents.servers import Serving
 
 if TYPE_CHECKING:
     from coatcheck.testing import ScriptedServer
@@ -171,29 +167,3 @@ async def test_a_medium_of_mcp_that_the_sdk_shows_as_text_is_offloaded(
 
     assert "qqqq" not in script.shown[-1][0]
     assert f"{mark} | ref: fetch-" in script.shown[-1][0]
-
-
-class Serving(MCPServer):
-    """A server that gives the same part each time."""
-
-    def __init__(self, part: object) -> None:
-        super().__init__(use_structured_content=False)
-        self._result = CallToolResult.model_validate({"content": [part]})
-
-    name = "serving"
-
-    async def connect(self) -> None: ...
-
-    async def cleanup(self) -> None: ...
-
-    async def list_tools(self, *_: Any, **__: Any) -> list[MCPTool]:
-        return [MCPTool.model_validate({"name": "fetch", "inputSchema": {"type": "object", "properties": {}}})]
-
-    async def call_tool(self, *_: Any, **__: Any) -> CallToolResult:
-        return self._result
-
-    async def list_prompts(self, *_: Any) -> Any:
-        raise NotImplementedError
-
-    async def get_prompt(self, *_: Any) -> Any:
-        raise NotImplementedError

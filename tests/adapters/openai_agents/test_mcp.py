@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from agents import Agent, Runner
 from agents.mcp import MCPServer, MCPServerStdio
+from pydantic import BaseModel
 
 from coatcheck import InMemoryStorage
 from coatcheck.testing.scripting import shown_references
 from coatcheck_openai import ToolOffloader
 from tests.adapters.mcp_rows import SERVER
-from tests.adapters.openai_agents.agents import Script, call, config, playing, reading, run, text_outputs
+from tests.adapters.openai_agents.agents import BIG, MIDDLE, Script, call, config, playing, reading, run, text_outputs
+from tests.adapters.openai_agents.servers import Serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,7 +70,7 @@ async def media_become_marks_and_small_results_stay(server: ScriptedServer, rows
     assert small.startswith("seen \n")
 
 
-async def what_items_say_next_to_their_contents_is_stored_and_links_stay(
+async def what_the_sdk_sends_of_resources_is_stored_and_links_stay(
     server: ScriptedServer, rows: MCPServerStdio
 ) -> None:
     offload = ToolOffloader()
@@ -81,7 +83,8 @@ async def what_items_say_next_to_their_contents_is_stored_and_links_stay(
         errors="replace"
     )
     assert all(f"file:///{number}.txt" in stored for number in range(40))
-    assert all(each in stored for each in ("store:///scan.bin", "KEY-7", '"priority"'))
+    assert "store:///scan.bin" in stored
+    assert "KEY-7" not in stored  # of a text, the SDK sends the text alone
     assert "null" not in stored
     assert "file:///37.txt" in found
     assert "file:///more.txt" in placeholder
@@ -127,7 +130,7 @@ async def host_code_that_calls_a_tool_gets_the_real_result(server: ScriptedServe
 SHARED = (
     one_search_finds_all_that_items_hold_and_no_result_is_raw,
     media_become_marks_and_small_results_stay,
-    what_items_say_next_to_their_contents_is_stored_and_links_stay,
+    what_the_sdk_sends_of_resources_is_stored_and_links_stay,
     an_error_stays_whatever_its_size,
     parallel_calls_of_two_conversations_keep_their_scopes,
     host_code_that_calls_a_tool_gets_the_real_result,
@@ -198,3 +201,51 @@ async def test_an_agent_with_servers_alone_is_warned_of(server: ScriptedServer, 
         await run(server, [], call(count=60), mcp_servers=ToolOffloader().mcp_servers([rows]))
 
     assert "Pass its tools through ToolOffloader.tools" in caplog.text
+
+
+FOR_THE_HOST = {"_meta": {"trace": "span " * 6_000}, "annotations": {"audience": ["user"], "priority": 0.5}}
+IMAGE = {"type": "image", "data": "iVBORw0K", "mimeType": "image/png"}
+
+
+async def test_what_the_sdk_does_not_send_of_an_item_leaves_a_small_result(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    rows = [{"type": "text", "text": f"row {number}", **FOR_THE_HOST} for number in range(200)]
+    script = await run(
+        server, offload.tools(), call(), mcp_servers=offload.mcp_servers([Serving(*rows, {**IMAGE, **FOR_THE_HOST})])
+    )
+
+    assert script.shown[-1][0].startswith("row 0\nrow 1\n")
+    assert "span" not in script.shown[-1][0]
+
+
+async def test_what_the_sdk_does_not_send_of_an_item_is_neither_stored_nor_shown(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    items = [{"type": "text", "text": BIG, **FOR_THE_HOST}, {**IMAGE, **FOR_THE_HOST}]
+    script = await run(server, offload.tools(), call(), reading(), mcp_servers=offload.mcp_servers([Serving(*items)]))
+
+    placeholder = script.shown[-1][0]
+    assert not any("span" in text for text in script.shown[-1])
+    text, image = (offload.offloader.load(each, scope="conversation-1").data for each in shown_references(placeholder))
+    assert text.decode() == BIG
+    assert image == b"\x89PNG\r\n"
+
+
+class Video(BaseModel):
+    """An item of a server's own, which no version of the protocol has."""
+
+    type: str = "video"
+    frames: str = "few"
+
+
+async def test_an_item_of_a_servers_own_stays_next_to_a_placeholder(server: ScriptedServer, caplog: Any) -> None:
+    offload = ToolOffloader()
+    serving = Serving({"type": "text", "text": BIG}, Video())
+    script = await run(
+        server, offload.tools(), call(), reading(pattern="^line 1,000 "), mcp_servers=offload.mcp_servers([serving])
+    )
+
+    placeholder, found = script.shown[-1]
+    assert placeholder.startswith("Tool result offloaded.")
+    assert '{"type":"video","frames":"few"}' in placeholder
+    assert MIDDLE in found
+    assert "could not offload" not in caplog.text
