@@ -31,6 +31,10 @@ _UNKNOWN = ("debug_user_id", "debug_session_id")
 """The user and the session of ``Runner.run_debug`` where nobody named them: all such runs share them."""
 
 
+_NO_AGENT = "unknown"
+"""What ADK calls the agent of a call that none asked for."""
+
+
 @dataclass(slots=True)
 class _Running:
     """A call that a tool is running for. An agent that is a tool runs in a session of its own, made for one call."""
@@ -64,8 +68,8 @@ class Result(Delivery[Any]):
     retrieval_tool: str | None
 
     def look(self) -> Sequence[Batch]:
-        """Return the result, unless it is the final answer, which no model reads in this run."""
-        if self.context.actions.skip_summarization:
+        """Return the result, unless it is for the user, or for the code after a tool that is a node of a workflow."""
+        if self.context.actions.skip_summarization or self.context.agent_name == _NO_AGENT:
             return ()
         holders = (self.tool.custom_metadata, getattr(self.context.run_config, "custom_metadata", None))
         arrival = Arrival(

@@ -84,17 +84,14 @@ class OffloadPlugin(BasePlugin):
             warn=WarnOnce(logger),
             is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is self.offloader,
         )
-        self._without: set[str] = set()
+        self._names: dict[str, str | None] = {}  # of the retrieval tool, by agent
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Offer the retrieval tool to agents that may need it, in every request."""
         tools = llm_request.tools_dict
         if _may_need(llm_request) and self.retrieval_tool.name not in tools:
             llm_request.append_tools([self.retrieval_tool])
-        if tools and self._retrieval.find(tools) is None:
-            self._without.add(callback_context.agent_name)
-        else:
-            self._without.discard(callback_context.agent_name)
+        self._names[callback_context.agent_name] = self._retrieval.find(tools)
 
     async def before_tool_callback(
         self,
@@ -146,7 +143,7 @@ class OffloadPlugin(BasePlugin):
             context=tool_context,
             offloader=self.offloader,
             scope=self._scope,
-            retrieval_tool=None if tool_context.agent_name in self._without else self.retrieval_tool.name,
+            retrieval_tool=self._names.get(tool_context.agent_name, self.retrieval_tool.name),
         )
         settled = await asettle(delivery, logger=logger)
         return None if settled is result else settled

@@ -48,6 +48,7 @@ class RetrievalTool(BaseTool):
             args,
             convert_media=result_of,
             native_media=self._native_media,
+            retrieval_tool=self.name,  # a copy may have a name of its own
         )
         if isinstance(answered, Failure):
             return {"error": answered.text}

@@ -66,6 +66,12 @@ class RetrievalTool(FunctionTool):
             scope = resolve_scope(self._scope, context)
             return self.offloader, {"scope": scope, "identity": self._sessions.identity_of(context)}
 
-        answered = await aanswer(find, as_sent, convert_media=contents_of, native_media=self._native_media)
+        answered = await aanswer(
+            find,
+            as_sent,
+            convert_media=contents_of,
+            native_media=self._native_media,
+            retrieval_tool=context.function.name,  # a copy may have a name of its own, but calls this very method
+        )
         # An exception would mark the error, but the framework does not show its text to the model.
         return answered.text if isinstance(answered, Failure) else answered

@@ -11,7 +11,7 @@ from pydantic_ai.capabilities import AbstractCapability
 
 from coatcheck.adapting import ScopeOption, asettle, check_scope, make_offloader
 from coatcheck_pydantic_ai.hook import FAILURES, Hook, Output, logger
-from coatcheck_pydantic_ai.retrieval import find_tool, is_ours, retrieval_toolset
+from coatcheck_pydantic_ai.retrieval import find_tool, is_retrieval, retrieval_toolset
 
 if TYPE_CHECKING:
     from pydantic_ai import FunctionToolset, RunContext
@@ -61,7 +61,7 @@ class ToolOffloader(AbstractCapability[Any]):
         self.offloader: Offloader = make_offloader(
             storage, options, owner="ToolOffloader", no_steps=_NO_STEPS, is_whole=True
         )
-        retrieval = find_tool()
+        retrieval = find_tool(self.offloader)
         self._hook = Hook(offloader=self.offloader, scope=check_scope(scope), retrieval=retrieval)
         self._toolset = retrieval_toolset(self.offloader, scope=scope, retrieval=retrieval, native_media=native_media)
 
@@ -81,7 +81,7 @@ class ToolOffloader(AbstractCapability[Any]):
         handler: WrapToolExecuteHandler,
     ) -> Any:  # noqa: ANN401 - as the tool
         """Run the tool, then offload what is too large of its result, or of the words of its error."""
-        if is_ours(tool_def):
+        if is_retrieval(tool_def):
             return await handler(args)
         try:
             result = await handler(args)

@@ -21,10 +21,26 @@ if TYPE_CHECKING:
 
     from coatcheck import Offloader
 
-__all__ = ("find_tool", "is_ours", "retrieval_toolset")
+__all__ = ("find_tool", "is_retrieval", "retrieval_toolset")
 
-_OURS = {"coatcheck": "reads back"}
+_KEY, _VALUE = "coatcheck", "reads back"
 """The metadata of the tool, which tells it from a user's tool with the same name. It is not sent to a model."""
+
+
+class _Mark(str):
+    """The value, which knows what its tool reads from.
+
+    As a ``str``, it is the same in each process: some durable execution finds a request again by what was in it.
+    """
+
+    __slots__ = ("offloader",)
+
+    offloader: Offloader
+
+    def __deepcopy__(self, _: object) -> _Mark:
+        """Return this very object: the tool in a copy of a toolset reads from the same offloader."""
+        return self
+
 
 _TOOLSET = "coatcheck"
 """The id of the toolset, by which durable execution finds it again after a restart."""
@@ -48,16 +64,31 @@ def retrieval_toolset(
         return answered
 
     tool = Tool[Any].from_schema(retrieve, RETRIEVAL_TOOL, RETRIEVAL_DESCRIPTION, retrieval_schema(), takes_ctx=True)
-    return FunctionToolset([tool], id=_TOOLSET, metadata=_OURS)
+    mark = _Mark(_VALUE)
+    mark.offloader = offloader
+    return FunctionToolset([tool], id=_TOOLSET, metadata={_KEY: mark})
 
 
-def is_ours(definition: ToolDefinition | None) -> bool:
-    """Return whether this is the retrieval tool."""
-    return definition is not None and (definition.metadata or {}).items() >= _OURS.items()
+def is_retrieval(definition: ToolDefinition | None) -> bool:
+    """Return whether this is a retrieval tool, whatever it reads from."""
+    return definition is not None and (definition.metadata or {}).get(_KEY) == _VALUE
 
 
-def find_tool() -> RetrievalName:
+def reads_back(definition: ToolDefinition | None, offloader: Offloader) -> bool:
+    """Return whether this is a retrieval tool that reads back what ``offloader`` stored.
+
+    A definition that came from another process does not say what it reads from, and is trusted.
+    """
+    if definition is None or not is_retrieval(definition):
+        return False
+    return getattr((definition.metadata or {})[_KEY], "offloader", offloader) is offloader
+
+
+def find_tool(offloader: Offloader) -> RetrievalName:
     """Return what finds the name of the retrieval tool in the tools of an agent."""
     return RetrievalName(
-        RETRIEVAL_TOOL, warn=WarnOnce(logger), is_ours=is_ours, how_to_add="Let no toolset or capability hide it"
+        RETRIEVAL_TOOL,
+        warn=WarnOnce(logger),
+        is_ours=lambda definition: reads_back(definition, offloader),
+        how_to_add="Let no toolset or capability hide it",
     )

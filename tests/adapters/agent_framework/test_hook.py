@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -251,6 +252,20 @@ async def test_an_image_is_read_back_as_itself_where_asked_for(server: ScriptedS
 
     assert ("input_image" in raw) is native_media
     assert (url in raw) is native_media
+
+
+async def test_a_copy_of_the_retrieval_tool_may_have_a_name_of_its_own(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    renamed = copy.copy(offload.retrieval_tool)
+    renamed.name = "read_back"
+    script = Script(call(), lambda shown: [("read_back", {"reference": shown_references(shown[-1].text)[0]})])
+    with playing(server, script) as client:
+        agent = agent_on(client, None, [returning(BIG), renamed], middleware=offload.middleware)
+        await agent.run("Go.")
+
+    placeholder, page = script.shown[-1]
+    assert "To read more: read_back(" in placeholder
+    assert "[More: read_back(" in page
 
 
 def test_a_budget_for_a_step_is_refused() -> None:

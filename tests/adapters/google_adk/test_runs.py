@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from google.adk.agents.run_config import StreamingMode  # type: ignore[attr-defi
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.function_tool import FunctionTool
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
 from coatcheck.testing.scripting import shown_references
@@ -231,3 +233,37 @@ async def test_a_callback_of_the_agent_sees_only_what_stays(server: GeminiServer
     await run(server, OffloadPlugin(), tools, [("fetch", {}), ("few", {})], agent={"after_tool_callback": note})
 
     assert seen == ["few"]
+
+
+async def test_the_output_of_a_tool_that_is_a_node_of_a_workflow_stays(server: GeminiServer) -> None:
+    workflows = pytest.importorskip("google.adk.workflow")
+    got: list[Any] = []
+
+    def read_log(question: str) -> dict[str, Any]:
+        return {"asked": question, "lines": BIG.splitlines()}
+
+    def count(node_input: dict[str, Any]) -> str:
+        got.append(node_input)
+        return "counted"
+
+    script = Script(call())
+    with playing(server, script, [returning(BIG)]) as agent:
+        edges = [(workflows.START, FunctionTool(read_log), count, agent)]
+        await Talk(agent=workflows.Workflow(name="nodes", edges=edges), plugins=[OffloadPlugin()]).ask()
+
+    assert got == [read_log("Go.")]
+    assert script.shown[-1][-1].startswith("Tool result offloaded.")
+
+
+async def test_a_copy_of_the_retrieval_tool_may_have_a_name_of_its_own(server: GeminiServer) -> None:
+    plugin = OffloadPlugin()
+    renamed = copy.copy(plugin.retrieval_tool)
+    renamed.name = "read_back"
+    script = Script(call(), lambda shown: [("read_back", {"reference": shown_references(shown[-1].text)[0]})])
+    tools = [returning(BIG), returning("mine", RETRIEVAL_TOOL), renamed]
+    with playing(server, script, tools) as agent:
+        await Talk(agent=agent, plugins=[plugin]).ask()
+
+    placeholder, page = script.shown[-1]
+    assert "To read more: read_back(" in placeholder
+    assert "[More: read_back(" in page

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -178,6 +179,24 @@ async def test_a_prefix_of_the_retrieval_tool_is_in_every_call_that_the_model_is
     assert f"To read more: {renamed}(" in placeholder
     assert f"{renamed}(" in page
     assert "no retrieval tool" not in caplog.text
+
+
+@pytest.mark.parametrize("last", [True, False])
+async def test_of_two_offloaders_a_placeholder_names_the_tool_that_reads_it(server: ScriptedServer, last: bool) -> None:
+    def read(shown: Any) -> list[tuple[str, dict[str, Any]]]:
+        (name,) = re.findall(r"To read more: (\w+)\(", shown[-1].text)
+        return [(name, {"reference": shown_references(shown[-1].text)[0]})]
+
+    capabilities = [ToolOffloader(), ToolOffloader().prefix_tools("b")]
+    with server.conversation(script := Script(call(), read)) as conversation:
+        order = capabilities if last else capabilities[::-1]
+        agent = Agent(model_on(conversation), tools=[returning(BIG)], capabilities=order)
+        await agent.run("Go.", conversation_id="conversation-1")
+
+    placeholder, page = script.shown[-1]
+    (name,) = re.findall(r"To read more: (\w+)\(", placeholder)
+    assert "line 1 of 2,000" in page
+    assert f"[More: {name}(" in page
 
 
 class Cutting(AbstractCapability[Any]):
