@@ -183,10 +183,10 @@ class Link:
             self._closing.set()
             self._ended.set()
         if not self.was_up:
-            error = _start_failure(self._name, failure, self._upstream.start_seconds)
+            refused = _start_failure(self._name, failure, self._upstream.start_seconds)
             if failure is not None:
-                logger.warning("%s", error)
-            raise error
+                logger.warning("%s", refused)
+            raise refused
         if failure is not None and not is_ours:  # streams that we closed break whoever still uses them
             logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, _said_by(innermost(failure)))
 
