@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shlex
@@ -78,6 +79,28 @@ def answer(home: Path, said: object, *words: str) -> Any:  # noqa: ANN401 - what
     assert output.keys() == {"hookEventName", "updatedToolOutput"}
     assert output["hookEventName"] == "PostToolUse"
     return output["updatedToolOutput"]
+
+
+def test_a_pipe_that_does_not_block_gets_the_whole_answer(home: Path) -> None:
+    image = {**IMAGE, "data": base64.b64encode(bytes(400_000)).decode()}
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    said = json.dumps(event([{"type": "text", "text": LARGE}, image], tool="mcp__a__b")).encode()
+    with subprocess.Popen(
+        [sys.executable, "-m", "coatcheck", "hook"],
+        env={**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdin=subprocess.PIPE,
+        stdout=writing,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        os.close(writing)
+        assert process.stdin is not None
+        process.stdin.write(said)
+        process.stdin.close()
+        with os.fdopen(reading, "rb") as answers:
+            found = json.loads(answers.read())["hookSpecificOutput"]["updatedToolOutput"]
+
+    assert found[1] == image
 
 
 # What leaves, in the shape of each tool's own response.

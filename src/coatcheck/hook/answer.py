@@ -107,7 +107,7 @@ def _with_replacements(
 ) -> bytes | None:
     """Return the JSON of the answer without these texts; None if all of them stay."""
     new = _replacements(texts, tool, session, options=options) if texts else {}
-    return unmarked(json.dumps(answer_with(replaced(response, new)), default=Number.marked)).encode() if new else None
+    return unmarked(json.dumps(answer_with(replaced(response, new)), default=Number.marked).encode()) if new else None
 
 
 def _certain_limit(options: Options) -> int:
@@ -240,6 +240,8 @@ def _say(message: str) -> None:
 
 
 def _write(stream: int, data: bytes) -> None:
+    with suppress(OSError, AttributeError):  # no pipe, or Windows, where Python 3.11 lacks it
+        os.set_blocking(stream, True)  # else a client that reads slowly gets half an answer
     view = memoryview(data)
     while view:
         view = view[os.write(stream, view) :]

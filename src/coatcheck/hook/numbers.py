@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import os
 import re
-from math import isfinite
+import sys
+from math import inf
 
 __all__ = ("Number", "read_float", "read_integer", "unmarked")
 
 _MARK = os.urandom(16).hex()
 """Begins the string that is written for a number. It is random, so no text of a tool begins with it."""
 
-_MARKED = re.compile(rf'"{_MARK}([^"]*)"')
+_MARKED = re.compile(rf'"{_MARK}([^"]*)"'.encode())
 
-_MOST_CHARACTERS = 17
-"""A float keeps 15 digits; a sign and a point are the others."""
+_MOST_CHARACTERS = 16
+"""Without a sign. A float keeps 15 digits; the other is a point."""
 
-_MOST_DIGITS = 4_300
-"""Python reads no integer with more (``sys.int_info.default_max_str_digits``): the time is quadratic."""
+_LEAST_FLOAT = 1e-300
+"""A smaller float keeps fewer digits."""
+
+_MOST_DIGITS = getattr(sys, "get_int_max_str_digits", int)() or 4_300
+"""Python reads no integer with more: the time is quadratic. The environment may set it, except in the first 3.10."""
 
 
 class Number:
@@ -46,16 +50,17 @@ class Number:
         return _MARK + value.raw
 
 
-def unmarked(text: str) -> str:
+def unmarked(data: bytes) -> bytes:
     """Return JSON with the numbers themselves where ``marked`` wrote strings."""
-    return _MARKED.sub(r"\1", text) if _MARK in text else text
+    return _MARKED.sub(rb"\1", data) if _MARK.encode() in data else data
 
 
 def read_float(raw: str) -> float | Number:
     """Return a number with a point or an exponent: a float if that is the same number, else what was written."""
     value = float(raw)
-    is_same = (len(raw) <= _MOST_CHARACTERS and value and isfinite(value)) or repr(value) == raw
-    return value if is_same else Number(raw)
+    is_short = len(raw) <= _MOST_CHARACTERS + raw.startswith("-") and _LEAST_FLOAT < abs(value) < inf
+    # JavaScript writes 1e-7, Python 1e-07.
+    return value if is_short or raw in {written := repr(value), written.replace("e-0", "e-")} else Number(raw)
 
 
 def read_integer(raw: str) -> int | Number:

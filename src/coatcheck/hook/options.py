@@ -72,9 +72,12 @@ class Options:
 
     @property
     def folder(self) -> str:
-        """The folder, absolute; the default one where ``storage`` is a URL."""
+        """The folder, absolute; the default one where ``storage`` is a URL, or in a folder that was deleted."""
         storage = self.storage if self.has_folder else DEFAULT_STORAGE
-        return os.path.abspath(os.path.expanduser(storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
+        try:
+            return os.path.abspath(os.path.expanduser(storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
+        except OSError:
+            return os.path.abspath(os.path.expanduser(DEFAULT_STORAGE))  # noqa: PTH100, PTH111 - as above
 
     @property
     def has_folder(self) -> bool:

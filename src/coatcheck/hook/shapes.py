@@ -36,6 +36,9 @@ _LEAST_CHARACTERS = LEAST_BYTES // 4
 _MOST_LEVELS = 50
 """A list or an object that is deeper counts as one text, its JSON. Python gives up on a thousand levels."""
 
+_MOST_TOGETHER = 16
+"""Members that are measured at once: of more, fewer are small together."""
+
 _MOST_APART = 8
 """Values that leave one by one; of more, what holds them leaves. As ``core.items.MOST_APART``."""
 
@@ -149,12 +152,36 @@ def _texts(response: object) -> tuple[int, dict[Path, str]]:
             if _is_one(value, _MEDIA):
                 continue
             is_medium = is_medium or _says_medium(value)
-        for key, member in _members(value):
-            if type(member) is str and len(member) < _LEAST_CHARACTERS:
-                total += len(member) if member.isascii() else _bytes(member)
-            elif type(member) in _HOLDING and not _is_data(key, member, is_medium=is_medium):
-                waiting.append(((*path, key), member, is_medium))
+        size, held = _held_in(value, is_medium=is_medium)
+        total += size
+        for size, members in _without_small(held):
+            total += size
+            waiting += [((*path, key), member, is_medium) for key, member in members]
     return total, found
+
+
+def _held_in(value: object, *, is_medium: bool) -> tuple[int, list[tuple[str | int, Any]]]:
+    """Return the bytes of the short texts among the members of a value, and the other members that may hold texts."""
+    short = 0
+    held: list[tuple[str | int, Any]] = []
+    for key, member in _members(value):
+        if type(member) is str and len(member) < _LEAST_CHARACTERS:
+            short += len(member) if member.isascii() else _bytes(member)
+        elif type(member) in _HOLDING and not _is_data(key, member, is_medium=is_medium):
+            held.append((key, member))
+    return short, held
+
+
+def _without_small(members: list[tuple[str | int, Any]]) -> Iterator[tuple[int, list[tuple[str | int, Any]]]]:
+    """Yield a few members after another that may be large, with the bytes of those left out because they are not.
+
+    A few are measured together, since a million of them one by one would take seconds.
+    """
+    for start in range(0, len(members), _MOST_TOGETHER):
+        few = members[start : start + _MOST_TOGETHER]
+        is_plain = len(few) > 1 and not any(isinstance(member, _SIZED) for _, member in few)
+        size = len(_json([member for _, member in few])) - len(few) - 1 if is_plain else LEAST_BYTES
+        yield (size, []) if size < LEAST_BYTES else (0, few)
 
 
 def _is_one(value: dict[str, Any], kinds: frozenset[str]) -> bool:
@@ -248,7 +275,8 @@ def _heaviest(value: Any, excess: int) -> Path:  # noqa: ANN401 - as above
     is_medium = False
     while len(path) < _MOST_LEVELS:
         is_medium = is_medium or _says_medium(value)
-        weights = [(_weight(member, (*path, key), is_medium=is_medium), key) for key, member in _large_members(value)]
+        members = [member for _, few in _without_small([*_large_members(value)]) for member in few]
+        weights = [(_weight(member, (*path, key), is_medium=is_medium), key) for key, member in members]
         largest = sorted(weights, key=lambda each: each[0], reverse=True)[:_MOST_APART]
         if not largest or largest[0][0] < LEAST_BYTES or sum(weight for weight, _ in largest) < excess:
             break
@@ -270,11 +298,15 @@ def _weight(value: object, path: Path = (), *, is_medium: bool = False) -> int:
 
 
 def _json(value: object) -> bytes:
-    """Return the JSON of a value, without blanks; orjson writes the same, ten times as fast, but is slow to load."""
+    """Return the JSON of a value, without blanks. orjson is ten times as fast, but slow to load.
+
+    It writes some exponents in other characters (``1e-7`` for ``1e-07``): the same numbers, and everything else is the
+    same to the byte.
+    """
     if (fast := sys.modules.get("orjson")) is not None:
         with suppress(TypeError):  # an integer of more than 64 bits, half a character, or more than 254 levels
-            return fast.dumps(value)  # type: ignore[no-any-return]  # of a module that is loaded late
-    return unmarked(_ENCODER.encode(value)).encode("utf-8", "surrogatepass")
+            return unmarked(fast.dumps(value, default=Number.marked))
+    return unmarked(_ENCODER.encode(value).encode("utf-8", "surrogatepass"))
 
 
 def _media(value: object, key: str | int, *, is_medium: bool, level: int) -> Iterator[int]:
