@@ -242,7 +242,7 @@ def _try_preview(stored: _Stored, given: Given, budget: int, *, shown: str) -> N
     """Make the preview again: it must fit by itself, and be the one that is shown."""
     text = given.text or ""
     content_type = "text/plain" if isinstance(given.block, TextBlock) else "application/json"
-    content = Previewed(text=text, content_type=content_type, lines=text.count("\n") + (not text.endswith("\n")))
+    content = Previewed.of(text, content_type)
     again = preview(content, _counter(), budget=budget)
     cost = _counter().count(again)
     stored.check(cost <= budget, "over budget", f"the preview has {cost:,} tokens")

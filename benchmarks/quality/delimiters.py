@@ -67,7 +67,7 @@ def made(delimiter: str, chance: random.Random) -> str:
 
 def ours(text: str) -> str | None:
     """Return what a preview takes for the delimiter."""
-    return delimiter_of(Previewed(text=text, content_type="text/plain", lines=text.count("\n")))
+    return delimiter_of(Previewed.of(text))
 
 
 def standard(text: str) -> str | None:

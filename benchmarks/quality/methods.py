@@ -41,9 +41,7 @@ _LONGEST_LINE = 1_000
 
 def ours(result: Result, budget: int) -> str:
     """Show the preview of a placeholder of coatcheck."""
-    text = result.text
-    lines = text.count("\n") + (not text.endswith("\n"))
-    return preview(Previewed(text=text, content_type="text/plain", lines=lines), COUNTER, budget=budget)
+    return preview(Previewed.of(result.text), COUNTER, budget=budget)
 
 
 def header_tokens(result: Result) -> int:

@@ -26,13 +26,8 @@ ORDERS: list[JsonValue] = [
 ]
 
 
-def _content(text: str, *, content_type: str = "text/plain") -> Previewed:
-    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-    return Previewed(text=text, content_type=content_type, lines=lines)
-
-
 def _preview(text: str, budget: int, *, counter: TokenCounter = TIKTOKEN, content_type: str = "text/plain") -> str:
-    return preview(_content(text, content_type=content_type), counter, budget=budget)
+    return preview(Previewed.of(text, content_type=content_type), counter, budget=budget)
 
 
 @pytest.mark.parametrize("counter", COUNTERS)
@@ -409,7 +404,7 @@ def test_a_preview_of_json_counts_the_tokens_of_the_whole_a_few_times_only() -> 
 
     counter = Noting()
     value = {f"k{n}": [{"id": m, "tags": [{"name": f"t{k}"} for k in range(4)]} for m in range(5)] for n in range(40)}
-    preview(_content(json.dumps(value)), counter, budget=4_000)
+    preview(Previewed.of(json.dumps(value)), counter, budget=4_000)
 
     assert counter.counts <= 10
 

@@ -10,8 +10,8 @@ import pytest
 from coatcheck import ByteCounter, TiktokenCounter
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.preview.envelope import output_in, unescaped_text, unwrapped
+from tests.core.previewing import checked_preview
 
-TIKTOKEN = TiktokenCounter()
 LINES = "".join(f'step {number} said "done"\n' for number in range(900))
 RECORDS = json.dumps([{"id": number, "name": f"name {number}"} for number in range(900)])
 CSV = "id,name,city,score\n" + "".join(f"{n},name {n},city {n},{n / 8}\n" for n in range(900))
@@ -19,12 +19,7 @@ INSIDE = "text inside, unescaped, so line numbers are its own; search with patte
 
 
 def _shown(text: str, budget: int = 300) -> str:
-    content = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
-    shown = preview(content, TIKTOKEN, budget=budget)
-
-    assert not content.failures
-    assert TIKTOKEN.count(shown) <= budget
-    return shown
+    return checked_preview(Previewed.of(text), budget)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import Always, InMemoryStorage, Offloader, TextBlock, TiktokenCounter
+from coatcheck import Always, InMemoryStorage, Offloader, TextBlock
 from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, log, preview, search_for_odd
+from tests.core.previewing import TIKTOKEN, checked_preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TIKTOKEN = TiktokenCounter()
 PLACES = 20
 COUNT = 400
 WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty"]
@@ -23,17 +23,8 @@ def _word(number: int) -> str:
     return f"{WORDS[number % 10]}_{WORDS[number // 10 % 10]}_{number * 7919 % 9973:x}"
 
 
-def _content(text: str) -> Previewed:
-    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
-
-
 def _shown(text: str, budget: int = 300) -> str:
-    content = _content(text)
-    shown = preview(content, TIKTOKEN, budget=budget)
-
-    assert not content.failures
-    assert TIKTOKEN.count(shown) <= budget
-    return shown
+    return checked_preview(Previewed.of(text), budget)
 
 
 KINDS: dict[str, tuple[Callable[[int], str], str]] = {
@@ -137,7 +128,7 @@ def test_a_long_line_is_shown_around_its_error() -> None:
 def test_errors_in_long_text_are_found_in_pieces_with_the_same_outcome() -> None:
     lines = [f"took {_word(number)} from the queue for the worker that asked" for number in range(5_000)]
     lines[2_600] = "ERROR disk full"
-    content = _content("\n".join(lines))
+    content = Previewed.of("\n".join(lines))
     assert len(content.text) > LARGE_CHARACTERS
     work = search_for_odd(content)
     pieces = 0

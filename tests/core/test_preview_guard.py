@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
@@ -37,12 +38,7 @@ KINDS = {
 
 
 def _content(text: str, failures: dict[str, Exception] | None = None) -> Previewed:
-    return Previewed(
-        text=text,
-        content_type="text/plain",
-        lines=text.count("\n") + (not text.endswith("\n")),
-        failures={} if failures is None else failures,
-    )
+    return replace(Previewed.of(text), failures={} if failures is None else failures)
 
 
 @pytest.mark.parametrize("rest", ["nothing else", 7, [], {}, [[]], [{}]])

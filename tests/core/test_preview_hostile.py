@@ -30,25 +30,21 @@ if TYPE_CHECKING:
 TIKTOKEN = TiktokenCounter()
 
 
-def _content(text: str) -> Previewed:
-    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
-
-
 def _shown(text: str, budget: int = 500) -> str:
-    return preview(_content(text), TIKTOKEN, budget=budget)
+    return preview(Previewed.of(text), TIKTOKEN, budget=budget)
 
 
 def test_comments_without_a_page_are_read_in_one_way_only() -> None:
     comments = "<!---->" * 500
 
-    assert preview_html not in kinds_of(_content(comments + "no page\n" * 900))
-    assert preview_html in kinds_of(_content(comments + "<html><body>a page"))
+    assert preview_html not in kinds_of(Previewed.of(comments + "no page\n" * 900))
+    assert preview_html in kinds_of(Previewed.of(comments + "<html><body>a page"))
 
 
 def test_a_long_line_among_matches_is_read_in_linear_time() -> None:
     matches = "".join(f"src/part_{number}.py:{number}:some text\n" for number in range(400))
 
-    assert (preview_matches(_content(matches + "." * 200_000), 500, TIKTOKEN) or "").endswith(
+    assert (preview_matches(Previewed.of(matches + "." * 200_000), 500, TIKTOKEN) or "").endswith(
         "[… lines 401-401 of 401 not shown …]"
     )
 
@@ -61,8 +57,8 @@ def test_a_match_that_is_cut_says_so() -> None:
 
 @pytest.mark.parametrize("digits", ["Zm9vYmFyQmF6MTIz" * 256, "0123456789abcdef" * 256])
 def test_text_between_noise_is_not_taken_for_noise(digits: str) -> None:
-    assert preview_noise(_content(f"{digits * 3} \n"), 500, TIKTOKEN) is not None
-    assert preview_noise(_content(f"{digits} the key is under the mat {digits}"), 500, TIKTOKEN) is None
+    assert preview_noise(Previewed.of(f"{digits * 3} \n"), 500, TIKTOKEN) is not None
+    assert preview_noise(Previewed.of(f"{digits} the key is under the mat {digits}"), 500, TIKTOKEN) is None
 
 
 def test_a_list_is_of_objects_only_where_all_are() -> None:
@@ -139,7 +135,7 @@ def test_a_number_beyond_the_last_character_is_shown_as_a_replacement() -> None:
 
 def _cpu_seconds(text: str) -> float:
     started = time.process_time()
-    preview(_content(text), ByteCounter(), budget=500)
+    preview(Previewed.of(text), ByteCounter(), budget=500)
     return time.process_time() - started
 
 

@@ -33,7 +33,7 @@ PAGE = """<!DOCTYPE html>
 
 
 def _content(text: str) -> Previewed:
-    return Previewed(text=text, content_type="text/html", lines=text.count("\n") + (not text.endswith("\n")))
+    return Previewed.of(text, "text/html")
 
 
 def _shown(text: str, budget: int = 100_000) -> str:

@@ -29,22 +29,17 @@ NAMES = st.sampled_from(sorted(SAMPLES))
 MANY = 2_000
 
 
-def _content(text: str) -> Previewed:
-    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-    return Previewed(text=text, content_type="text/plain", lines=lines)
-
-
 def _made(name: str, count: int = MANY) -> str:
     return SAMPLES[name][1](count)
 
 
 def _shown(name: str, budget: int) -> list[str]:
-    return preview(_content(_made(name)), TIKTOKEN, budget=budget).splitlines()
+    return preview(Previewed.of(_made(name)), TIKTOKEN, budget=budget).splitlines()
 
 
 def _kind_of(text: str) -> str:
     """Return the kind that shows ``text``, by the name of its function."""
-    content = _content(text)
+    content = Previewed.of(text)
     shows = (show for show in kinds_of(content) if show(content, 300, TIKTOKEN) is not None)
     return next(shows).__name__.removeprefix("preview_")
 
@@ -87,18 +82,18 @@ def test_a_damaged_content_of_any_kind_keeps_to_the_budget_and_comes_out_the_sam
     text = _made(name, count)
     start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
     damaged = text[:start] + data.draw(texts(pieces=4)) + text[start:end]
-    shown = preview(_content(damaged), counter, budget=budget)
+    shown = preview(Previewed.of(damaged), counter, budget=budget)
 
     shown.encode("utf-8")
     assert counter.count(shown) <= budget
-    assert preview(_content(damaged), counter, budget=budget) == shown
+    assert preview(Previewed.of(damaged), counter, budget=budget) == shown
 
 
 @given(name=NAMES, count=st.integers(1, 300), budget=st.integers(400, 500))
 def test_what_fits_is_shown_as_it_is(name: str, count: int, budget: int) -> None:
     text = _made(name, count)
     if not TIKTOKEN.exceeds(text, budget):
-        assert preview(_content(text), TIKTOKEN, budget=budget) == text
+        assert preview(Previewed.of(text), TIKTOKEN, budget=budget) == text
 
 
 # Nothing in halves: every line shown is one record of the content, told by its own syntax.
@@ -125,7 +120,7 @@ def test_rows_that_go_on_behind_a_line_end_are_no_table_of_lines() -> None:
 
 def test_a_row_that_goes_on_behind_a_line_end_where_nothing_is_shown_makes_no_count_wrong() -> None:
     rows = "".join(f"{number},a note,1,2\n" for number in range(400))
-    shown = preview(_content(f'id,note,x,y\n{rows}400,"first\nsecond",1,2\n{rows}'), TIKTOKEN, budget=200)
+    shown = preview(Previewed.of(f'id,note,x,y\n{rows}400,"first\nsecond",1,2\n{rows}'), TIKTOKEN, budget=200)
 
     what = "table of 803 lines by 4 columns, the header is line 1; lines 1-803 not searched for odd ones"
     assert shown.startswith(f"{what}\nid,note,x,y\n")
@@ -184,7 +179,9 @@ def test_of_lines_of_trouble_that_differ_in_digits_only_three_are_shown_and_coun
     alike = [f"2026-01-01 12:00:00 ERROR worker {number} of 64 lost its lease\n" for number in range(400)]
     other = ["2026-01-01 12:00:00 ERROR no space left on the disk\n"]
     between = [f"2026-01-01 12:00:00 INFO job {number} done\n" for number in range(40)]
-    shown = preview(_content("".join((*between, *alike[:200], *other, *alike[200:], *between))), TIKTOKEN, budget=600)
+    shown = preview(
+        Previewed.of("".join((*between, *alike[:200], *other, *alike[200:], *between))), TIKTOKEN, budget=600
+    )
 
     assert shown.count("lost its lease") == 3
     assert "ERROR worker 0 of 64 lost its lease (400 alike)\n" in shown
@@ -228,7 +225,7 @@ def test_noise_is_named_and_not_spelled_out() -> None:
     assert shown[0] == "base64 data, 32,000 characters, beginning with:"
     assert len(shown) == 3
     picture = "data:image/png;base64,iVBORw0KGgo" + _made("base64")
-    assert preview(_content(picture), TIKTOKEN, budget=200).startswith("base64 data, a PNG image, 32,0")
+    assert preview(Previewed.of(picture), TIKTOKEN, budget=200).startswith("base64 data, a PNG image, 32,0")
 
 
 def test_a_page_is_shown_as_its_title_and_text_without_scripts() -> None:
@@ -241,7 +238,7 @@ def test_a_page_is_shown_as_its_title_and_text_without_scripts() -> None:
 def test_a_page_that_nests_without_text_is_shown_as_it_is_written() -> None:
     text = "<html>" + "<div>" * 600_000
 
-    assert preview(_content(text), ByteCounter(), budget=300).startswith("<html><div>")
+    assert preview(Previewed.of(text), ByteCounter(), budget=300).startswith("<html><div>")
 
 
 # Reading on, and what it costs.
@@ -265,7 +262,7 @@ def _work(text: str) -> int:
             total += len(text)
             return super().count(text)
 
-    preview(_content(text), Counting(), budget=500)
+    preview(Previewed.of(text), Counting(), budget=500)
     return total
 
 
@@ -319,11 +316,11 @@ def test_json_with_a_key_twice_in_an_object_is_shown_as_text_and_hides_no_value(
     once = f'{{"items": [{items}], "owner": "Grace", "said": "\\"yes\\" \\u0022no\\u0022"}}'
     twice = once.replace('"owner"', '"owner": "Ada", "owner"')
 
-    assert preview(_content(once), TIKTOKEN, budget=200).startswith("object with 3 keys")
-    assert '"owner": "Ada", "owner": "Grace"' in preview(_content(twice), TIKTOKEN, budget=200)
+    assert preview(Previewed.of(once), TIKTOKEN, budget=200).startswith("object with 3 keys")
+    assert '"owner": "Ada", "owner": "Grace"' in preview(Previewed.of(twice), TIKTOKEN, budget=200)
 
 
 def test_json_too_deep_to_be_written_again_is_outlined() -> None:
     deep = f'{{"a": {"[" * 300}"{"word " * 400}"{"]" * 300}}}'
 
-    assert preview(_content(deep), TIKTOKEN, budget=200).startswith("{a: [[[")
+    assert preview(Previewed.of(deep), TIKTOKEN, budget=200).startswith("{a: [[[")

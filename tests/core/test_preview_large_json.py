@@ -27,10 +27,6 @@ RECORDS: list[JsonValue] = [
 ]
 
 
-def _content(text: str) -> Previewed:
-    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + 1)
-
-
 def _row(number: int) -> str:
     return f'{number}|"}}, {{\\"id\\": {number}, ]"|[{{a: [1, {{b: "}},{{"}}]}}, {{a: {number}}}]'
 
@@ -43,7 +39,7 @@ def test_both_ends_of_a_large_list_are_whole_records_around_a_gap_in_characters(
 ) -> None:
     value: JsonValue = RECORDS if wrap is None else {"page": {"no": 1}, wrap: RECORDS, "next": None}
     text = json.dumps(value, indent=indent)
-    shown = preview(_content(text), TIKTOKEN, budget=500)
+    shown = preview(Previewed.of(text), TIKTOKEN, budget=500)
     lines = [line.removeprefix("  ") for line in shown.splitlines()]
     gap = re.search(r"\[… characters ([\d,]+)-([\d,]+) of ([\d,]+) not shown …\]", shown)
 
@@ -65,7 +61,7 @@ def test_reading_a_large_json_does_not_parse_it(monkeypatch: pytest.MonkeyPatch)
     text = json.dumps(RECORDS)
     monkeypatch.setattr("coatcheck.core.preview.json.orjson", None)
 
-    assert preview(_content(text), TIKTOKEN, budget=500).startswith("list of 30,000 objects, one a line: ")
+    assert preview(Previewed.of(text), TIKTOKEN, budget=500).startswith("list of 30,000 objects, one a line: ")
 
 
 @pytest.mark.parametrize("wrap", [None, "orders"])
@@ -78,7 +74,9 @@ def test_how_many_records_a_list_holds_that_is_not_searched_is_estimated_from_ho
         {"id": number, "note": "x" * length} for length in (50, 500) for number in range(6_000, 9_456)
     ]
     text = json.dumps(records if wrap is None else {"page": 1, wrap: records})
-    header = re.search(r"list of (.+), estimated from (\d+) at its ends", preview(_content(text), TIKTOKEN, budget=300))
+    header = re.search(
+        r"list of (.+), estimated from (\d+) at its ends", preview(Previewed.of(text), TIKTOKEN, budget=300)
+    )
 
     assert header is not None
     assert header[1] == "about 6,900 objects"  # of 6,912
@@ -91,7 +89,7 @@ def test_how_many_records_a_list_holds_that_is_not_searched_is_estimated_from_ho
 )
 def test_large_json_of_other_shapes_is_shown_in_another_way(value: JsonValue) -> None:
     text = json.dumps(value)
-    shown = preview(_content(text), TIKTOKEN, budget=300)
+    shown = preview(Previewed.of(text), TIKTOKEN, budget=300)
 
     assert TIKTOKEN.count(shown) <= 300
     assert "not shown" in shown
@@ -101,7 +99,7 @@ def test_large_json_of_other_shapes_is_shown_in_another_way(value: JsonValue) ->
 def test_large_text_that_is_no_json_at_its_end_is_no_list_of_records(damage: str) -> None:
     text = json.dumps(RECORDS) + damage
 
-    assert not preview(_content(text), ByteCounter(), budget=300).startswith("list of")
+    assert not preview(Previewed.of(text), ByteCounter(), budget=300).startswith("list of")
 
 
 @given(
@@ -147,13 +145,13 @@ def test_two_lists_one_after_the_other_are_not_read_as_one() -> None:
 def test_a_larger_budget_is_filled_with_records(budget: int) -> None:
     text = json.dumps([{f"a_rather_long_field_name_{name}": number for name in range(8)} for number in range(20_000)])
 
-    assert budget * 0.9 < TIKTOKEN.count(preview(_content(text), TIKTOKEN, budget=budget)) <= budget
+    assert budget * 0.9 < TIKTOKEN.count(preview(Previewed.of(text), TIKTOKEN, budget=budget)) <= budget
 
 
 def test_a_budget_for_more_than_half_of_the_text_reads_no_record_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "MOST_SEARCHED", 1_000_000)
     text = json.dumps([{"id": number, "note": "x" * 200} for number in range(6_000)])
-    shown = preview(_content(text), ByteCounter(), budget=len(text) * 3 // 64)
+    shown = preview(Previewed.of(text), ByteCounter(), budget=len(text) * 3 // 64)
     said = re.search(r"list of about [\d,]+ objects, estimated from ([\d,]+) at its ends", shown)
 
     assert said is not None
@@ -164,7 +162,9 @@ def test_a_list_behind_a_smaller_one_is_shown_too() -> None:
     facets = [{"name": f"facet {number}", "count": number} for number in range(240)]
     text = json.dumps({"facets": facets, "total": 30_000, "orders": RECORDS})
 
-    assert re.search(r"^orders: list of 30,000 objects", preview(_content(text), TIKTOKEN, budget=500), re.MULTILINE)
+    assert re.search(
+        r"^orders: list of 30,000 objects", preview(Previewed.of(text), TIKTOKEN, budget=500), re.MULTILINE
+    )
 
 
 def _two_lists() -> str:
@@ -177,7 +177,7 @@ def test_the_records_of_two_lists_that_are_not_searched_are_not_estimated_as_one
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pieces, "MOST_SEARCHED", 1_000_000)
-    shown = preview(_content(_two_lists().ljust(1_000_001)), TIKTOKEN, budget=300)
+    shown = preview(Previewed.of(_two_lists().ljust(1_000_001)), TIKTOKEN, budget=300)
 
     assert "open: list of objects" in shown
     assert "closed" not in shown
@@ -186,7 +186,7 @@ def test_the_records_of_two_lists_that_are_not_searched_are_not_estimated_as_one
 
 def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() -> None:
     text = _two_lists()
-    shown = preview(_content(text.ljust(1_000_001)), TIKTOKEN, budget=300)
+    shown = preview(Previewed.of(text.ljust(1_000_001)), TIKTOKEN, budget=300)
     gap = re.search(r"\[… characters ([\d,]+)-([\d,]+) of", shown)
 
     assert gap is not None
@@ -202,6 +202,6 @@ def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() 
 
 def test_lines_that_hold_a_list_each_are_not_one_large_list() -> None:
     text = "".join(f"{json.dumps(['x' * 2_000, 'y' * 2_000, number])}\n" for number in range(300))
-    shown = preview(_content(text[:-1]), TIKTOKEN, budget=300)
+    shown = preview(Previewed.of(text[:-1]), TIKTOKEN, budget=300)
 
     assert shown.startswith("JSON Lines of 300 lines")

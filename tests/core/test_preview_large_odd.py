@@ -9,22 +9,18 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from coatcheck import Always, InMemoryStorage, Offloader, TextBlock, TiktokenCounter
+from coatcheck import Always, InMemoryStorage, Offloader, TextBlock
 from coatcheck.core.preview import Previewed, json_list, odd, pieces, preview, search_for_odd
+from tests.core.previewing import TIKTOKEN, checked_preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-TIKTOKEN = TiktokenCounter()
 PLACES = 20
 COUNT = 16_000
 """Records of 490 characters each: nearly 8 MB."""
 
 NOTE = "n" * 415
-
-
-def _content(text: str) -> Previewed:
-    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
 
 
 def _searched(content: Previewed) -> Previewed:
@@ -40,12 +36,7 @@ def _searched(content: Previewed) -> Previewed:
 
 
 def _shown(text: str, budget: int = 400) -> str:
-    content = _searched(_content(text))
-    shown = preview(content, TIKTOKEN, budget=budget)
-
-    assert not content.failures
-    assert TIKTOKEN.count(shown) <= budget
-    return shown
+    return checked_preview(_searched(Previewed.of(text)), budget)
 
 
 def _record(number: int, status: str = "fine", **more: object) -> dict[str, object]:
@@ -156,7 +147,7 @@ def test_no_more_than_a_piece_is_parsed_at_once(
 def test_the_search_pauses_after_each_piece() -> None:
     text = _json(9_000, RECORDS[0])
 
-    assert sum(1 for _ in search_for_odd(_content(text))) >= len(text) // pieces.PIECE
+    assert sum(1 for _ in search_for_odd(Previewed.of(text))) >= len(text) // pieces.PIECE
 
 
 def test_an_offload_shows_the_odd_record_in_the_middle_of_a_large_list() -> None:
@@ -171,7 +162,7 @@ def test_a_search_that_fails_costs_no_preview(monkeypatch: pytest.MonkeyPatch) -
     def fail(*_: object) -> None:
         raise MemoryError
 
-    content = _content(_json(0, RECORDS[0]))
+    content = Previewed.of(_json(0, RECORDS[0]))
     monkeypatch.setattr(odd.OddSearch, "add", fail)
 
     assert _searched(content) is content

@@ -7,29 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import Always, ByteCounter, InMemoryStorage, Offloader, TextBlock, TiktokenCounter
+from coatcheck import Always, ByteCounter, InMemoryStorage, Offloader, TextBlock
 from coatcheck.core.preview import Previewed, log, preview, search_for_odd
+from tests.core.previewing import checked_preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TIKTOKEN = TiktokenCounter()
 PLACES = 20
 LARGE = 11_000
 """Lines of a log of more than 256 KiB, of which a preview shows the ends only."""
 
 
-def _content(text: str) -> Previewed:
-    return Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
-
-
 def _shown(text: str, budget: int = 500) -> str:
-    content = _content(text)
-    shown = preview(content, TIKTOKEN, budget=budget)
-
-    assert not content.failures
-    assert TIKTOKEN.count(shown) <= budget
-    return shown
+    return checked_preview(Previewed.of(text), budget)
 
 
 def _log(count: int, needle: int, line: str = "ERROR worker failed: no route to host") -> str:
@@ -115,7 +106,7 @@ def test_what_was_not_searched_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_long_log_is_searched_in_pieces_with_the_same_outcome() -> None:
-    content = _content(_log(LARGE * 2, LARGE))
+    content = Previewed.of(_log(LARGE * 2, LARGE))
     work = search_for_odd(content)
     pieces = 0
     while True:

@@ -19,7 +19,7 @@ MANY = 500
 
 
 def _content(text: str, content_type: str = "text/plain") -> Previewed:
-    return Previewed(text=text, content_type=content_type, lines=text.count("\n") + (not text.endswith("\n")))
+    return Previewed.of(text, content_type)
 
 
 def _shown(text: str, content_type: str = "text/plain", *, budget: int = 200) -> str:

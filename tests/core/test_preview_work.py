@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -88,12 +89,7 @@ HOSTILE = {
 
 
 def _content(text: str, failures: dict[str, Exception]) -> Previewed:
-    return Previewed(
-        text=text,
-        content_type="text/plain",
-        lines=text.count("\n") + (not text.endswith("\n")),
-        failures=failures,
-    )
+    return replace(Previewed.of(text), failures=failures)
 
 
 def _calls(content: Previewed, counter: TokenCounter) -> tuple[int, str]:

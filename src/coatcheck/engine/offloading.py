@@ -314,7 +314,7 @@ def _previewed(part: Part) -> Previewed | None:
     text = part.text or _decoded(part.block)
     if not text:
         return None
-    return Previewed(text=text, content_type=part.content_type, lines=text.count("\n") + (not text.endswith("\n")))
+    return Previewed.of(text, part.content_type)
 
 
 def _decoded(block: Block) -> str | None:

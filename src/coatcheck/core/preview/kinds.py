@@ -146,16 +146,15 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
         shows = kinds_of(content)
     except Exception as error:  # noqa: BLE001 - MemoryError and RecursionError are among them
         content.failures["kinds_of"] = error
-    may_hide_errors = content.lines >= RARE
     for show in shows:
         if show.__name__ in content.failures:
             continue
         try:
             meter = once if show in LITTLE_WORK else metered
-            if may_hide_errors and show not in _SHOW_TROUBLE:
-                shown = _show_below_errors(show, content, budget, meter)
-            else:
+            if show in _SHOW_TROUBLE:
                 shown = show(content, budget, meter)
+            else:
+                shown = _show_below_errors(show, content, budget, meter)
         except TooMuchWork:
             continue
         except Exception as error:  # noqa: BLE001 - as above
@@ -291,17 +290,17 @@ def _preview_inside(
     left = budget - counter.count(heading) - 1
     if left <= 0:
         return None
-    inside = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + (not text.endswith("\n")))
+    inside = Previewed.of(text)
     # Hardly any text has more characters for a token; to count it as far as that takes as long as its preview.
     if len(text) <= left * _CHARACTERS_OF_A_TOKEN and not counter.exceeds(text, left):
         return f"{heading}\n{text}"
     for show in kinds_of(inside):
         if show in unless:
             return None
-        if inside.lines >= RARE and show not in _SHOW_TROUBLE:
-            shown = _show_below_errors(show, inside, left, counter)
-        else:
+        if show in _SHOW_TROUBLE:
             shown = show(inside, left, counter)
+        else:
+            shown = _show_below_errors(show, inside, left, counter)
         if shown is not None:
             parts = f"{heading}\n", shown  # the second of which is counted already
             return "".join(parts) if count_parts(counter, *parts) <= budget else None

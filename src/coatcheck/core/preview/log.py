@@ -64,7 +64,6 @@ _KEPT = 200
 _ALIKE = 3
 """Lines of trouble shown of those that differ in numbers only."""
 
-
 RARE = 50
 """Errors are rare where at most one line in as many tells of one, so in fewer lines none is."""
 
@@ -198,6 +197,8 @@ def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list
 
     Nothing where errors are not rare, or none fits its share of ``budget`` tokens.
     """
+    if content.lines < RARE:
+        return []
     trouble = content.rare or Trouble()
     for _ in find_rare_trouble(trouble, content) if content.rare is None else ():
         pass

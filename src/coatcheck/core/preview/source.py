@@ -141,6 +141,11 @@ class Previewed:
     failures: dict[str, Exception] = field(default_factory=dict, compare=False, repr=False)
     """The kinds of preview that raised on this text, with their errors. ``preview`` adds to it and tries none twice."""
 
+    @classmethod
+    def of(cls, text: str, content_type: str = "text/plain") -> Previewed:
+        """Return ``text`` to be previewed, its lines counted."""
+        return cls(text=text, content_type=content_type, lines=text.count("\n") + (text[-1:] not in {"", "\n"}))
+
     @property
     def declared(self) -> str:
         """The declared type without parameters, in small letters."""
