@@ -157,7 +157,7 @@ class Invoker(Proxy):
 
 
 def _takes_base_context(invoke: Callable[..., Any]) -> bool:
-    """Return whether an invoker may declare the SDK's ``RunContextWrapper``, such as one that serializes its context."""
+    """Return whether an invoker may declare the SDK's ``RunContextWrapper``, such as one that serializes it."""
     try:
         parameters = inspect.signature(invoke).parameters
     except (TypeError, ValueError):  # it cannot be inspected
