@@ -16,7 +16,7 @@ from google.genai.types import Blob, Part
 from pydantic_core import to_json, to_jsonable_python
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.adapting import McpItem, blocks_of_items, find_copy, find_references_in, plain_blocks
+from coatcheck.adapting import McpItem, blocks_of_items, find_copy, find_references_in, plain_blocks, text_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,8 +111,8 @@ def media_tokens(result: object) -> int | None:
     if not encoded:
         return None
     said = ({**content, "content": None}, *((item.text, item.said) for item in items))
-    # About: two characters of base64 are a token, and four of a text.
-    return encoded // 2 + sum(len(json.dumps(each, default=str, ensure_ascii=False)) for each in said) // 4
+    texts = sum(len(json.dumps(each, default=str, ensure_ascii=False)) for each in said)
+    return text_tokens(texts, encoded=encoded)
 
 
 def offloaded_references(event: Event) -> tuple[str, ...]:

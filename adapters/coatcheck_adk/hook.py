@@ -30,9 +30,8 @@ logger = logging.getLogger("coatcheck_adk")
 _UNKNOWN = ("debug_user_id", "debug_session_id")
 """The user and the session of ``Runner.run_debug`` where nobody named them: all such runs share them."""
 
-
 _NO_AGENT = "unknown"
-"""What ADK calls the agent of a call that none asked for."""
+"""What ADK calls the agent of a call that none asked for; a user may call one so too."""
 
 
 @dataclass(slots=True)
@@ -69,7 +68,7 @@ class Result(Delivery[Any]):
 
     def look(self) -> Sequence[Batch]:
         """Return the result, unless it is for the user, or for the code after a tool that is a node of a workflow."""
-        if self.context.actions.skip_summarization or self.context.agent_name == _NO_AGENT:
+        if self.context.actions.skip_summarization or _is_of_no_agent(self.context):
             return ()
         holders = (self.tool.custom_metadata, getattr(self.context.run_config, "custom_metadata", None))
         arrival = Arrival(
@@ -104,6 +103,10 @@ def identity_of(context: ToolContext) -> tuple[str, str, str] | None:
     """
     found = _conversation_of(context)
     return None if found[1:] == _UNKNOWN else found
+
+
+def _is_of_no_agent(context: ToolContext) -> bool:
+    return context.agent_name == _NO_AGENT and context.get_invocation_context().agent is None
 
 
 def begin_call(context: ToolContext) -> None:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from agents import ToolOutputFileContent, ToolOutputImage, ToolOutputText
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.adapting import decode_base64, decode_data_url, encode_base64, find_references_in, plain_blocks
+from coatcheck.adapting import (
+    decode_base64,
+    decode_data_url,
+    encode_base64,
+    find_references_in,
+    plain_blocks,
+    text_tokens,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +34,10 @@ _KINDS: dict[str, Any] = {
     "file": ToolOutputFileContent,
 }
 _UNKNOWN_FILE = "application/octet-stream"
+
+_ROWS = 1_000
+"""Of a list, so many go to the encoder at once: it holds the interpreter's lock, and with it the event loop, until it
+is done."""
 
 
 def blocks_of(output: object) -> tuple[Block, ...]:
@@ -72,7 +83,7 @@ def has_media_as_text(output: object) -> bool:
 
 def tokens_as_text(output: object) -> int:
     """Return about what an output with media in base64 costs as text: half as many tokens as characters."""
-    return len(str(output)) // 2
+    return text_tokens(0, encoded=len(str(output)))
 
 
 def _parts_of(output: object) -> Sequence[object]:
@@ -128,9 +139,11 @@ def _media_of(fields: Mapping[str, Any]) -> MediaBlock | None:
     return MediaBlock(data, media_type or unknown, name=name)
 
 
-def _is_json(value: object) -> bool:
+def _is_json(value: dict[Any, Any] | Sequence[Any]) -> bool:
+    pieces = [value] if isinstance(value, dict) else (value[at : at + _ROWS] for at in range(0, len(value), _ROWS))
     try:
-        json.dumps(value)
+        for piece in pieces:
+            json.dumps(piece)
     except (TypeError, ValueError, RecursionError):
         return False
     return True

@@ -11,9 +11,10 @@ import inspect
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from agents.tool import invoke_function_tool
 from agents.tool_context import ToolContext
@@ -156,12 +157,15 @@ class Invoker(Proxy):
 
 
 def _takes_base_context(invoke: Callable[..., Any]) -> bool:
-    """Return whether an invoker declares the SDK's ``RunContextWrapper``, such as one that serializes its context."""
+    """Return whether an invoker may declare the SDK's ``RunContextWrapper``, such as one that serializes it."""
     try:
-        parameters = inspect.signature(invoke).parameters.values()
+        parameters = inspect.signature(invoke).parameters
     except (TypeError, ValueError):  # it cannot be inspected
         return False
-    return "RunContextWrapper" in str(next(iter(parameters)).annotation) if parameters else False
+    declared = {name: parameter.annotation for name, parameter in parameters.items()}
+    with suppress(Exception):  # names may stand for nothing when the program runs; the SDK goes by the words then
+        declared |= get_type_hints(invoke)
+    return "RunContextWrapper" in str(declared[next(iter(parameters))]) if parameters else False
 
 
 def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:

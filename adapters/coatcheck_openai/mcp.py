@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.types import CallToolResult, TextContent
 
 from coatcheck import Block, JsonBlock, OpaqueBlock, TextBlock
-from coatcheck.adapting import asettle, blocks_of_items, items_of_blocks
+from coatcheck.adapting import asettle, blocks_of_items, items_of_blocks, text_tokens
 from coatcheck_openai.hook import Hook, Output, logger
 from coatcheck_openai.proxy import Proxy
 
@@ -35,7 +35,7 @@ _STRUCTURED, _IS_ERROR = (
 )
 
 _FIELDS_SENT = {"type", "text", "data", "mimeType", "mime_type"}
-"""Of texts and images: a host that sets ``_meta`` or annotations on one shows them to no model."""
+"""What the SDK sends of a text or an image; of any other item, it sends all."""
 
 _calling: ContextVar[Any] = ContextVar("coatcheck_openai_calling", default=None)
 """The context of the call that an agent is about to make. The SDK shows it to the server's ``tool_meta_resolver``,
@@ -127,17 +127,16 @@ def _native(item: Any) -> Any:  # noqa: ANN401 - an item of the protocol, or of 
     return CallToolResult.model_validate({"content": [item]}).content[0] if isinstance(item, dict) else item
 
 
-def _is_encoded_text(part: Any) -> bool:  # noqa: ANN401 - as below
+def _is_encoded_text(part: Any) -> bool:  # noqa: ANN401 - an item of the protocol, or of a server's own
     """Return whether the SDK shows base64 of a part as text: it knows media of the type image only."""
     return part.type == "audio" or isinstance(getattr(getattr(part, "resource", None), "blob", None), str)
 
 
 def _tokens_as_text(result: CallToolResult) -> int:
-    """Return about what the parts cost as text: four characters are a token, and two of JSON with base64."""
-    return sum(
-        len(part.text) // 4 if isinstance(part, TextContent) else len(part.model_dump_json()) // 2
-        for part in result.content
-    )
+    """Return about what is sent of the parts costs as text."""
+    texts = sum(len(part.text) for part in result.content if isinstance(part, TextContent))
+    encoded = sum(len(json.dumps(_shown_of(part))) for part in result.content if not isinstance(part, TextContent))
+    return text_tokens(texts, encoded=encoded)
 
 
 def _structured_of(result: CallToolResult) -> Any:  # noqa: ANN401 - a JSON value

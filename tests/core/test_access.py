@@ -70,6 +70,21 @@ def test_a_storage_that_says_nothing_sensible_has_the_defaults() -> None:
     assert not access.call("load", "key").local
 
 
+def test_a_storage_may_pass_on_the_methods_of_another(tmp_path: Path) -> None:
+    class Passing:
+        def __init__(self, inner: object) -> None:
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._inner, name)
+
+    own, passed = StorageAccess(FileStorage(tmp_path)), StorageAccess(Passing(FileStorage(tmp_path)))
+
+    for what in ("names_references", "reads_ranges", "sweeps", "lists_pages", "lists", "evicts"):
+        assert getattr(passed, what) == getattr(own, what)
+    assert passed.call("load", "key").local  # as a storage with a local path
+
+
 @pytest.mark.parametrize("takes", [True, False])
 def test_only_a_storage_that_takes_file_names_gets_them(*, takes: bool) -> None:
     seen: list[dict[str, object]] = []

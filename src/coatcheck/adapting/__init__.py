@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         plain_blocks,
         read_marks,
         references_in,
+        text_tokens,
         texts_in,
     )
     from coatcheck.adapting.guards import (
@@ -105,6 +106,7 @@ __all__ = (
     "refuse_options",
     "resolve_scope",
     "settle",
+    "text_tokens",
     "texts_in",
 )
 
@@ -139,6 +141,7 @@ __getattr__ = lazily(
             "plain_blocks",
             "read_marks",
             "references_in",
+            "text_tokens",
             "texts_in",
         ),
         "guards": (

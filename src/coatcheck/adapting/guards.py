@@ -327,7 +327,11 @@ class RetrievalName:
         self._how_to_add = how_to_add
 
     def find(self, tools: Mapping[str, object]) -> str | None:
-        """Return the name for placeholders. None, after a warning, where ``tools`` lack it; without tools, trust."""
+        """Return the name for placeholders: the expected one, or that of a renamed retrieval tool.
+
+        Where nobody knows the tools, ``tools`` is empty, and the answer is the expected name. Where they lack the
+        retrieval tool, it is None, after a warning.
+        """
         if self._expected is not None and (not tools or self._is_ours(tools.get(self._expected))):
             return self._expected
         renamed = next((name for name, tool in tools.items() if self._is_ours(tool)), None)  # such as with a prefix

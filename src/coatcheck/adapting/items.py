@@ -30,7 +30,7 @@ class McpItem(NamedTuple):
     """The base64 of its medium; None of an item without one."""
 
     said: Any
-    """All else that it says: its type, URI, annotations, ``_meta``. Of an item that is not understood, all of it."""
+    """What else the item says: its type, URI, annotations, ``_meta``. An item that is not understood is here whole."""
 
     @classmethod
     def parse(cls, item: Any) -> McpItem:  # noqa: ANN401 - whatever a server sent

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError, describe_error
@@ -30,7 +30,9 @@ from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
 from coatcheck.engine import loops
 from coatcheck.engine.loops import BackgroundLoop, in_time, is_loop_running
 from coatcheck.engine.threads import UnawaitedThreads
-from coatcheck.storage.protocol import Lists, ListsPages, LocalPath, NamesReferences, ReadsRanges, Storage, Sweeps
+
+if TYPE_CHECKING:
+    from coatcheck.storage.protocol import LocalPath, NamesReferences, Storage
 
 __all__ = (
     "PAUSE",
@@ -135,21 +137,22 @@ class StorageAccess:
             InvalidRequest: it does not have both.
 
         """
-        if isinstance(storage, type) or not isinstance(storage, Storage | NamesReferences):
+        is_storage = _has(storage, "save", "load")
+        if isinstance(storage, type) or not (is_storage or _has(storage, "save_named", "load")):
             msg = (
                 "storage must have the methods save and load, as FileStorage('./artifacts') and InMemoryStorage()"
                 f" have, not {storage!r}"
             )
             raise InvalidRequest(msg)
-        self.storage: Storage | NamesReferences = storage
-        self.names_references = not isinstance(storage, Storage)
-        self.reads_ranges = isinstance(storage, ReadsRanges)
-        self.sweeps = isinstance(storage, Sweeps)
-        self.lists_pages = isinstance(storage, ListsPages)
-        self.lists = not self.names_references and isinstance(storage, Lists | ListsPages)
+        self.storage = cast("Storage | NamesReferences", storage)
+        self.names_references = not is_storage
+        self.reads_ranges = _has(storage, "load_range")
+        self.sweeps = _has(storage, "sweep")
+        self.lists_pages = _has(storage, "page")
+        self.lists = is_storage and (self.lists_pages or _has(storage, "entries"))
         self.evicts = self._says("evicts")
         self.takes_file_name = self._says("takes_file_name")
-        self._is_local = self._says("is_local", default=isinstance(storage, LocalPath))
+        self._is_local = self._says("is_local", default=_has(storage, "local_path"))
         self._queue = CallQueue(network_threads, seconds=queue_seconds)
 
     def call(self, method: str, /, *arguments: object, **named: object) -> Effect:
@@ -176,14 +179,19 @@ class StorageAccess:
 
     def path_of(self, key: str, *, content_type: str) -> str | None:
         """Return the file that holds an entry, if the storage keeps files."""
-        if not isinstance(self.storage, LocalPath):
+        if not _has(self.storage, "local_path"):
             return None
-        return str(self.storage.local_path(key, content_type=content_type))
+        return str(cast("LocalPath", self.storage).local_path(key, content_type=content_type))
 
     def _says(self, what: str, *, default: bool = False) -> bool:
         """Return a boolean attribute of the storage, or the default. The attributes of a mock are not booleans."""
         said = getattr(self.storage, what, None)
         return said if isinstance(said, bool) else default
+
+
+def _has(storage: object, *methods: str) -> bool:
+    """Return whether a storage has methods, be they another's that it passes on: from 3.12 on, isinstance sees none."""
+    return all(callable(getattr(storage, method, None)) for method in methods)
 
 
 @dataclass(frozen=True, slots=True)

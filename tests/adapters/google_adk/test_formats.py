@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from google.adk.artifacts import FileArtifactService
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.contract.gemini import GeminiServer
 
 
+@pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning")  # ADK's, where it looks at the schema
 @every_version
 async def test_a_session_goes_on(server: GeminiServer, version: str, tmp_path: Path) -> None:
     left, plugin = left_by(version, "google-adk", tmp_path), OffloadPlugin(FileStorage(tmp_path / "artifacts"))

@@ -255,6 +255,12 @@ async def test_the_output_of_a_tool_that_is_a_node_of_a_workflow_stays(server: G
     assert script.shown[-1][-1].startswith("Tool result offloaded.")
 
 
+async def test_an_agent_may_have_the_name_that_adk_has_for_none(server: GeminiServer) -> None:
+    script = await run(server, OffloadPlugin(), [returning(BIG)], call(), agent={"name": "unknown"})
+
+    assert script.shown[-1][0].startswith("Tool result offloaded.")
+
+
 async def test_a_copy_of_the_retrieval_tool_may_have_a_name_of_its_own(server: GeminiServer) -> None:
     plugin = OffloadPlugin()
     renamed = copy.copy(plugin.retrieval_tool)

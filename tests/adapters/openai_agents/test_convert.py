@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from datetime import datetime, timezone
 from typing import Any
 
@@ -99,3 +100,22 @@ def test_a_list_without_media_is_not_validated(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(ToolOutputText, "model_validate", None)
 
     assert not has_media_as_text([{"type": "text", "text": "a"}, {"rows": 1}, "b"])
+
+
+def test_a_long_list_goes_to_the_encoder_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    def noting(value: list[object]) -> str:
+        lengths.append(len(value))
+        return str(dumps(value))
+
+    lengths, dumps, rows = list[int](), json.dumps, [{"id": number} for number in range(2_500)]
+    monkeypatch.setattr("coatcheck_openai.convert.json.dumps", noting)
+
+    assert blocks_of(rows) == (JsonBlock(rows),)
+    assert sum(lengths) == len(rows)
+    assert max(lengths) <= 1_000
+
+
+def test_a_list_is_json_only_if_all_its_rows_are() -> None:
+    rows = [*range(2_500), {"a set"}]
+
+    assert blocks_of(rows) == (TextBlock(str(rows)),)

@@ -230,6 +230,14 @@ async def test_what_the_sdk_does_not_send_of_an_item_is_neither_stored_nor_shown
     assert image == b"\x89PNG\r\n"
 
 
+async def test_what_the_sdk_does_not_send_of_an_image_costs_nothing_next_to_a_sound(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+    items = [{**IMAGE, **FOR_THE_HOST}, {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}]
+    script = await run(server, offload.tools(), call(), mcp_servers=offload.mcp_servers([Serving(*items)]))
+
+    assert not script.shown[-1][0].startswith("Tool result offloaded.")
+
+
 class Video(BaseModel):
     """An item of a server's own, which no version of the protocol has."""
 

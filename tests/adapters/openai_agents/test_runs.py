@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from agents import (
     Agent,
     RunConfig,
@@ -43,13 +45,21 @@ from tests.adapters.openai_agents.agents import (
 from tests.contract.openai_agents_harness import model_on
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from coatcheck.testing import Received, ScriptedServer
 
 
-async def test_a_session_keeps_the_placeholder_and_a_later_run_reads_it(server: ScriptedServer) -> None:
-    offload, session = ToolOffloader(), SQLiteSession("conversation-1")
+@pytest.fixture
+def session() -> Iterator[SQLiteSession]:
+    with closing(SQLiteSession("conversation-1")) as opened:
+        yield opened
+
+
+async def test_a_session_keeps_the_placeholder_and_a_later_run_reads_it(
+    server: ScriptedServer, session: SQLiteSession
+) -> None:
+    offload = ToolOffloader()
 
     await run(server, offload.tools([returning(BIG)]), call(), session=session)
     kept = await session.get_items()
@@ -59,8 +69,10 @@ async def test_a_session_keeps_the_placeholder_and_a_later_run_reads_it(server: 
     assert MIDDLE in script.shown[-1][-1]
 
 
-async def test_references_are_found_in_run_items_and_in_what_a_session_keeps(server: ScriptedServer) -> None:
-    offload, session, script = ToolOffloader(), SQLiteSession("conversation-1"), Script(call())
+async def test_references_are_found_in_run_items_and_in_what_a_session_keeps(
+    server: ScriptedServer, session: SQLiteSession
+) -> None:
+    offload, script = ToolOffloader(), Script(call())
     with playing(server, script) as model:
         agent = Agent(name="a", model=model, tools=offload.tools([returning(BIG)]))
         result = await Runner.run(agent, "Go.", session=session, run_config=config())
@@ -246,8 +258,10 @@ def reading_what_is_left(received: Sequence[Received]) -> list[tuple[str, Any]]:
     return [(RETRIEVAL_TOOL, {"reference": reference, "pattern": "line 1,000 "})]
 
 
-async def test_the_sdks_trimmer_leaves_a_reference_that_can_be_read(server: ScriptedServer) -> None:
-    offload, session = ToolOffloader(), SQLiteSession("conversation-1")
+async def test_the_sdks_trimmer_leaves_a_reference_that_can_be_read(
+    server: ScriptedServer, session: SQLiteSession
+) -> None:
+    offload = ToolOffloader()
     trimming = config(call_model_input_filter=ToolOutputTrimmer(recent_turns=1))
 
     await run(server, offload.tools([returning(BIG)]), call(), session=session)

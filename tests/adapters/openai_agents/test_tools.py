@@ -109,21 +109,42 @@ async def test_the_retrieval_tool_may_have_a_name_of_your_own(
     assert "no retrieval tool" not in caplog.text
 
 
+def declaring(annotation: Any, got: list[Any], name: str) -> FunctionTool:
+    """Return a tool with an invoker that declares its context as ``annotation``, and notes what it gets."""
+
+    async def give(context: Any, _: str) -> str:
+        got.append(type(context))
+        return BIG
+
+    give.__annotations__["context"] = annotation
+    return dataclasses.replace(returning("", name), on_invoke_tool=give)
+
+
+Base = RunContextWrapper
+MyToolContext = RunContextWrapper[dict[str, str]]
+DECLARED = (
+    RunContextWrapper[Any],
+    ToolContext[Any],
+    "RunContextWrapper[Any]",
+    "ToolContext[Any]",
+    "Base[Any] | None",  # as a module with postponed annotations has an alias
+    "MyToolContext",
+    "RunContextWrapperOf[str]",  # a name for type checkers alone
+    "Unknown[RunContextWrapper]",
+)
+
+
 async def test_an_invoker_gets_the_context_that_it_declares(server: ScriptedServer) -> None:
     got: list[Any] = []
+    tools = [declaring(annotation, got, f"tool{number}") for number, annotation in enumerate(DECLARED)]
+    calls = [call(tool.name) for tool in tools]
 
-    async def base(context: RunContextWrapper[Any], _: str) -> str:
-        got.append(context)
-        return BIG
+    script = await run(server, ToolOffloader().tools(tools), *calls)
+    ours, got[:] = list(got), []
+    await run(server, tools, *calls)
 
-    async def full(context: ToolContext[Any], _: str) -> str:
-        got.append(context)
-        return BIG
-
-    tools = [dataclasses.replace(returning("", name), on_invoke_tool=each) for name, each in (("a", base), ("b", full))]
-    script = await run(server, ToolOffloader().tools(tools), call("a"), call("b"))
-
-    assert [type(context) for context in got] == [RunContextWrapper, ToolContext]
+    assert ours == got
+    assert set(got) == {RunContextWrapper, ToolContext}
     assert all(placeholder.startswith("Tool result offloaded.") for placeholder in script.shown[-1])
 
 
