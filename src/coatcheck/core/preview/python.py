@@ -57,7 +57,7 @@ _VALUE = re.compile(rf"([A-Za-z_][\w.]*\([^()]*(?:{_TUPLE}[^()]*)*\)|[bBuU]?{_HE
 """A call without another one inside, but with tuples, as ``OrderedDict([('a', 1)])`` has them; a text with what may be
 before it; or a word."""
 
-_SIMPLE = re.compile(r"([A-Za-z_][\w.]*(?:\([^()\[\]{}\x00\x02]*\))?)")
+_SIMPLE = re.compile(r"([A-Za-z_][\w.]*(?:\([^()\[\]{}\x00]*\))?)")
 """A word, or a call that holds nothing but words."""
 
 _WORDS = frozenset({"None", "True", "False", "nan", "inf"})
