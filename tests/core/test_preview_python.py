@@ -82,6 +82,7 @@ def _names_of(each: ast.Dict) -> list[str]:
         "Row(id=1, tags=['a', 'b'], at=(1, 2))",
         "UUID('12345678-1234-5678-1234-567812345678')",
         "f(g(h(1)))",
+        "Row(None, 1)",
     ],
 )
 def test_a_call_stays_as_it_is_written(call: str) -> None:
@@ -95,6 +96,8 @@ def test_a_call_stays_as_it_is_written(call: str) -> None:
         ("({'a'}, {}, ())", [["a"], {}, []]),
         (r"['it\'s', \"x\"]".replace('\\"', '"'), ["it's", "x"]),
         ("['a, (b', \"[c: 'd'\"]", ["a, (b", "[c: 'd'"]),
+        ("[(None, 'None', True), (None,)]", [["None", "None", "True"], ["None"]]),
+        ("[(1, 'a' ,), {'b' }, (2, )]", [["1", "a"], ["b"], ["2"]]),
     ],
 )
 def test_marks_and_quotes_are_told_from_what_is_in_texts(text: str, value: JsonValue) -> None:
@@ -110,7 +113,10 @@ def test_a_literal_that_repeats_a_name_is_not_read_because_one_value_would_be_hi
 
 @pytest.mark.parametrize(
     "text",
-    ["[see below]", "[1 2]", "[1, 2", "(a, b)", "{1: 2, '1': 3}", "[f(1, 2]", "[1]]", "[maybe, None]", r"['\x01a']"],
+    [
+        *("[see below]", "[1 2]", "[1, 2", "(a, b)", "{1: 2, '1': 3}", "[f(1, 2]", "[1]]", "[maybe, None]"),
+        *(r"['\x01a']", "[NoneType]", "[xNone]", "[NoneNone]", "[None1]", "[1None]", "[None 'a']", "[\x02]"),
+    ],
 )
 def test_what_is_no_literal_is_not_read(text: str) -> None:
     assert read(text) is None
