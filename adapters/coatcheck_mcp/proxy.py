@@ -30,7 +30,7 @@ from coatcheck_mcp.client import LIST_CHANGES, Client, Identified
 from coatcheck_mcp.convert import Result, offloaded_references, side_size
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offload_result
-from coatcheck_mcp.link import Link
+from coatcheck_mcp.link import Link, SessionForgotten
 from coatcheck_mcp.names import LONGEST_SERVER, find_clash
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope
@@ -207,7 +207,7 @@ class Proxy:
         front.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
-        front.middleware += [self._negotiate, self._answer_whole]
+        front.middleware += [self._negotiate, self._answer_whole, _send_again]
         return front
 
     # Which session belongs to whom.
@@ -426,6 +426,18 @@ def _complete(handler: Callable[[Context, Any], Awaitable[Result]]) -> Callable[
         return {"resultType": "complete", **result} if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else result
 
     return handle
+
+
+async def _send_again(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Handle a request anew, once, if the server refused it for a session that it no longer knows.
+
+    Of what a handler sends, only the last may change anything, so that nothing is done twice.
+    """
+    try:
+        return await call_next(ctx)
+    except SessionForgotten as refused:
+        logger.warning("%s is sent again: %s", ctx.method, refused)
+        return await call_next(ctx)
 
 
 async def _refuse_tasks(_: Context, __: types.RequestParams) -> dict[str, Any]:
