@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -208,13 +209,25 @@ def test_status_knows_whose_file_is_named(file: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_file_without_its_option_and_a_server_without_dashes_get_the_words_to_type() -> None:
+def test_a_file_without_its_option_gets_the_words_to_type() -> None:
     assert run("mcp", "check", "my file.toml").stderr == (
         "coatcheck: name the file with --config: coatcheck mcp check --config 'my file.toml'\n"
     )
-    refused = run("mcp", "npx", "-y", "some-server")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("npx -y some-server", "-- npx -y some-server"),
+        ("--storage 'a b' --name=s npx -y some-server", "--storage 'a b' --name=s -- npx -y some-server"),
+        ("--scope s npx some-server -- its-own", "--scope s -- npx some-server -- its-own"),
+    ],
+)
+def test_a_server_without_dashes_gets_all_that_was_typed_with_them(typed: str, meant: str) -> None:
+    refused = run("mcp", *shlex.split(typed))
     assert refused.exit_code == 2
-    assert "A server's command goes behind --: coatcheck mcp -- npx -y some-server" in " ".join(refused.stderr.split())
+    said = " ".join(refused.stderr.replace("│", " ").split())
+    assert f"A server's command goes behind --: coatcheck mcp {meant}" in said
 
 
 def test_status_goes_on_after_a_file_that_it_cannot_read(file: Path, home: Path) -> None:
