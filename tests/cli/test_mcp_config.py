@@ -111,6 +111,19 @@ def test_settings_that_are_wrong_are_refused_before_the_client_fails_on_them(fil
     assert file.read_text() == CURSOR
 
 
+def test_check_names_each_mistake_on_a_line(home: Path) -> None:
+    config = home / "coatcheck.toml"
+    config.write_text("colour = 1\nmax_age = 30\n")
+
+    ran = run("mcp", "check", "--config", config)
+
+    assert ran.exit_code == 2
+    assert [line.split(" ")[:3] for line in ran.stderr.splitlines()] == [
+        ["coatcheck:", f"{config}:1:", "colour"],
+        ["coatcheck:", f"{config}:2:", "max_age"],
+    ]
+
+
 def test_a_dry_run_shows_the_difference_and_changes_nothing(file: Path, home: Path) -> None:
     ran = run("mcp", "install", "cursor", "issues", "--dry-run")
 

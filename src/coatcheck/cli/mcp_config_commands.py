@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
+from coatcheck.cli.failure import COULD_NOT_RUN, NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.options import AsJson, PlainCommand
 from coatcheck.cli.printing import complain, show, show_json
 
@@ -50,13 +50,19 @@ def check(
 
     Without --config these are the defaults. No server is started.
     """
-    from coatcheck_mcp.checking import find_doubts  # noqa: PLC0415 - not for --help
+    from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.checking import find_doubts  # noqa: PLC0415
     from coatcheck_mcp.config import load  # noqa: PLC0415
 
     if file is not None:
         msg = f"name the file with --config: coatcheck mcp check --config {shlex.quote(file)}"
         raise CannotRun(msg)
-    found = load(config, variables=None)
+    try:
+        found = load(config, variables=None)
+    except InvalidRequest as error:
+        for mistake in str(error).split("\n"):
+            complain(f"coatcheck: {mistake}")
+        raise typer.Exit(COULD_NOT_RUN) from None
     doubts = [] if config is None else find_doubts(config)
     right = f"{found.path} {'says' if doubts else 'is right. It says'}:"
     show("No file: these are the defaults." if found.path is None else right)
