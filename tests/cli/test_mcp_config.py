@@ -212,8 +212,8 @@ def test_status_lists_a_file_of_no_client_once(home: Path) -> None:
 
     listed = answered("mcp", "status", "--file", str(file))
 
-    assert [(each["client"], each["server"]) for each in listed] == [(None, "two"), (None, "one")]
-    assert run("mcp", "status", "--file", str(file)).stdout.splitlines()[1].startswith("-            two")
+    assert [(each["client"], each["server"]) for each in listed] == [(None, "one"), (None, "two")]
+    assert run("mcp", "status", "--file", str(file)).stdout.splitlines()[1].startswith("-            one")
     assert [each["server"] for each in answered("mcp", "status", "cursor", "--file", str(file))] == ["one"]
 
 

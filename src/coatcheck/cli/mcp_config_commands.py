@@ -200,7 +200,7 @@ def status(
     found: list[tuple[str | None, Found]] = []
     failed = False
     for name, path in _places(client, _absolute(file)):
-        servers = _servers_in(path, name or _OF_ANY)
+        servers = _servers_in(path, name)
         failed = failed or servers is None
         found += [(name, each) for each in servers or ()]
     if as_json:
@@ -216,10 +216,6 @@ def status(
         raise typer.Exit(NOT_AS_EXPECTED)
 
 
-_OF_ANY = "vscode"
-"""The client that knows each key under which any of them has its servers."""
-
-
 def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None, Path]]:
     """Yield the files to look into, each with its client: None for a file that no client has by itself."""
     from coatcheck_mcp.install import CLIENTS, Machine, clients_of, files_of  # noqa: PLC0415 - not for --help
@@ -232,7 +228,7 @@ def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None,
             yield from ((name, path) for path in files_of(name, Machine()))
 
 
-def _servers_in(path: Path, client: str) -> list[Found] | None:
+def _servers_in(path: Path, client: str | None) -> list[Found] | None:
     """Return the servers in a file; None after saying what is wrong with it."""
     from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.install import Machine, find_servers  # noqa: PLC0415
