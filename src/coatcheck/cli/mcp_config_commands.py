@@ -221,7 +221,7 @@ def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None,
     from coatcheck_mcp.install import CLIENTS, Machine, clients_of, files_of  # noqa: PLC0415 - not for --help
 
     if file is not None:
-        names = [client] if client else [*clients_of(file, Machine())] or [None]
+        names: list[str | None] = [client] if client else [*clients_of(file, Machine())] or [None]
         yield from ((name, file) for name in names)
     else:
         for name in CLIENTS if client is None else (client,):
