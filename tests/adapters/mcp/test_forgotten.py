@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 from contextlib import asynccontextmanager
@@ -44,6 +45,7 @@ class Forgetful(Everything):
         self.forgotten: set[bytes] = set()
         self.forgets_each = False
         self.refused = 0
+        self.refuses: tuple[int, bytes] = (404, b"")
         self._app = self.server.streamable_http_app()
         self.url = ""
 
@@ -56,8 +58,10 @@ class Forgetful(Everything):
             self.known.add(session)
         if scope.get("method") == "POST" and (session in self.forgotten or (self.forgets_each and session)):
             self.refused += 1
-            await send({"type": "http.response.start", "status": 404, "headers": []})
-            await send({"type": "http.response.body", "body": b""})
+            status, body = self.refuses
+            headers = [(b"content-type", b"application/json")]
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
         else:
             await self._app(scope, receive, send)
 
@@ -75,6 +79,10 @@ class Forgetful(Everything):
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         async with serving(self, listener):
             yield
+
+
+def refusal(why: str) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32_000, "message": why}}).encode()
 
 
 @pytest.fixture
@@ -99,6 +107,25 @@ async def test_so_is_it_where_the_servers_library_has_ended_the_session(server: 
         (ended,) = server.known
         assert (await http.delete(server.url, headers={"Mcp-Session-Id": ended.decode()})).is_success
         assert (await client.call_tool("small")).content[0].text == "few"
+
+
+@pytest.mark.parametrize(
+    "why", ["Bad Request: No valid session ID provided", "Session not found", "Invalid session", "session ID expired"]
+)
+async def test_so_is_it_where_the_server_calls_that_a_bad_request(server: Forgetful, why: str) -> None:
+    async with server.client() as client:
+        server.refuses = (400, refusal(why))
+        server.forget()
+        assert (await client.call_tool("small")).content[0].text == "few"
+
+
+async def test_any_other_bad_request_is_the_clients(server: Forgetful) -> None:
+    async with server.client() as client:
+        server.refuses = (400, refusal("no such protocol"))
+        server.forget()
+        with pytest.raises(MCPError, match="no such protocol"):
+            await client.call_tool("small")
+    assert server.refused == 1
 
 
 async def test_so_is_any_other_request(server: Forgetful) -> None:
