@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -291,23 +291,22 @@ class Proxy:
         return {**answer, **{name: value for name, value in shaped.items() if name not in {*answer, "_meta"}}}
 
     async def _link_in_time(self, ctx: Context) -> Link | Several | None:
-        """Return the client's session with the server; None if it is not up while the client waits for an answer."""
-        connected, found = anyio.Event(), dict[str, Link | Several | MCPError]()
+        """Return the client's session with the server; None if it is not up while the client waits for an answer.
+
+        Also if it did not start: a client takes an error for a server of the handshake, and then hears only that this
+        connection has none. The next request is told why.
+        """
+        connected, found = anyio.Event(), list[Link | Several]()
 
         async def connect() -> None:
-            try:
-                found["link"] = await self._link(ctx)
-            except MCPError as error:
-                found["link"] = error
+            with suppress(MCPError):
+                found.append(await self._link(ctx))
             connected.set()
 
         self._running_tasks.start_soon(connect)  # where it goes on after the answer
         with anyio.move_on_after(DISCOVER_SECONDS):
             await connected.wait()
-        link = found.get("link")
-        if isinstance(link, MCPError):
-            raise link
-        return link
+        return found[0] if found else None
 
     async def _initialized(self, ctx: Context, _: types.NotificationParams) -> None:
         await self._seat(ctx).client.get_ready(ctx.session)
