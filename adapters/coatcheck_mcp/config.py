@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from coatcheck import Always, InvalidRequest, Never, OverTokens, Scope, Settings
 from coatcheck.adapting import OfferTool, check_scope, is_offered_late, parse_bytes, parse_seconds
 from coatcheck_mcp.names import find_clash, split_name
-from coatcheck_mcp.tables import read_tables, shown
+from coatcheck_mcp.tables import Mistake, read_tables, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -84,6 +84,9 @@ SERVER_KEYS = ("command", "args", "env", "cwd", "url", "headers")
 """The keys of ``[servers.NAME]``."""
 
 UNLIMITED = "unlimited"
+
+_MOST_MISTAKES = 20
+"""As many as a screen shows. The file is read again for each."""
 
 _EXAMPLES = {"max_age": "30d", "max_bytes": "2GB", "max_scope_bytes": "100MB", "start_timeout": "90s"}
 _QUOTED = re.compile(r"true|false|[0-9_]+")
@@ -203,19 +206,54 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
             it is, for a caller that starts nothing.
 
     Raises:
-        InvalidRequest: the file cannot be read, or something in it is wrong. The message names file, line and key.
+        InvalidRequest: the file cannot be read, or something in it is wrong. The message names file, line and key of
+            each mistake, on a line of its own; of the first 20.
 
     """
     if path is None:
         return Config()
-    file = _from(Path.cwd(), path)
-    root = read_tables(file)
+    root = read_tables(_from(Path.cwd(), path))
+    mistakes: list[Mistake] = []
+    while len(mistakes) < _MOST_MISTAKES:
+        try:
+            config = _config(root, variables)
+        except Mistake as mistake:  # noqa: PERF203 - 20 at most
+            mistakes.append(mistake)
+            root = root.without(mistake.keys)  # to see what else is wrong
+        else:
+            break
+    if mistakes:
+        told = [
+            str(mistake)
+            for number, mistake in enumerate(mistakes)
+            if not any(_comes_of(mistake, before) for before in mistakes[:number])
+        ]
+        raise InvalidRequest("\n".join(told))
+    return config
+
+
+def _comes_of(mistake: Mistake, before: Mistake) -> bool:
+    """Return whether a mistake is about a key that has gone with another one, so that it may be right with it."""
+    *within, name = before.keys
+    is_ours = name in {*KEYS, *TOOL_KEYS, *SERVER_KEYS}
+    return (
+        is_ours and list(mistake.keys[: len(within)]) == within and re.search(rf"\b{name}\b", mistake.what) is not None
+    )
+
+
+def _config(root: Table, variables: Mapping[str, str] | None) -> Config:
+    """Return what a file says.
+
+    Raises:
+        Mistake: something in it is wrong.
+
+    """
     root.refuse_unknown(KEYS)
     settings = _settings(root)
     rules = {pattern: _rule(table, settings) for pattern, table in root.tables("tools").items()}
     servers = _servers(root, variables)
     return Config(
-        path=file,
+        path=root.file,
         storage=_storage(root),
         scope=_scope(root),
         max_age_seconds=_limit(root, "max_age", parse_seconds, WEEK),

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from coatcheck_mcp.client import Client
     from coatcheck_mcp.transports import Upstream
 
-__all__ = ("Link",)
+__all__ = ("Link", "SessionForgotten")
 
 ROOTS_SECONDS = 10.0
 """Roots need no person to answer."""
@@ -59,6 +59,10 @@ MOST_UNREAD = 64
 
 UNREAD_SECONDS = 5.0
 """How long a log message waits for a client over HTTP that shares its session with others, before it is dropped."""
+
+FORGOTTEN_SECONDS = 5.0
+"""How long requests that were sent along with one that the server no longer knew the session of may take until they are
+refused too, and can be sent again."""
 
 MOST_ASKED = 100
 """Questions of a server that its client has not answered yet. More are refused."""
@@ -82,6 +86,10 @@ _Request = types.Request[dict[str, Any], str]
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 Offered: TypeAlias = "Callable[[str], types.ClientCapabilities]"
+
+
+class SessionForgotten(MCPError):
+    """The server refused a request without a look at it, for it no longer knows the session: it can be sent again."""
 
 
 class _Session(ClientSession):
@@ -141,6 +149,9 @@ class Link:
         """Whether the server said that it no longer knows the session."""
 
         self._in_flight: dict[object, ServerRequestContext[Any, Any]] = {}
+        self._idle = anyio.Event()
+        """Set once nothing is in flight in a session that the server no longer knows."""
+
         self._tools: dict[str, Mapping[str, Any]] | None = None
         self._subscribed: set[str] = set()
         self._resubscribed = anyio.Event()
@@ -220,12 +231,14 @@ class Link:
         """Whether the server does not hear us, or we do not hear it."""
         return self.closed or any(stream.ended for stream in self._streams or ())
 
-    def _end(self) -> MCPError:
+    def _end(self, *, unsent: bool) -> MCPError:
+        """Return the error for a request; ``unsent``: the server has not taken it."""
         if self._is_forgotten:
             why = "no longer knows this session, so its requests have ended; the next one starts a new session"
         else:
             why = "has ended, and what it kept in memory is gone; the next request starts it again"
-        return MCPError(code=types.INTERNAL_ERROR, message=f"the MCP server {self._name} {why}")
+        error = SessionForgotten if self._is_forgotten and unsent else MCPError
+        return error(code=types.INTERNAL_ERROR, message=f"the MCP server {self._name} {why}")
 
     @property
     def session(self) -> ClientSession:
@@ -236,7 +249,7 @@ class Link:
 
         """
         if self._session is None or self.closed:
-            raise self._end()
+            raise self._end(unsent=True)
         return self._session
 
     @property
@@ -327,6 +340,9 @@ class Link:
             if self.speaks_modern:
                 tasks.start_soon(self._listen, session)
             await self._closing.wait()
+            if self._is_forgotten and self._in_flight:
+                with anyio.move_on_after(FORGOTTEN_SECONDS):
+                    await self._idle.wait()
             tasks.cancel_scope.cancel()
 
     async def _listen(self, session: _Session) -> None:
@@ -375,6 +391,8 @@ class Link:
             result = await self.request(ctx.method, params or ctx.params, ctx) if local is None else local
         finally:
             del self._in_flight[key]
+            if self._is_forgotten and not self._in_flight:
+                self._idle.set()
         if not self._client.modern and result.get("resultType") == "input_required":
             msg = f"the MCP server {self._name} asks for input in a way that the client's version of MCP does not have"
             raise MCPError(code=types.INVALID_REQUEST, message=msg)
@@ -398,9 +416,10 @@ class Link:
         except MCPError as error:
             if not is_end(error, is_gone=self._is_gone):
                 raise
-            self._is_forgotten |= error.message == NO_SESSION
+            is_refused = error.message == NO_SESSION
+            self._is_forgotten |= is_refused
             self.close()
-            raise self._end() from None
+            raise self._end(unsent=is_refused) from None
         except ValidationError as error:
             msg = f"the MCP server {self._name} answered {method} with what the protocol does not allow: {error}"
             raise MCPError(code=types.INTERNAL_ERROR, message=msg[:2_000]) from None

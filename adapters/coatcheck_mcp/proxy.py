@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +30,7 @@ from coatcheck_mcp.client import LIST_CHANGES, Client, Identified
 from coatcheck_mcp.convert import Result, offloaded_references, side_size
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offload_result
-from coatcheck_mcp.link import Link
+from coatcheck_mcp.link import Link, SessionForgotten
 from coatcheck_mcp.names import LONGEST_SERVER, find_clash
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope
@@ -207,7 +207,7 @@ class Proxy:
         front.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
-        front.middleware += [self._negotiate, self._answer_whole]
+        front.middleware += [self._negotiate, self._answer_whole, _send_again]
         return front
 
     # Which session belongs to whom.
@@ -291,23 +291,22 @@ class Proxy:
         return {**answer, **{name: value for name, value in shaped.items() if name not in {*answer, "_meta"}}}
 
     async def _link_in_time(self, ctx: Context) -> Link | Several | None:
-        """Return the client's session with the server; None if it is not up while the client waits for an answer."""
-        connected, found = anyio.Event(), dict[str, Link | Several | MCPError]()
+        """Return the client's session with the server; None if it is not up while the client waits for an answer.
+
+        Also if it did not start: a client takes an error for a server of the handshake, and then hears only that this
+        connection has none. The next request is told why.
+        """
+        connected, found = anyio.Event(), list[Link | Several]()
 
         async def connect() -> None:
-            try:
-                found["link"] = await self._link(ctx)
-            except MCPError as error:
-                found["link"] = error
+            with suppress(MCPError):
+                found.append(await self._link(ctx))
             connected.set()
 
         self._running_tasks.start_soon(connect)  # where it goes on after the answer
         with anyio.move_on_after(DISCOVER_SECONDS):
             await connected.wait()
-        link = found.get("link")
-        if isinstance(link, MCPError):
-            raise link
-        return link
+        return found[0] if found else None
 
     async def _initialized(self, ctx: Context, _: types.NotificationParams) -> None:
         await self._seat(ctx).client.get_ready(ctx.session)
@@ -426,6 +425,18 @@ def _complete(handler: Callable[[Context, Any], Awaitable[Result]]) -> Callable[
         return {"resultType": "complete", **result} if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else result
 
     return handle
+
+
+async def _send_again(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Handle a request anew, once, if the server refused it for a session that it no longer knows.
+
+    Of what a handler sends, only the last may change anything, so that nothing is done twice.
+    """
+    try:
+        return await call_next(ctx)
+    except SessionForgotten as refused:
+        logger.warning("%s is sent again: %s", ctx.method, refused)
+        return await call_next(ctx)
 
 
 async def _refuse_tasks(_: Context, __: types.RequestParams) -> dict[str, Any]:

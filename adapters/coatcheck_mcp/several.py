@@ -19,7 +19,7 @@ from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
 from coatcheck_mcp.client import LIST_CHANGES
 from coatcheck_mcp.hook import logger
-from coatcheck_mcp.link import Link
+from coatcheck_mcp.link import Link, SessionForgotten
 from coatcheck_mcp.names import LONGEST_TOOL, full_name, shown_name, split_name
 from coatcheck_mcp.starting import Starting
 
@@ -351,12 +351,15 @@ class Several:
         if owner is not None:
             return await (await self._link(self._members[owner])).forward(ctx)
         refused = MCPError(code=types.INVALID_PARAMS, message=f"no server behind coatcheck has {uri!r}")
-        for link in self._up().values():
-            if not link.closed and link.has(capability):
-                try:
+        for name in self._up():
+            try:
+                link = await self._link(self._members[name])
+                if link.has(capability):
                     return await link.forward(ctx)
-                except MCPError as error:
-                    refused = error
+            except SessionForgotten:  # noqa: PERF203 - as many as there are servers
+                raise
+            except MCPError as error:
+                refused = error
         raise refused
 
     async def _owner_of(self, uri: object) -> str | None:

@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ("Table", "dotted", "read_tables", "shown")
+__all__ = ("Mistake", "Table", "dotted", "read_tables", "shown")
 
 _MOST_BYTES = 100_000
 """People write a few hundred. What is larger is some other file."""
@@ -37,6 +37,16 @@ _HEAD = re.compile(r"\s*\[(tools|servers)\.([^]\"']+)\]")
 """The head of a table with a name that has no quotes."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Mistake(InvalidRequest):
+    """A refused value, key or table of a file."""
+
+    def __init__(self, message: str, *, keys: tuple[str, ...], what: str) -> None:
+        """Take the message, the keys that lead to what is refused, and what is wrong with it."""
+        super().__init__(message)
+        self.keys = keys
+        self.what = what
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +64,19 @@ class Table:
         """Raise ``complaint(key, what)``.
 
         Raises:
-            InvalidRequest: always.
+            Mistake: always.
 
         """
-        raise InvalidRequest(self.complaint(key, what)) from None
+        keys = self.keys if key is None else (*self.keys, key)
+        raise Mistake(self.complaint(key, what), keys=keys, what=what) from None
+
+    def without(self, keys: tuple[str, ...]) -> Table:
+        """Return the table but for what ``keys`` lead to from here."""
+        key, *deeper = keys
+        if deeper:
+            inner = Table(self.file, self.text, (*self.keys, key), self.values[key]).without(tuple(deeper))
+            return replace(self, values={**self.values, key: inner.values})
+        return replace(self, values={name: value for name, value in self.values.items() if name != key})
 
     def complaint(self, key: str | None, what: str) -> str:
         """Return what is wrong with a key, or with the table itself if ``key`` is None, behind file, line and key."""

@@ -6,6 +6,7 @@ The library does both. Only its settings belong here: the environment, the limit
 from __future__ import annotations
 
 import os
+import re
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -41,7 +42,13 @@ _NO_ENTRY = frozenset({401, 403})
 _NOT_FOUND = 404
 """To a request of a session, the protocol's word that the server no longer knows that session."""
 
+_BAD_REQUEST = 400
+"""The word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
+
 _SESSION = "mcp-session-id"
+_UNKNOWN_SESSION = re.compile(
+    rb"(?i)(?:no valid|invalid|unknown|expired) session|session (?:id )?(?:not found|expired)"
+)
 
 
 class _Transport(LimitedTransport):
@@ -59,7 +66,14 @@ class _Transport(LimitedTransport):
         if response.status_code in _NO_ENTRY:
             said = f"{request.url.host} answered HTTP {response.status_code}: pass --header with a token, or --oauth"
             return await _refusal(response, INVALID_REQUEST, said)
-        if response.status_code == _NOT_FOUND and request.method == "POST" and _SESSION in request.headers:
+        if request.method != "POST" or _SESSION not in request.headers:
+            return response
+        if response.status_code == _BAD_REQUEST:
+            body = await response.aread()
+            if _UNKNOWN_SESSION.search(body) is None:
+                kind = {"content-type": response.headers.get("content-type", "")}
+                return httpx2.Response(_BAD_REQUEST, headers=kind, content=body)
+        if response.status_code in {_BAD_REQUEST, _NOT_FOUND}:
             return await _refusal(response, CONNECTION_CLOSED, NO_SESSION)
         return response
 

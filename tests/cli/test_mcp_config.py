@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -110,6 +111,19 @@ def test_settings_that_are_wrong_are_refused_before_the_client_fails_on_them(fil
     assert file.read_text() == CURSOR
 
 
+def test_check_names_each_mistake_on_a_line(home: Path) -> None:
+    config = home / "coatcheck.toml"
+    config.write_text("colour = 1\nmax_age = 30\n")
+
+    ran = run("mcp", "check", "--config", config)
+
+    assert ran.exit_code == 2
+    assert [line.split(" ")[:3] for line in ran.stderr.splitlines()] == [
+        ["coatcheck:", f"{config}:1:", "colour"],
+        ["coatcheck:", f"{config}:2:", "max_age"],
+    ]
+
+
 def test_a_dry_run_shows_the_difference_and_changes_nothing(file: Path, home: Path) -> None:
     ran = run("mcp", "install", "cursor", "issues", "--dry-run")
 
@@ -198,8 +212,8 @@ def test_status_lists_a_file_of_no_client_once(home: Path) -> None:
 
     listed = answered("mcp", "status", "--file", str(file))
 
-    assert [(each["client"], each["server"]) for each in listed] == [(None, "two"), (None, "one")]
-    assert run("mcp", "status", "--file", str(file)).stdout.splitlines()[1].startswith("-            two")
+    assert [(each["client"], each["server"]) for each in listed] == [(None, "one"), (None, "two")]
+    assert run("mcp", "status", "--file", str(file)).stdout.splitlines()[1].startswith("-            one")
     assert [each["server"] for each in answered("mcp", "status", "cursor", "--file", str(file))] == ["one"]
 
 
@@ -208,13 +222,25 @@ def test_status_knows_whose_file_is_named(file: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_file_without_its_option_and_a_server_without_dashes_get_the_words_to_type() -> None:
+def test_a_file_without_its_option_gets_the_words_to_type() -> None:
     assert run("mcp", "check", "my file.toml").stderr == (
         "coatcheck: name the file with --config: coatcheck mcp check --config 'my file.toml'\n"
     )
-    refused = run("mcp", "npx", "-y", "some-server")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("npx -y some-server", "-- npx -y some-server"),
+        ("--storage 'a b' --name=s npx -y some-server", "--storage 'a b' --name=s -- npx -y some-server"),
+        ("--scope s npx some-server -- its-own", "--scope s -- npx some-server -- its-own"),
+    ],
+)
+def test_a_server_without_dashes_gets_all_that_was_typed_with_them(typed: str, meant: str) -> None:
+    refused = run("mcp", *shlex.split(typed))
     assert refused.exit_code == 2
-    assert "A server's command goes behind --: coatcheck mcp -- npx -y some-server" in " ".join(refused.stderr.split())
+    said = " ".join(refused.stderr.replace("│", " ").split())
+    assert f"A server's command goes behind --: coatcheck mcp {meant}" in said
 
 
 def test_status_goes_on_after_a_file_that_it_cannot_read(file: Path, home: Path) -> None:

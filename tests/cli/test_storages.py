@@ -122,6 +122,19 @@ def test_an_empty_storage_hints_at_no_other_scope(folder: Path) -> None:
     assert run("ls").stderr == f"Nothing is stored in scope 'default' of FileStorage('{folder}').\n"
 
 
+def test_the_folders_of_the_proxy_and_the_hook_are_named_to_who_named_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".coatcheck/mcp").mkdir(parents=True)
+
+    hint = "The MCP proxy and the hook have folders of their own: --storage ~/.coatcheck/mcp.\n"
+    assert run("ls").stderr.endswith(f"'). {hint}")
+    assert run("ls", "--all-scopes").stderr.endswith(f"'). {hint}")
+    assert "have folders" not in run("ls", "--storage", tmp_path).stderr
+
+
 def test_stats_count_contents_and_bytes_by_scope(folder: Path) -> None:
     store(folder, "words", "more words")
     store(folder, LARGE, scope="thread-1")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coatcheck import InvalidRequest
-from coatcheck_mcp.install.clients import CLIENTS, Machine
+from coatcheck_mcp.install.clients import CLIENTS, Machine, Place
 from coatcheck_mcp.install.entries import is_wrapped, unwrap, wrap
 from coatcheck_mcp.install.files import difference, read
 from coatcheck_mcp.install.spans import Value, parse
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from coatcheck_mcp.install.clients import Client, Place
+    from coatcheck_mcp.install.clients import Client
     from coatcheck_mcp.install.files import Source
 
 __all__ = ("Change", "Found", "clients_of", "files_of", "find_servers", "install", "uninstall")
@@ -78,11 +78,13 @@ def clients_of(file: Path, machine: Machine) -> list[str]:
     return [name for name, client in CLIENTS.items() if any(place.path == file for place in client.places(machine))]
 
 
-def find_servers(client: str, machine: Machine, *, server: str | None = None, file: Path | None = None) -> list[Found]:
+def find_servers(
+    client: str | None, machine: Machine, *, server: str | None = None, file: Path | None = None
+) -> list[Found]:
     """Return the servers of a client, or those of one name; of two with one name, the one that counts goes first.
 
     Args:
-        client: its name.
+        client: its name; None: any, if a file is named.
         machine: where to look.
         server: the name of the server; None: all of them.
         file: the only file to look into; None: all those of the client.
@@ -92,8 +94,13 @@ def find_servers(client: str, machine: Machine, *, server: str | None = None, fi
             line.
 
     """
-    chosen = _client(client)
-    places = list(chosen.places(machine)) if file is None else chosen.places_in(file, machine)
+    if file is None:
+        places = list(_client(client).places(machine))
+    elif client is None:
+        tables = dict.fromkeys(table for each in CLIENTS.values() for table in each.tables)
+        places = [Place(file, (table,), "file") for table in tables]
+    else:
+        places = _client(client).places_in(file, machine)
     sources = {path: read(path) for path in dict.fromkeys(place.path for place in places)}
     whole = {path: _parsed(source) for path, source in sources.items() if source is not None and source.text.strip()}
     if file is not None and sources[file] is None:
@@ -142,8 +149,8 @@ def uninstall(client: str, server: str, machine: Machine, *, file: Path | None =
     return _change(chosen, found, unwrap, needed=chosen.goes_through)
 
 
-def _client(name: str) -> Client:
-    if name not in CLIENTS:
+def _client(name: str | None) -> Client:
+    if name is None or name not in CLIENTS:
         msg = f"{name!r} is not one of {', '.join(CLIENTS)}; docs/mcp-clients.md has the lines to paste for others"
         raise InvalidRequest(msg)
     return CLIENTS[name]

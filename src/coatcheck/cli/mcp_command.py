@@ -54,11 +54,15 @@ _TOOLS_SHOWN = 8
 _COMMAND = "coatcheck.mcp.command"
 """Where the group leaves the server's command for the proxy."""
 
+_TYPED = "coatcheck.mcp.typed"
+"""Where it leaves all words behind ``coatcheck mcp``."""
+
 
 class _Group(TyperGroup):
     """Subcommands, or a server's command after ``--``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as typer calls it
+        ctx.meta[_TYPED] = list(args)
         if "--" in args and args[0] not in self.commands:
             cut = args.index("--")
             ctx.meta[_COMMAND] = args[cut + 1 :]
@@ -67,14 +71,12 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as typer calls it
         if args[0] not in self.commands:
-            ctx.fail(
-                f"{args[0]!r} is none of {', '.join(self.commands)}. A server's command goes behind --: {_behind(args)}"
-            )
+            typed = ctx.meta[_TYPED]
+            end = typed.index("--") if "--" in typed else len(typed)
+            begin = end - len(args)  # options are read up to the first word that is none
+            meant = shlex.join(["coatcheck", "mcp", *typed[:begin], "--", *typed[begin:]])
+            ctx.fail(f"{args[0]!r} is none of {', '.join(self.commands)}. A server's command goes behind --: {meant}")
         return super().resolve_command(ctx, args)
-
-
-def _behind(words: Sequence[str]) -> str:
-    return f"coatcheck mcp -- {shlex.join(words)}"
 
 
 mcp = typer.Typer(

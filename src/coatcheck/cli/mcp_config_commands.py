@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
+from coatcheck.cli.failure import COULD_NOT_RUN, NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.options import AsJson, PlainCommand
 from coatcheck.cli.printing import complain, show, show_json
 
@@ -50,13 +50,19 @@ def check(
 
     Without --config these are the defaults. No server is started.
     """
-    from coatcheck_mcp.checking import find_doubts  # noqa: PLC0415 - not for --help
+    from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.checking import find_doubts  # noqa: PLC0415
     from coatcheck_mcp.config import load  # noqa: PLC0415
 
     if file is not None:
         msg = f"name the file with --config: coatcheck mcp check --config {shlex.quote(file)}"
         raise CannotRun(msg)
-    found = load(config, variables=None)
+    try:
+        found = load(config, variables=None)
+    except InvalidRequest as error:
+        for mistake in str(error).split("\n"):
+            complain(f"coatcheck: {mistake}")
+        raise typer.Exit(COULD_NOT_RUN) from None
     doubts = [] if config is None else find_doubts(config)
     right = f"{found.path} {'says' if doubts else 'is right. It says'}:"
     show("No file: these are the defaults." if found.path is None else right)
@@ -194,7 +200,7 @@ def status(
     found: list[tuple[str | None, Found]] = []
     failed = False
     for name, path in _places(client, _absolute(file)):
-        servers = _servers_in(path, name or _OF_ANY)
+        servers = _servers_in(path, name)
         failed = failed or servers is None
         found += [(name, each) for each in servers or ()]
     if as_json:
@@ -210,23 +216,19 @@ def status(
         raise typer.Exit(NOT_AS_EXPECTED)
 
 
-_OF_ANY = "vscode"
-"""The client that knows each key under which any of them has its servers."""
-
-
 def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None, Path]]:
     """Yield the files to look into, each with its client: None for a file that no client has by itself."""
     from coatcheck_mcp.install import CLIENTS, Machine, clients_of, files_of  # noqa: PLC0415 - not for --help
 
     if file is not None:
-        names = [client] if client else [*clients_of(file, Machine())] or [None]
+        names: list[str | None] = [client] if client else [*clients_of(file, Machine())] or [None]
         yield from ((name, file) for name in names)
     else:
         for name in CLIENTS if client is None else (client,):
             yield from ((name, path) for path in files_of(name, Machine()))
 
 
-def _servers_in(path: Path, client: str) -> list[Found] | None:
+def _servers_in(path: Path, client: str | None) -> list[Found] | None:
     """Return the servers in a file; None after saying what is wrong with it."""
     from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.install import Machine, find_servers  # noqa: PLC0415

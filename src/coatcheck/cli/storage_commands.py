@@ -6,6 +6,7 @@ and their bytes; everything else is counted separately. The library decides what
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import defaultdict
@@ -74,7 +75,7 @@ def list_contents(
     elif tool is not None:
         complain(f"Nothing of the tool {tool!r} is stored in scope {chosen!r} of {access.storage!r}.")
     else:
-        complain(_nothing(access, None if all_scopes else chosen))
+        complain(_nothing(access, None if all_scopes else chosen) + _elsewhere(storage))
 
 
 def _row_of_key(entry: Listed) -> dict[str, Any]:
@@ -258,6 +259,13 @@ def _nothing(access: StorageAccess, scope: Scope | None) -> str:
     if others:
         hint = f" {count_of(len(others), 'content')} in {count_of(scopes, 'other scope')}: --scope, or ls --all-scopes."
     return f"Nothing is stored in scope {scope!r} of {access.storage!r}.{hint}"
+
+
+def _elsewhere(location: str) -> str:
+    """Return where the MCP proxy and the hook have stored something, for people who have not said where to look."""
+    folders = [f"{DEFAULT_STORAGE}/{name}" for name in ("mcp", "hook")] if location == DEFAULT_STORAGE else []
+    found = [f"--storage {folder}" for folder in folders if os.path.isdir(os.path.expanduser(folder))]  # noqa: PTH111, PTH112 - no error for a user without a home
+    return f" The MCP proxy and the hook have folders of their own: {', '.join(found)}." if found else ""
 
 
 def _require_yes() -> None:

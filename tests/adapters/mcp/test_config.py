@@ -117,6 +117,43 @@ def test_every_key_is_read(write: Callable[[str], Path]) -> None:
     assert all(f"{key} = " in WHOLE for key in (*TOOL_KEYS, *SERVER_KEYS) if key != "headers")
 
 
+def test_all_mistakes_are_named_but_not_what_comes_of_them(write: Callable[[str], Path]) -> None:
+    file = write("""\
+max_result_tokens = "4000"
+preview_tokens = -1
+max_inline_tokens = "60000"
+colour = 1
+max_age = 30
+[tools.github.search]
+never = true
+[tools.y]
+max_result_tokens = 55000  # right, if max_inline_tokens were
+[servers.a]
+command = ["npx"]
+[servers.b]
+url = "ftp:/x"
+env = {}
+[servers.c]
+""")
+    assert [line.split(" ")[:2] for line in refused(file).split("\n")] == [
+        ["coatcheck.toml:4:", "colour"],
+        ["coatcheck.toml:1:", "max_result_tokens"],
+        ["coatcheck.toml:2:", "preview_tokens"],
+        ["coatcheck.toml:3:", "max_inline_tokens"],
+        ["coatcheck.toml:6:", "tools.github.search"],
+        ["coatcheck.toml:11:", "servers.a.command"],
+        ["coatcheck.toml:14:", "servers.b.env"],
+        ["coatcheck.toml:13:", "servers.b.url"],
+        ["coatcheck.toml:15:", "[servers.c]"],
+        ["coatcheck.toml:5:", "max_age"],
+    ]
+
+
+def test_no_more_mistakes_are_named_than_a_screen_shows(write: Callable[[str], Path]) -> None:
+    file = write("".join(f"key{number} = 1\n" for number in range(1_000)))
+    assert len(refused(file).split("\n")) == 20
+
+
 def test_without_a_file_the_defaults_hold() -> None:
     assert load(None) == Config()
     assert Config().settings == Settings()

@@ -302,26 +302,6 @@ async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio(listener: socket
     assert seen == [(1.0, 2.0, "half"), {"deep": [1]}]
 
 
-async def test_a_server_behind_a_url_that_forgot_the_session_gets_a_new_one(listener: socket.socket) -> None:
-    server, sessions = Everything(), []
-    app = server.server.streamable_http_app()
-
-    async def noting(scope: Any, receive: Any, send: Any) -> None:
-        sessions.append(dict(scope.get("headers", ())).get(b"mcp-session-id"))
-        await app(scope, receive, send)
-
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(noting, listener), client_of(url_upstream(url)) as client, httpx2.AsyncClient() as http:
-        assert (await client.call_tool("small")).content[0].text == "few"
-        forgotten = [session for session in sessions if session][-1].decode()
-        assert (await http.delete(url, headers={"Mcp-Session-Id": forgotten})).is_success
-        with pytest.raises(
-            MCPError, match=r"everything no longer knows this session.* the next one starts a new session"
-        ):
-            await client.call_tool("small")
-        assert (await client.call_tool("small")).content[0].text == "few"
-
-
 async def test_a_server_behind_a_url_that_went_away_is_named_in_the_error(listener: socket.socket) -> None:
     up, leave, gone = anyio.Event(), anyio.Event(), anyio.Event()
 

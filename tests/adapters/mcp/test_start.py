@@ -72,6 +72,12 @@ class TestWaiting:
             async with client_of(silent):
                 pass
 
+    async def test_a_client_that_asks_in_the_modern_way_first_is_told_why_too(self) -> None:
+        gone = command_upstream([sys.executable, "-c", ""])
+        async with client_of(gone, mode="auto") as client:
+            with pytest.raises(MCPError, match=r"could not start the MCP server .*: it ended before it answered"):
+                await client.list_tools()
+
     def test_a_login_has_two_minutes_whatever_the_settings_say(self) -> None:
         assert url_upstream("https://h/mcp", start_seconds=5).start_seconds == 5
         assert url_upstream("https://h/mcp", start_seconds=5, oauth=True).start_seconds == 120
