@@ -38,7 +38,8 @@ class Case:
     size: int
     goal: float
     kind: str = "log"
-    """What the result holds: one of ``LINES``, or ``json`` as text, ``structured``, or both of them (``copied``)."""
+    """What the result holds: one of ``LINES``, ``json`` as text, ``structured`` content of rows, of ``small`` objects
+    or of ``floats``, or rows as both (``copied``)."""
 
     config: bool = False
     """Whether the hook reads a ``coatcheck.toml``, as it does with ``--config`` for results above 4,000 bytes."""
@@ -55,6 +56,8 @@ CASES = {
     "10 MB of JSON as text, which leaves": Case(size=10_000_000, goal=1.0, kind="json"),
     "10 MB of JSON of MCP, twice, which leaves": Case(size=10_000_000, goal=1.0, kind="copied"),
     "10 MB of structuredContent, which leaves": Case(size=10_000_000, goal=1.0, kind="structured"),
+    "10 MB of floats, which leaves": Case(size=10_000_000, goal=1.0, kind="floats"),
+    "350,000 small objects, which leaves": Case(size=6_650_000, goal=1.0, kind="small"),
 }
 
 LINES = {
@@ -64,8 +67,12 @@ LINES = {
 }
 
 
-def rows(size: int) -> list[dict[str, object]]:
+def rows(size: int, kind: str = "structured") -> list[object]:
     """Return rows whose JSON takes about so many bytes."""
+    if kind == "floats":
+        return [each / 7 for each in range(size // 20)]
+    if kind == "small":
+        return [{"id": each} for each in range(size // 19)]
     return [
         {"id": each, "state": "open", "total": each * 7_919 % 1_000 / 8, "tags": ["a", "b"], "name": "alpha beta gamma"}
         for each in range(size // 92)
@@ -74,15 +81,15 @@ def rows(size: int) -> list[dict[str, object]]:
 
 def of_mcp(kind: str, size: int, number: int) -> dict[str, object]:
     """Return what a tool of an MCP server returns: rows, of which there are half as many if they are said twice."""
-    found = {"number": number, "rows": rows(size if kind == "structured" else size // 2)}
-    text = "see the data" if kind == "structured" else json.dumps(found)
+    found = {"number": number, "rows": rows(size // 2 if kind == "copied" else size, kind)}
+    text = json.dumps(found) if kind == "copied" else "see the data"
     return {"content": [{"type": "text", "text": text}], "structuredContent": found}
 
 
 def said(size: int, number: int, kind: str = "log") -> bytes:
     """Return what a client says of a result that it has not said before."""
     event = {"session_id": "one", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "x"}}
-    if kind in {"copied", "structured"}:
+    if kind in {"copied", "floats", "small", "structured"}:
         response = of_mcp(kind, size, number)
         return json.dumps({**event, "tool_name": "mcp__a__b", "tool_response": response}).encode()
     if kind == "json":

@@ -156,6 +156,10 @@ NUMBERS = [
     "-9.903269621787359",
     "5.1e-324",
     "123456789012345678901234567890",
+    "1.50",
+    "-0.0",
+    "1E5",
+    "1e-07",
 ]
 
 
@@ -208,7 +212,20 @@ def test_what_is_written_without_orjson_is_the_same(monkeypatch: pytest.MonkeyPa
     assert shapes.as_text(value) == fast
 
 
-def test_of_many_rows_each_is_measured_a_few_times_at_most(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ROWS,
+        [{"id": number} for number in range(20_000)],
+        [number / 7 for number in range(20_000)],
+        {str(number): {"id": number} for number in range(20_000)},
+        [{"id": number, "text": "x" * 3_000 * (number % 100 == 50)} for number in range(9_000)],
+    ],
+    ids=["rows", "small objects", "floats", "keys", "few large ones"],
+)
+def test_many_small_members_are_measured_together(
+    options: Options, monkeypatch: pytest.MonkeyPatch, rows: object
+) -> None:
     written: list[bytes] = []
     as_json = shapes._json
 
@@ -218,7 +235,11 @@ def test_of_many_rows_each_is_measured_a_few_times_at_most(options: Options, mon
 
     monkeypatch.setattr(shapes, "_json", count)
 
-    found = answered({"structuredContent": {"rows": ROWS}}, options)
+    found = answered({"structuredContent": {"rows": rows}}, options)
 
-    assert json.loads(stored(found["structuredContent"]["rows"][0], options)) == ROWS
-    assert len(written) < 4 * len(ROWS)
+    (text,) = (
+        found["structuredContent"]["rows"].values() if isinstance(rows, dict) else found["structuredContent"]["rows"]
+    )
+    assert json.loads(stored(text, options)) == rows
+    assert len(written) < 2_000, "two looks at each few of them"
+    assert sum(map(len, written)) < 12 * len(json.dumps(rows))

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.forks import loading
-from coatcheck.hook.numbers import Number, read_float, unmarked
+from coatcheck.hook.numbers import marked, read, unmarked
 from coatcheck.hook.options import BYTES_PER_TOKEN, read_options
 from coatcheck.hook.shapes import LEAST_BYTES, as_text, heavy_values, large_texts, replaced, stays, without_copy
 
@@ -70,9 +70,6 @@ def respond(raw: bytes, options: Options, *, of_file: Callable[[Options, str], O
         tool, session = str(tool), ""  # a scope that the library refuses; the hard limit holds all the same
     if options.config and of_file is not None:
         options = _with_file(options, tool, of_file)
-    if len(raw) > options.hard_limit:
-        with suppress(ImportError), loading:
-            import orjson  # noqa: F401, PLC0415 - `shapes` measures with it if it is there
     try:
         return _answer(event, tool, session, options=options)
     except Exception as error:  # noqa: BLE001 - an internal error; the hard limit holds all the same
@@ -107,7 +104,7 @@ def _with_replacements(
 ) -> bytes | None:
     """Return the JSON of the answer without these texts; None if all of them stay."""
     new = _replacements(texts, tool, session, options=options) if texts else {}
-    return unmarked(json.dumps(answer_with(replaced(response, new)), default=Number.marked).encode()) if new else None
+    return unmarked(json.dumps(answer_with(replaced(response, new)), default=marked).encode()) if new else None
 
 
 def _certain_limit(options: Options) -> int:
@@ -130,7 +127,7 @@ def _read(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
 
     """
     try:
-        return json.loads(raw, parse_float=read_float, parse_constant=str)  # NaN is no JSON: a text of three letters
+        return read(raw)
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise
     except (ValueError, RecursionError):  # a long number, or a deep list

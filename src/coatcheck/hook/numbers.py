@@ -1,68 +1,78 @@
-"""Numbers that Python would change: it would write another number, or something that is not JSON.
+"""JSON with each number as it was written, where Python would change it: it would write another, or no JSON at all.
 
 ``1e999`` is JSON. Python reads it as infinity, and writes ``Infinity``, which is not. ``decimal`` was rejected: it
-writes other characters than it read.
+writes other characters than it read. So a number with a point or an exponent is never read: orjson keeps its characters
+in a ``Fragment`` and writes them again. That takes less time than to make a ``float``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
-from math import inf
+from typing import TYPE_CHECKING, Any
 
-__all__ = ("Number", "read_float", "read_integer", "unmarked")
+from coatcheck.core.forks import loading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("marked", "read", "unmarked")
 
 _MARK = os.urandom(16).hex()
-"""Begins the string that is written for a number. It is random, so no text of a tool begins with it."""
+"""Begins the string that Python writes for a number. It is random, so no text of a tool begins with it."""
 
 _MARKED = re.compile(rf'"{_MARK}([^"]*)"'.encode())
-
-_MOST_CHARACTERS = 16
-"""Without a sign. A float keeps 15 digits; the other is a point."""
-
-_LEAST_FLOAT = 1e-300
-"""A smaller float keeps fewer digits."""
 
 _MOST_DIGITS = getattr(sys, "get_int_max_str_digits", int)() or 4_300
 """Python reads no integer with more: the time is quadratic. The environment may set it, except in the first 3.10."""
 
+_MOST_SLOWLY = 100_000
+"""Bytes of a result that are read without orjson, unless there is a number to keep: it is slow to load."""
 
-class Number:
-    """A number as it was written. No dataclass, of which orjson would write the fields."""
 
-    __slots__ = ("raw",)
+def read(raw: bytes, *, is_odd: bool = False) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Return what JSON holds, with a ``Fragment`` for each number that has a point or an exponent.
 
-    def __init__(self, raw: str) -> None:
-        """Keep the number."""
-        self.raw = raw
+    Args:
+        raw: the JSON. ``NaN``, which is none, is a text of three letters.
+        is_odd: whether it may have integers that Python refuses to read. They become a ``Fragment`` too.
 
-    def __len__(self) -> int:
-        """Return how many characters it has."""
-        return len(self.raw)
+    Raises:
+        ValueError: it is not JSON, or has an integer that is too long.
+        RecursionError: it is too deep.
 
-    @staticmethod
-    def marked(value: object) -> str:
-        """Return the string that is written for a number; ``unmarked`` replaces it with the number."""
-        if not isinstance(value, Number):
-            msg = f"{type(value).__name__} is not JSON"
-            raise TypeError(msg)
-        return _MARK + value.raw
+    """
+    kept: Callable[[str], object] = _kept
+    if len(raw) > _MOST_SLOWLY:
+        with loading:
+            from orjson import Fragment as kept  # noqa: PLC0415, N813 - as fast as a `float`
+    return json.loads(raw, parse_float=kept, parse_int=_integer if is_odd else None, parse_constant=str)
+
+
+def _kept(written: str) -> object:
+    with loading:
+        from orjson import Fragment  # noqa: PLC0415 - slow to load, and few small results have such a number
+
+    return Fragment(written)
+
+
+def _integer(written: str) -> object:
+    return int(written) if len(written) <= _MOST_DIGITS else _kept(written)
+
+
+def marked(value: object) -> str:
+    """Return the string that Python writes for a number; ``unmarked`` replaces it with the number."""
+    with loading:
+        from orjson import Fragment, dumps  # noqa: PLC0415 - loaded by now
+
+    if not isinstance(value, Fragment):
+        msg = f"{type(value).__name__} is not JSON"
+        raise TypeError(msg)
+    return _MARK + dumps(value).decode()
 
 
 def unmarked(data: bytes) -> bytes:
     """Return JSON with the numbers themselves where ``marked`` wrote strings."""
     return _MARKED.sub(rb"\1", data) if _MARK.encode() in data else data
-
-
-def read_float(raw: str) -> float | Number:
-    """Return a number with a point or an exponent: a float if that is the same number, else what was written."""
-    value = float(raw)
-    is_short = len(raw) <= _MOST_CHARACTERS + raw.startswith("-") and _LEAST_FLOAT < abs(value) < inf
-    # JavaScript writes 1e-7, Python 1e-07.
-    return value if is_short or raw in {written := repr(value), written.replace("e-0", "e-")} else Number(raw)
-
-
-def read_integer(raw: str) -> int | Number:
-    """Return an integer, or what was written if Python refuses to read it."""
-    return int(raw) if len(raw) <= _MOST_DIGITS else Number(raw)

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from coatcheck.hook.numbers import read_float, read_integer
+from coatcheck.hook.numbers import read
 
 __all__ = ("read_odd",)
 
@@ -21,7 +21,7 @@ _MOST_LEVELS = 100
 
 
 def read_odd(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return what JSON holds, with a ``Number`` where a number is too long, and a ``str`` where a value is too deep.
+    """Return what JSON holds, with a ``Fragment`` where a number is too long, and a ``str`` where a value is too deep.
 
     Raises:
         ValueError: it is not JSON.
@@ -39,4 +39,4 @@ def read_odd(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
             end = token.end()
         level -= token[0] in {b"]", b"}"}
     whole = b"".join([*pieces, raw[end:]])
-    return json.loads(whole, parse_float=read_float, parse_int=read_integer, parse_constant=str)
+    return read(whole, is_odd=True)

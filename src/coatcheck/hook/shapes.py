@@ -15,13 +15,13 @@ import math
 import re
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from coatcheck.core.forks import loading
-from coatcheck.hook.numbers import Number, unmarked
+from coatcheck.hook.numbers import marked, unmarked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ("OF_SERVER", "Path", "as_text", "heavy_values", "large_texts", "replaced", "stays", "without_copy")
 
@@ -31,13 +31,14 @@ Path: TypeAlias = tuple["str | int", ...]
 LEAST_BYTES = 4_000
 """A smaller text is never replaced: its placeholder would take as much."""
 
-_LEAST_CHARACTERS = LEAST_BYTES // 4
+_LEAST_MEDIUM = LEAST_BYTES // 4
+"""Bytes of data that are told from text; fewer count as text, and as little."""
 
 _MOST_LEVELS = 50
 """A list or an object that is deeper counts as one text, its JSON. Python gives up on a thousand levels."""
 
-_MOST_TOGETHER = 16
-"""Members that are measured at once: of more, fewer are small together."""
+_MOST_LOOKED_AT = 8
+"""Members that tell how many of a list are measured at once."""
 
 _MOST_APART = 8
 """Values that leave one by one; of more, what holds them leaves. As ``core.items.MOST_APART``."""
@@ -53,16 +54,14 @@ _SAYING = frozenset({"type", "mimeType", "media_type"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]*=*\s*")
 _ADDRESSES = frozenset({"image_url", "uri", "url"})
 _DATA_URL = re.compile(r"data:[^,]{,200};base64,")
-_HOLDING = (str, dict, list, Number)
-"""The types of what may be large."""
-
-_SIZED = (str, Number)
+_PLAIN = frozenset({bool, float, int, type(None)})
+"""The types of what is never large."""
 
 _STRUCTURED = "structuredContent"
 OF_SERVER = "mcp__"
 """Claude Code names a tool of an MCP server ``mcp__SERVER__TOOL``."""
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=Number.marked)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=marked)
 
 
 def stays(tool_name: str, response: object) -> bool:
@@ -132,8 +131,7 @@ def without_copy(response: object) -> object:
 def _texts(response: object) -> tuple[int, dict[Path, str]]:
     """Return how many bytes all texts of a response take, and those that are large enough to leave.
 
-    What is so small as a whole that nothing of it may leave counts with its JSON: to look at each of a million members
-    would take a second.
+    What is so small as a whole that nothing of it may leave counts with its JSON.
     """
     total, found = 0, dict[Path, str]()
     waiting: list[tuple[Path, Any, bool]] = [((), response, False)]
@@ -145,43 +143,64 @@ def _texts(response: object) -> tuple[int, dict[Path, str]]:
             if size >= LEAST_BYTES:
                 found[path] = text
             continue
-        if (size := len(_json(value))) < LEAST_BYTES:
-            total += size
-            continue
         if isinstance(value, dict) and not _SAYING.isdisjoint(value):
             if _is_one(value, _MEDIA):
                 continue
             is_medium = is_medium or _says_medium(value)
-        size, held = _held_in(value, is_medium=is_medium)
+        size, members = _divided(value, LEAST_BYTES)
         total += size
-        for size, members in _without_small(held):
-            total += size
-            waiting += [((*path, key), member, is_medium) for key, member in members]
+        held = [each for each in members if not _is_data(each.key, each.value, is_medium=is_medium)]
+        waiting += [((*path, key), member, is_medium) for key, member, _ in held]
     return total, found
 
 
-def _held_in(value: object, *, is_medium: bool) -> tuple[int, list[tuple[str | int, Any]]]:
-    """Return the bytes of the short texts among the members of a value, and the other members that may hold texts."""
-    short = 0
-    held: list[tuple[str | int, Any]] = []
-    for key, member in _members(value):
-        if type(member) is str and len(member) < _LEAST_CHARACTERS:
-            short += len(member) if member.isascii() else _bytes(member)
-        elif type(member) in _HOLDING and not _is_data(key, member, is_medium=is_medium):
-            held.append((key, member))
-    return short, held
+class _Member(NamedTuple):
+    """A member of a list or an object, with its index or its key, and the bytes that it takes."""
+
+    key: str | int
+    value: Any
+    size: int
 
 
-def _without_small(members: list[tuple[str | int, Any]]) -> Iterator[tuple[int, list[tuple[str | int, Any]]]]:
-    """Yield a few members after another that may be large, with the bytes of those left out because they are not.
+def _divided(value: object, least: int) -> tuple[int, list[_Member]]:
+    """Return the bytes of those members of a value that have fewer than ``least``, and the other members.
 
-    A few are measured together, since a million of them one by one would take seconds.
+    As many are measured together as have half of that by the look of the first ones, then halves of them where they
+    have more: to look at each of a million by itself would take seconds.
     """
-    for start in range(0, len(members), _MOST_TOGETHER):
-        few = members[start : start + _MOST_TOGETHER]
-        is_plain = len(few) > 1 and not any(isinstance(member, _SIZED) for _, member in few)
-        size = len(_json([member for _, member in few])) - len(few) - 1 if is_plain else LEAST_BYTES
-        yield (size, []) if size < LEAST_BYTES else (0, few)
+    keys: Sequence[str | int]
+    members: list[Any]
+    if isinstance(value, dict):
+        keys, members = list(value), list(value.values())
+    else:
+        members = value if isinstance(value, list) else []
+        keys = range(len(members))
+    small, large = 0, []
+    step = 1
+    if len(members) > _MOST_LOOKED_AT:
+        of_first = _together(members[:_MOST_LOOKED_AT]) + _MOST_LOOKED_AT
+        step = max(1, least // 2 * _MOST_LOOKED_AT // of_first)
+    waiting = [(start, start + step) for start in range(0, len(members), step)][::-1]
+    while waiting:
+        start, end = waiting.pop()
+        few = members[start:end]
+        size = _together(few)
+        if size < least:
+            small += size
+        elif len(few) == 1:
+            large.append(_Member(keys[start], few[0], size))
+        else:
+            middle = start + (len(few) + 1) // 2
+            waiting += [(middle, end), (start, middle)]
+    return small, large
+
+
+def _together(members: list[Any]) -> int:
+    """Return how many bytes some members take: a text as it is, several as their JSON, plain values nothing."""
+    held = [member for member in members if type(member) not in _PLAIN]
+    if len(held) == 1 and isinstance(held[0], str):
+        return _bytes(held[0])
+    return len(_json(held)) - len(held) - 1 if held else 0
 
 
 def _is_one(value: dict[str, Any], kinds: frozenset[str]) -> bool:
@@ -193,11 +212,9 @@ def _text_at(path: Path, value: object) -> str | None:
     """Return what leaves as one text; None for what has members, each of which is looked at."""
     if isinstance(value, dict) and len(path) < _MOST_LEVELS:
         return None
-    if isinstance(value, _SIZED):
-        return as_text(value)
     if isinstance(value, list) and (joined := _joined(value)) is not None:
         return joined
-    return as_text(value) if len(path) >= _MOST_LEVELS else None
+    return as_text(value) if len(path) >= _MOST_LEVELS or not isinstance(value, (dict, list)) else None
 
 
 def _is_data(key: str | int, value: object, *, is_medium: bool) -> bool:
@@ -209,12 +226,6 @@ def _is_data(key: str | int, value: object, *, is_medium: bool) -> bool:
     if key in _ADDRESSES:
         return _DATA_URL.match(value) is not None
     return key in _DATA and (is_medium or _BASE64.fullmatch(value) is not None)
-
-
-def _members(value: object) -> Iterable[tuple[str | int, Any]]:
-    if isinstance(value, dict):
-        return value.items()
-    return enumerate(value) if isinstance(value, list) else ()
 
 
 def _joined(items: list[Any]) -> str | None:
@@ -272,11 +283,14 @@ def _is_part(value: object) -> bool:
 def _heaviest(value: Any, excess: int) -> Path:  # noqa: ANN401 - as above
     """Return the path to what must leave first: descend while a few members of a value hold ``excess`` bytes."""
     path: Path = ()
-    is_medium = False
+    is_medium, is_plain = False, not _names_data(_json(value))
     while len(path) < _MOST_LEVELS:
         is_medium = is_medium or _says_medium(value)
-        members = [member for _, few in _without_small([*_large_members(value)]) for member in few]
-        weights = [(_weight(member, (*path, key), is_medium=is_medium), key) for key, member in members]
+        _, members = _divided(value, LEAST_BYTES)
+        weights = [
+            (size if is_plain else _weight(member, (*path, key), is_medium=is_medium), key)
+            for key, member, size in members
+        ]
         largest = sorted(weights, key=lambda each: each[0], reverse=True)[:_MOST_APART]
         if not largest or largest[0][0] < LEAST_BYTES or sum(weight for weight, _ in largest) < excess:
             break
@@ -292,20 +306,26 @@ def _weight(value: object, path: Path = (), *, is_medium: bool = False) -> int:
     """Return how many bytes the JSON of a value takes, without the data of media."""
     data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else _json(value)
     key = path[-1] if path else ""
-    if _STRUCTURED not in path and (key in _DATA or any(f'"{each}"'.encode() in data for each in _DATA)):
+    if _STRUCTURED not in path and (key in _DATA or _names_data(data)):
         return len(data) - sum(_media(value, key, is_medium=is_medium, level=0))
     return len(data)
+
+
+def _names_data(data: bytes) -> bool:
+    """Return whether JSON may have a key of media."""
+    return any(f'"{each}"'.encode() in data for each in _DATA)
 
 
 def _json(value: object) -> bytes:
     """Return the JSON of a value, without blanks. orjson is ten times as fast, but slow to load.
 
-    It writes some exponents in other characters (``1e-7`` for ``1e-07``): the same numbers, and everything else is the
-    same to the byte.
+    It writes some exponents of a Python ``float`` in other characters (``1e-7`` for ``1e-07``): the same numbers, and
+    everything else is the same to the byte.
     """
     if (fast := sys.modules.get("orjson")) is not None:
         with suppress(TypeError):  # an integer of more than 64 bits, half a character, or more than 254 levels
-            return unmarked(fast.dumps(value, default=Number.marked))
+            data: bytes = fast.dumps(value)
+            return data
     return unmarked(_ENCODER.encode(value).encode("utf-8", "surrogatepass"))
 
 
@@ -316,16 +336,9 @@ def _media(value: object, key: str | int, *, is_medium: bool, level: int) -> Ite
             yield len(value)
     elif level < _MOST_LEVELS:
         is_medium = is_medium or _says_medium(value)
-        for name, member in _large_members(value):
+        for name, member, _ in _divided(value, _LEAST_MEDIUM)[1]:
             if name != _STRUCTURED:
                 yield from _media(member, name, is_medium=is_medium, level=level + 1)
-
-
-def _large_members(value: object) -> Iterator[tuple[str | int, Any]]:
-    """Yield each member of a list or an object that may be large, with its index or its key."""
-    for key, member in _members(value):
-        if isinstance(member, _HOLDING) and (not isinstance(member, _SIZED) or len(member) >= _LEAST_CHARACTERS):
-            yield key, member
 
 
 def _says_medium(value: object) -> bool:
