@@ -632,6 +632,28 @@ def test_a_person_who_types_it_gets_help_and_not_a_wait(home: Path) -> None:
     assert b"install" in ended.stdout + ended.stderr
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a folder in use cannot be deleted elsewhere")
+def test_a_result_leaves_although_the_folder_of_the_storage_was_deleted(home: Path) -> None:
+    gone = home / "gone"
+    gone.mkdir()
+    ended = run(home, event(BASH), "--storage=artifacts", cwd=gone, preexec_fn=gone.rmdir)
+
+    assert not gone.exists()
+    assert OPENING in json.loads(ended.stdout)["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
+
+
+@pytest.mark.parametrize(("most_digits", "digits"), [("0", "7" * 5_000), ("640", "7" * 1_000), ("9000", "7" * 5_000)])
+def test_a_long_number_keeps_its_digits_whatever_limit_python_has(
+    home: Path, monkeypatch: pytest.MonkeyPatch, most_digits: str, digits: str
+) -> None:
+    monkeypatch.setenv("PYTHONINTMAXSTRDIGITS", most_digits)
+    response = json.dumps({**BASH, "count": 7_000_007}).replace("7000007", digits)
+    ended = run(home, json.dumps(event("RESPONSE")).replace('"RESPONSE"', response).encode())
+
+    assert f'"count": {digits}'.encode() in ended.stdout
+    assert OPENING.encode() in ended.stdout
+
+
 def test_an_internal_error_costs_nothing_below_the_hard_limit_and_the_result_above_it(home: Path) -> None:
     broken = home / "broken"
     broken.mkdir()
