@@ -321,9 +321,10 @@ def test_ours_lets_go_of_agents_that_are_gone() -> None:
 
 def test_theirs_refuses_one_memory_for_two_agents_and_ours_takes_it() -> None:
     shared: Any = theirs.InMemoryStorage()
-    agent(theirs.ContextOffloader(shared))
-    with pytest.raises(ValueError, match="cannot be shared"):
+    first = agent(theirs.ContextOffloader(shared))
+    with pytest.raises(ValueError, match="cannot be shared"):  # as long as the first agent lives
         agent(theirs.ContextOffloader(shared))
+    del first
 
     storage = ours.InMemoryStorage()
     for scope in ("one", "two"):
