@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from haystack.dataclasses import ChatMessage, FileContent, ImageContent, TextContent, ToolCall
 from haystack.utils import Secret
-from haystack_integrations.components.generators.cohere import CohereChatGenerator
-from haystack_integrations.components.generators.huggingface_api import HuggingFaceAPIChatGenerator
 from haystack_integrations.components.generators.ollama import OllamaChatGenerator
 from werkzeug import Response
 
@@ -31,16 +29,23 @@ if TYPE_CHECKING:
 KEY = Secret.from_token("none")
 
 
+def client_of(provider: str) -> Any:
+    module = f"haystack_integrations.components.generators.{provider}"
+    return pytest.importorskip(module, reason="needs Python 3.11")
+
+
 def ollama(url: str) -> Any:
     return OllamaChatGenerator(model="m", url=url, timeout=60)
 
 
 def cohere(url: str) -> Any:
-    return CohereChatGenerator(api_key=KEY, model="m", api_base_url=url)
+    return client_of("cohere").CohereChatGenerator(api_key=KEY, model="m", api_base_url=url)
 
 
 def hugging_face(url: str) -> Any:
-    return HuggingFaceAPIChatGenerator("text_generation_inference", {"url": url}, token=None)
+    return client_of("huggingface_api").HuggingFaceAPIChatGenerator(
+        "text_generation_inference", {"url": url}, token=None
+    )
 
 
 COUNTS = {"eval_count": 1, "prompt_eval_count": 1}
