@@ -94,8 +94,9 @@ def test_a_server_may_speak_another_providers_wire() -> None:
     with ShoutingServer().serving() as server, server.conversation(model) as conversation:
         first = ask(f"{conversation.base_url}/shout", {"heard": [], "tools": ["fetch"]})
         second = ask(f"{conversation.base_url}/shout", {"heard": ["a page"], "tools": ["fetch"]})
-        with pytest.raises(HTTPError, match="404"):
+        with pytest.raises(HTTPError, match="404") as refused:
             ask(f"{conversation.base_url}/chat/completions", {})
+        refused.value.close()
 
     assert (first, second) == (["FETCH"], ["done"])
     assert conversation.transcript().received[0].text == "a page"
