@@ -268,7 +268,7 @@ def test_a_long_list_goes_to_the_encoder_in_pieces(monkeypatch: pytest.MonkeyPat
         return str(dumps(value))
 
     lengths, dumps, rows = list[int](), json.dumps, [*({"id": number} for number in range(2_500)), {"odd": odd}]
-    expected = [*rows[:-1], {"odd": odd and "2026-01-02T12:00:00Z"}]
+    expected: Any = [*rows[:-1], {"odd": odd and "2026-01-02T12:00:00Z"}]
     monkeypatch.setattr("coatcheck_adk.convert.json.dumps", noting)
 
     assert blocks_of(rows) == (JsonBlock(expected),)
