@@ -43,6 +43,10 @@ _UNKNOWN = "application/octet-stream"
 _DEPTH = 2
 """Containers around a part, at most: ADK looks for media no deeper."""
 
+_ROWS = 1_000
+"""Of a list, so many go to the encoder at once: it holds the interpreter's lock, and with it the event loop, until it
+is done."""
+
 _PLAIN = {dict, list, str, int, float, bool, NoneType}
 
 _MOST_VALUES, _MOST_CHARACTERS = 100, 10_000
@@ -180,13 +184,21 @@ def _block_of_part(part: Part) -> Block:
     return OpaqueBlock(part) if part.text is None else TextBlock(part.text)
 
 
-def _json_of(value: object) -> Any:  # noqa: ANN401 - a JSON value
+def _json_of(value: Any) -> Any:  # noqa: ANN401 - any value, and a JSON value
     """Return a value as the model would get it: objects of Python's become what pydantic makes of them."""
+    if _is_long(value):
+        return [each for at in range(0, len(value), _ROWS) for each in _json_of(value[at : at + _ROWS])]
+    if isinstance(value, dict) and any(map(_is_long, value.values())) and all(isinstance(key, str) for key in value):
+        return {key: _json_of(each) for key, each in value.items()}
     try:
         json.dumps(value)
     except TypeError:
         return to_jsonable_python(value, bytes_mode="base64", fallback=str)
     return value
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, list) and len(value) > _ROWS
 
 
 def _text_of(entry: object) -> object:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import BinaryContent, ToolReturn
 from pydantic_ai.messages import ToolReturnPart, is_multi_modal_content
+from pydantic_core import to_json
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import find_references_in, plain_blocks
@@ -34,7 +35,7 @@ def blocks_of(result: object) -> tuple[Block, ...]:
 def plain_blocks_of(result: object) -> tuple[Block, ...]:
     """Convert nothing but texts, and values to their ``str``, since making JSON of one may have failed."""
     value, content = _halves_of(result)
-    parts = [part if is_multi_modal_content(part) else str(part) for part in _listed(value)]
+    parts = [part if is_multi_modal_content(part) else _str_of(part) for part in _listed(value)]
     return plain_blocks([*parts, *content], lambda part: getattr(part, "content", None))
 
 
@@ -80,6 +81,13 @@ def _halves_of(result: object) -> tuple[object, Sequence[object]]:
         return result, ()
     content = result.content or ()
     return result.return_value, (content,) if isinstance(content, str) else content
+
+
+def _str_of(value: object) -> str:
+    try:
+        return str(value)
+    except ValueError:  # in a number of thousands of digits, which pydantic writes and Python does not
+        return to_json(value).decode()
 
 
 def _listed(value: object) -> Sequence[object]:

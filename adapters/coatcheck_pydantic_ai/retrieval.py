@@ -51,7 +51,7 @@ def retrieval_toolset(
 ) -> FunctionToolset[Any]:
     """Return the toolset of the one tool, which reads back what ``offloader`` stored."""
 
-    async def retrieve(context: RunContext[Any], **sent: Any) -> Any:  # noqa: ANN401 - as the model sent them
+    async def retrieve(context: RunContext[Any], /, **sent: Any) -> Any:  # noqa: ANN401 - as the model sent them
         answered = await aanswer(
             lambda: (offloader, {"scope": resolve_scope(scope, context), "identity": identity_of(context)}),
             sent,

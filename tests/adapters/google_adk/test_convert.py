@@ -259,3 +259,18 @@ def test_media_of_an_mcp_server_cost_what_their_base64_does() -> None:
 )
 def test_what_is_next_to_media_counts_too(result: object) -> None:
     assert (media_tokens(result) or 0) >= 1_000
+
+
+@pytest.mark.parametrize("odd", [None, NOON], ids=["JSON", "with an object of Python's"])
+def test_a_long_list_goes_to_the_encoder_in_pieces(monkeypatch: pytest.MonkeyPatch, odd: object) -> None:
+    def noting(value: Any) -> str:  # noqa: ANN401 - any value
+        lengths.append(max(map(len, value.values())) if isinstance(value, dict) else len(value))
+        return str(dumps(value))
+
+    lengths, dumps, rows = list[int](), json.dumps, [*({"id": number} for number in range(2_500)), {"odd": odd}]
+    expected: Any = [*rows[:-1], {"odd": odd and "2026-01-02T12:00:00Z"}]
+    monkeypatch.setattr("coatcheck_adk.convert.json.dumps", noting)
+
+    assert blocks_of(rows) == (JsonBlock(expected),)
+    assert blocks_of({"status": "ok", "rows": rows}) == (JsonBlock({"status": "ok", "rows": expected}),)
+    assert max(lengths) <= 1_000

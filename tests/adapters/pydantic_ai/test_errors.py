@@ -14,6 +14,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart
 
+from coatcheck import RETRIEVAL_TOOL
 from coatcheck.testing.scripting import shown_references
 from coatcheck_pydantic_ai import ToolOffloader, hook
 from tests.adapters.pydantic_ai.agents import parts_of, returning, run
@@ -122,3 +123,11 @@ async def test_a_failed_read_back_is_a_failure(server: ScriptedServer) -> None:
     assert isinstance(part, ToolReturnPart)
     assert part.outcome == "failed"
     assert str(part.content).startswith("reference not found")
+
+
+@pytest.mark.parametrize("name", ["context", "ctx", "self", "sent"])
+async def test_no_name_of_an_argument_ends_the_run(server: ScriptedServer, name: str) -> None:
+    script, result = await run(server, ToolOffloader(), call(RETRIEVAL_TOOL, **{name: 3}))
+
+    assert f"unknown arguments: '{name}'" in script.shown[-1][0]
+    assert result.output == "done"

@@ -54,6 +54,8 @@ async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
         pytest.param({"rows": HUGE}, id="object"),
         pytest.param([{"rows": HUGE}], id="list"),
         pytest.param(Row(text=HUGE), id="model"),
+        pytest.param(10**60_000, id="number"),
+        pytest.param([10**5_000, HUGE], id="list with a number of thousands of digits"),
         pytest.param(ToolReturn(return_value="few", content=HUGE), id="content"),
         pytest.param(ToolReturn(return_value="few", content=["a", HUGE]), id="parts of a content"),
         pytest.param(ToolFailed(HUGE), id="failure"),
