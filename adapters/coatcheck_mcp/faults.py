@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mcp import MCPError
 
-__all__ = ("NO_SESSION", "innermost", "is_end", "mended")
+__all__ = ("LOST_SESSION", "NO_SESSION", "innermost", "is_end", "mended")
 
 _WHY = 200
 """Characters of the parser's reason."""
@@ -45,6 +45,9 @@ _CLOSED = "Connection closed"
 NO_SESSION = "coatcheck: the server no longer knows the session"
 """What ``transports`` says of a server at a URL that was restarted, or has forgotten an idle client."""
 
+LOST_SESSION = f"{NO_SESSION}, and may have done what it was asked"
+"""What it says where the server has looked at the request before it said so."""
+
 _LOST = re.compile(r"SSE stream (?:failed: .*|ended without a response|ended and reconnection attempts were exhausted)")
 """What it says of an answer over HTTP that broke off, while the streams go on."""
 
@@ -57,7 +60,7 @@ def is_end(error: MCPError, *, is_gone: bool) -> bool:
     """
     return error.code == CONNECTION_CLOSED and (
         (is_gone and error.message == _CLOSED)
-        or error.message == NO_SESSION
+        or error.message in {NO_SESSION, LOST_SESSION}
         or _LOST.fullmatch(error.message) is not None
     )
 

@@ -27,7 +27,7 @@ from mcp_types.version import (
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from coatcheck_mcp.client import without_tasks
-from coatcheck_mcp.faults import NO_SESSION, innermost, is_end
+from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, innermost, is_end
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
 
@@ -417,7 +417,7 @@ class Link:
             if not is_end(error, is_gone=self._is_gone):
                 raise
             is_refused = error.message == NO_SESSION
-            self._is_forgotten |= is_refused
+            self._is_forgotten |= is_refused or error.message == LOST_SESSION
             self.close()
             raise self._end(unsent=is_refused) from None
         except ValidationError as error:

@@ -5,6 +5,7 @@ The library does both. Only its settings belong here: the environment, the limit
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
 from coatcheck_mcp.config import START_SECONDS
-from coatcheck_mcp.faults import NO_SESSION, innermost
+from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, innermost
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
 
@@ -40,7 +41,8 @@ _READ_SECONDS = 300.0
 
 _NO_ENTRY = frozenset({401, 403})
 _NOT_FOUND = 404
-"""To a request of a session, the protocol's word that the server no longer knows that session."""
+"""To a request of a session, the protocol's word that the server no longer knows that session; from some servers, an
+error of the request itself, with its id."""
 
 _BAD_REQUEST = 400
 """The word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
@@ -66,16 +68,24 @@ class _Transport(LimitedTransport):
         if response.status_code in _NO_ENTRY:
             said = f"{request.url.host} answered HTTP {response.status_code}: pass --header with a token, or --oauth"
             return await _refusal(response, INVALID_REQUEST, said)
-        if request.method != "POST" or _SESSION not in request.headers:
+        status = response.status_code
+        if request.method != "POST" or _SESSION not in request.headers or status not in {_BAD_REQUEST, _NOT_FOUND}:
             return response
-        if response.status_code == _BAD_REQUEST:
-            body = await response.aread()
-            if _UNKNOWN_SESSION.search(body) is None:
-                kind = {"content-type": response.headers.get("content-type", "")}
-                return httpx2.Response(_BAD_REQUEST, headers=kind, content=body)
-        if response.status_code in {_BAD_REQUEST, _NOT_FOUND}:
-            return await _refusal(response, CONNECTION_CLOSED, NO_SESSION)
-        return response
+        body = await response.aread()
+        is_answer = _is_answer(body, request.content)
+        if _UNKNOWN_SESSION.search(body) is not None or (status == _NOT_FOUND and not is_answer):
+            return await _refusal(response, CONNECTION_CLOSED, LOST_SESSION if is_answer else NO_SESSION)
+        return httpx2.Response(status, headers={"content-type": response.headers.get("content-type", "")}, content=body)
+
+
+def _is_answer(body: bytes, asked: bytes) -> bool:
+    """Return whether the body of an error has the id of the request, so that the server has looked at that."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    identifier = json.loads(asked).get("id")
+    return isinstance(said, dict) and identifier is not None and said.get("id") == identifier
 
 
 async def _refusal(response: httpx2.Response, code: int, said: str) -> httpx2.Response:

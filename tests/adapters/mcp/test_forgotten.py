@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 SESSION = b"mcp-session-id"
+OWN_ID = b'"the id of the request"'
 UNLISTED = "made:///up"
 FORGOTTEN = "the MCP server everything no longer knows this session, so its requests have ended"
 
@@ -59,6 +60,9 @@ class Forgetful(Everything):
         if scope.get("method") == "POST" and (session in self.forgotten or (self.forgets_each and session)):
             self.refused += 1
             status, body = self.refuses
+            if OWN_ID in body:
+                asked = json.loads((await receive())["body"])
+                body = body.replace(OWN_ID, json.dumps(asked["id"]).encode())
             headers = [(b"content-type", b"application/json")]
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": body})
@@ -81,8 +85,13 @@ class Forgetful(Everything):
             yield
 
 
-def refusal(why: str) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32_000, "message": why}}).encode()
+def refusal(why: str, identifier: object = None) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": identifier, "error": {"code": -32_000, "message": why}}).encode()
+
+
+def error(why: str) -> bytes:
+    """Return an answer to the request itself, as of a server that has looked at it."""
+    return refusal(why, json.loads(OWN_ID))
 
 
 @pytest.fixture
@@ -126,6 +135,42 @@ async def test_any_other_bad_request_is_the_clients(server: Forgetful) -> None:
         with pytest.raises(MCPError, match="no such protocol"):
             await client.call_tool("small")
     assert server.refused == 1
+
+
+@pytest.mark.parametrize("why", ["Method not found", "the page was not found"])
+async def test_an_error_that_has_the_id_of_the_call_is_the_servers_whatever_its_status(
+    server: Forgetful, why: str
+) -> None:
+    async with server.client() as client:
+        server.refuses = (404, error(why))
+        server.forget()
+        with pytest.raises(MCPError, match=why):
+            await client.call_tool("small")
+        assert server.refused == 1
+        server.forgotten.clear()
+        assert (await client.call_tool("small")).content[0].text == "few"
+    assert len(server.known) == 1
+
+
+@pytest.mark.parametrize("status", [400, 404])
+async def test_one_that_speaks_of_a_session_ends_it_but_the_call_may_have_been_made(
+    server: Forgetful, status: int
+) -> None:
+    async with server.client() as client:
+        server.refuses = (status, error("browser session expired after the click"))
+        server.forget()
+        with pytest.raises(MCPError, match=FORGOTTEN):
+            await client.call_tool("small")
+        assert server.refused == 1
+        assert (await client.call_tool("small")).content[0].text == "few"
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[" * 10_000, b"[404]", refusal("no such session", "server-error")])
+async def test_any_other_404_is_a_refusal(server: Forgetful, body: bytes) -> None:
+    async with server.client() as client:
+        server.refuses = (404, body)
+        server.forget()
+        assert (await client.call_tool("small")).content[0].text == "few"
 
 
 async def test_so_is_any_other_request(server: Forgetful) -> None:
