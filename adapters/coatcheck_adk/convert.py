@@ -9,6 +9,7 @@ as a dictionary.
 from __future__ import annotations
 
 import json
+from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,15 @@ from google.genai.types import Blob, Part
 from pydantic_core import to_json, to_jsonable_python
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.adapting import McpItem, blocks_of_items, find_copy, find_references_in, plain_blocks, text_tokens
+from coatcheck.adapting import (
+    McpItem,
+    blocks_of_items,
+    find_copy,
+    find_references_in,
+    json_value,
+    plain_blocks,
+    text_tokens,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,10 +51,6 @@ _UNKNOWN = "application/octet-stream"
 
 _DEPTH = 2
 """Containers around a part, at most: ADK looks for media no deeper."""
-
-_ROWS = 1_000
-"""Of a list, so many go to the encoder at once: it holds the interpreter's lock, and with it the event loop, until it
-is done."""
 
 _PLAIN = {dict, list, str, int, float, bool, NoneType}
 
@@ -160,7 +165,7 @@ def _blocks_in(entry: object) -> Iterator[Block]:
     parts: list[Part] = []
     rest = _without_parts(entry, parts)
     if rest or not parts:
-        yield JsonBlock(_json_of(rest))
+        yield JsonBlock(json_value(rest, otherwise=_plain))
     yield from map(_block_of_part, parts)
 
 
@@ -184,21 +189,8 @@ def _block_of_part(part: Part) -> Block:
     return OpaqueBlock(part) if part.text is None else TextBlock(part.text)
 
 
-def _json_of(value: Any) -> Any:  # noqa: ANN401 - any value, and a JSON value
-    """Return a value as the model would get it: objects of Python's become what pydantic makes of them."""
-    if _is_long(value):
-        return [each for at in range(0, len(value), _ROWS) for each in _json_of(value[at : at + _ROWS])]
-    if isinstance(value, dict) and any(map(_is_long, value.values())) and all(isinstance(key, str) for key in value):
-        return {key: _json_of(each) for key, each in value.items()}
-    try:
-        json.dumps(value)
-    except TypeError:
-        return to_jsonable_python(value, bytes_mode="base64", fallback=str)
-    return value
-
-
-def _is_long(value: object) -> bool:
-    return isinstance(value, list) and len(value) > _ROWS
+_plain = partial(to_jsonable_python, bytes_mode="base64", fallback=str)
+"""Makes of objects of Python's what the model would get of them."""
 
 
 def _text_of(entry: object) -> object:
@@ -243,9 +235,9 @@ def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
     for block in blocks_of_items(items):
         match block:
             case JsonBlock(value):
-                yield JsonBlock(_json_of(value))
+                yield JsonBlock(json_value(value, otherwise=_plain))
             case OpaqueBlock(link) if not _is_small(link):
-                yield JsonBlock(_json_of(link))
+                yield JsonBlock(json_value(link, otherwise=_plain))
             case _:
                 yield block
     rest = {key: value for key, value in content.items() if key not in ("content", "isError")}

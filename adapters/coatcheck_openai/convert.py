@@ -19,6 +19,7 @@ from coatcheck.adapting import (
     decode_data_url,
     encode_base64,
     find_references_in,
+    json_value,
     plain_blocks,
     text_tokens,
 )
@@ -34,10 +35,6 @@ _KINDS: dict[str, Any] = {
     "file": ToolOutputFileContent,
 }
 _UNKNOWN_FILE = "application/octet-stream"
-
-_ROWS = 1_000
-"""Of a list, so many go to the encoder at once: it holds the interpreter's lock, and with it the event loop, until it
-is done."""
 
 
 def blocks_of(output: object) -> tuple[Block, ...]:
@@ -139,11 +136,9 @@ def _media_of(fields: Mapping[str, Any]) -> MediaBlock | None:
     return MediaBlock(data, media_type or unknown, name=name)
 
 
-def _is_json(value: dict[Any, Any] | Sequence[Any]) -> bool:
-    pieces = [value] if isinstance(value, dict) else (value[at : at + _ROWS] for at in range(0, len(value), _ROWS))
+def _is_json(value: object) -> bool:
     try:
-        for piece in pieces:
-            json.dumps(piece)
+        json_value(value)
     except (TypeError, ValueError, RecursionError):
         return False
     return True

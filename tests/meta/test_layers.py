@@ -44,7 +44,7 @@ FRAMEWORKS = {
     # FastMCP brings the protocol's own packages, and what they speak with; tomli reads TOML on Python 3.10.
     "coatcheck_mcp": {"anyio", "fastmcp", "httpx2", "mcp", "mcp_types", "pydantic", "starlette", "tomli", "uvicorn"},
     "coatcheck_openai": {"agents", "mcp"},  # the SDK brings mcp, whose results its servers return
-    "coatcheck_pydantic_ai": {"pydantic", "pydantic_ai"},  # a tool may raise pydantic's own errors
+    "coatcheck_pydantic_ai": {"pydantic", "pydantic_ai", "pydantic_core"},  # which makes errors and JSON of results
     "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage takes
 }
 """Each adapter's own framework: what it may import next to the standard library and coatcheck's public names."""
