@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
@@ -38,7 +38,7 @@ from coatcheck_mcp.several import Several
 from coatcheck_mcp.starting import Starting
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterator
 
     from anyio.abc import TaskGroup
     from mcp.server import ServerRequestContext
@@ -84,7 +84,8 @@ MOST_UNREAD = 1_000
 """Answers that a client on pipes has not read yet. More than clients ask at once, which first write and then read."""
 
 _MOST_LINKS = 16
-"""Sessions for modern clients over HTTP, who do not say when they leave; the one unused for longest is closed."""
+"""Idle sessions of modern clients over HTTP, who do not say when they leave; of more, the one idle for longest is
+closed."""
 
 _answered: ContextVar[list[Result]] = ContextVar("coatcheck_mcp_answered")
 """What the handler of this request returned, for the middleware around it."""
@@ -97,6 +98,8 @@ class _Seat(Starting[Link | Several]):
     """A client, and its session with what is behind the proxy."""
 
     client: Client
+    requests: int = field(default=0, init=False)
+    """Those of the client that have no answer yet."""
 
 
 class Proxy:
@@ -207,7 +210,7 @@ class Proxy:
         front.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
-        front.middleware += [self._negotiate, self._answer_whole, _send_again]
+        front.middleware += [self._occupy, self._negotiate, self._answer_whole, _send_again]
         return front
 
     # Which session belongs to whom.
@@ -221,6 +224,22 @@ class Proxy:
         self._seats[who.key] = seat  # as the latest
         return seat
 
+    @contextmanager
+    def _occupied(self, ctx: Context) -> Iterator[_Seat]:
+        """Keep the session of a request's client open."""
+        seat = self._seat(ctx)
+        seat.requests += 1
+        try:
+            yield seat
+        finally:
+            seat.requests -= 1
+
+    async def _occupy(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        if not _identify(ctx).modern:  # the session ends with the connection
+            return await call_next(ctx)
+        with self._occupied(ctx):
+            return await call_next(ctx)
+
     async def _link(self, ctx: Context) -> Link | Several:
         """Return the client's session with the server; connect if it has none, or has lost it.
 
@@ -228,8 +247,8 @@ class Proxy:
             MCPError: the server did not start.
 
         """
-        seat = self._seat(ctx)
-        return await seat.connected(partial(self._connect, ctx, seat))
+        with self._occupied(ctx) as seat:
+            return await seat.connected(partial(self._connect, ctx, seat))
 
     async def _connect(self, ctx: Context, seat: _Seat) -> Link | Several:
         upstream, client = self._upstream, seat.client
@@ -249,8 +268,8 @@ class Proxy:
         return self._tasks
 
     def _drop_oldest(self) -> None:
-        modern = [key for key, seat in self._seats.items() if seat.client.modern]
-        for key in modern[: len(modern) - _MOST_LINKS + 1]:
+        idle = [key for key, seat in self._seats.items() if seat.client.modern and not seat.requests]
+        for key in idle[: max(0, len(idle) - _MOST_LINKS + 1)]:
             link = self._seats.pop(key).link
             if link is not None:
                 link.close()

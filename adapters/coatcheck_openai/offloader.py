@@ -32,8 +32,8 @@ class ToolOffloader:
 
     One serves any number of agents: ``Agent(tools=offload.tools([search]))``. For tools of MCP servers, wrap these:
     ``mcp_servers=offload.mcp_servers([server])``. Your own tools and servers are never changed: copies are. Final
-    answers (``tool_use_behavior``), results that code in the provider's container asked for, and results of tools with
-    an ``output_json_schema`` stay. Where our rewriting fails, a warning is logged and the raw result stays.
+    answers that ``tool_use_behavior`` names, results that code in the provider's container asked for, and results of
+    tools with an ``output_json_schema`` stay. Where our rewriting fails, a warning is logged and the raw result stays.
     """
 
     def __init__(

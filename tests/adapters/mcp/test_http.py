@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpx2
+import mcp_types as types
 import pytest
 import uvicorn
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
-from coatcheck_mcp import Proxy, offloaded_references, url_upstream
+from coatcheck_mcp import Proxy, Upstream, offloaded_references, url_upstream
 from coatcheck_mcp import serving as serving_module
 from coatcheck_mcp.serving import http_app
 from tests.adapters.mcp.servers import Everything, client_of
@@ -203,6 +204,52 @@ async def test_changes_of_lists_arrive_on_the_stream_that_a_modern_client_opens(
             while not seen:  # the proxy opens its own stream when it likes
                 await client.call_tool("change")
     assert seen == ["ToolsListChanged"]
+
+
+class Counting(Everything):
+    connects = 0
+
+    def upstream(self) -> Upstream:
+        inner = super().upstream()
+
+        def connect() -> Any:
+            self.connects += 1
+            return inner.connect()
+
+        return replace(inner, connect=connect)
+
+
+def named(number: int) -> types.Implementation:
+    return types.Implementation(name=f"client {number}", version="1")
+
+
+async def test_a_dozen_modern_clients_keep_their_sessions(listener: socket.socket) -> None:
+    server = Counting()
+    async with front_of(server, listener) as url:
+        for number in [*range(12), *range(12)]:
+            async with client_at(url, "auto", client_info=named(number)) as client:
+                await client.call_tool("progress")
+
+    assert server.connects == 12
+
+
+async def test_of_too_many_modern_clients_one_that_waits_for_an_answer_keeps_its_session(
+    listener: socket.socket,
+) -> None:
+    server = Counting()
+    async with front_of(server, listener) as url, client_at(url, "auto", client_info=named(0)) as first:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(first.call_tool, "wait")
+            while not server.calls:
+                await anyio.lowlevel.checkpoint()
+            for number in range(1, 19):
+                async with client_at(url, "auto", client_info=named(number)) as client:
+                    await client.call_tool("progress")
+            assert not server.cancelled
+            tasks.cancel_scope.cancel()
+        await first.call_tool("progress")
+
+    assert server.connects == 19
 
 
 async def test_a_session_whose_client_is_gone_ends_and_its_server_with_it(
