@@ -39,6 +39,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     process = Process(tmp_path_factory.mktemp("hostile"), *RAW)
     process.shake_hands()
     yield process
+    process.leave()  # a server that has closed its input would outlive a proxy that is killed
     process.end()
 
 
