@@ -233,8 +233,11 @@ def test_records_that_hold_what_parts_records_are_all_read(separators: tuple[str
 
 def test_a_search_in_pieces_finds_what_a_search_at_once_finds() -> None:
     records: list[dict[str, object]] = [
-        {"a": n % 3, "b": [n], "c": f"c {n}", **({"d": None} if n % 2 else {})} for n in range(2_000)
+        {"a": n % 3, "b": [n], "c": f"c {n}", "in": {"a": 1, "b": {}}, **({"d": None} if n % 2 else {})}
+        for n in range(2_000)
     ]
+    records[850]["in"] = {"a": 1}
+    records[950]["in"] = {"a": 2, "b": {"c": 3}}
     records[300]["e"] = True
     del records[777]["c"]
     records[900]["a"] = records[1_500]["a"] = "seldom"
@@ -245,5 +248,7 @@ def test_a_search_in_pieces_finds_what_a_search_at_once_finds() -> None:
         in_pieces.add(records[start : start + 70])  # type: ignore[arg-type]  # as above
 
     assert at_once.found() == in_pieces.found()
-    assert at_once.found().what == "2 with a: seldom, 1 with a: null, 1 without c, 1 with e"
-    assert at_once.found().positions == (900, 1_500, 1_999, 777, 300)
+    assert at_once.found().what == (
+        "2 with a: seldom, 1 with a: null, 1 without c, 1 with e, 1 with in.a: 2, 1 without in.b"
+    )
+    assert at_once.found().positions == (900, 1_500, 1_999, 777, 300, 950, 850)

@@ -67,6 +67,35 @@ def test_the_odd_one_is_shown_wherever_it_is(kind: str, count: int) -> None:
     assert not missing
 
 
+def _nested(count: int, needle: int, change: dict[str, object]) -> list[dict[str, object]]:
+    records = [
+        {"id": n, "at": {"path": f"/jobs/{n}", "by": {"host": "alpha", "job": n}}, "log": {"level": "info", "line": n}}
+        for n in range(count)
+    ]
+    records[needle]["log"] |= change  # type: ignore[operator]  # an object
+    return records
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("change", [{"level": "lost"}, {"reason": {"code": "lost"}}], ids=["value", "field"])
+@pytest.mark.parametrize("kind", ["JSON", "JSON in an object", "JSON Lines", "objects by id"])
+@pytest.mark.parametrize("count", [300, 4_000])
+def test_the_odd_one_is_shown_if_only_an_object_in_a_record_is_odd(
+    kind: str, change: dict[str, object], count: int
+) -> None:
+    def written(needle: int) -> str:
+        records = _nested(count, needle, change)
+        if kind == "JSON Lines":
+            return "".join(f"{json.dumps(one)}\n" for one in records)
+        named = {f"job-{n}": one for n, one in enumerate(records)}
+        return json.dumps({"JSON": records, "JSON in an object": {"n": 1, "items": records}}.get(kind, named))
+
+    needles = [place * (count - 1) // (PLACES - 1) for place in range(PLACES)]
+    missing = [needle for needle in needles if "lost" not in _shown(written(needle)).partition("\n")[2]]
+
+    assert not missing
+
+
 def test_trouble_is_counted_and_the_worst_comes_first() -> None:
     text = _log(LARGE, LARGE // 2)
     shown = _shown(text, 160)
@@ -145,6 +174,20 @@ def test_a_record_that_lacks_a_field_is_counted_and_shown() -> None:
     del records[600]["name"]
 
     assert _shown(json.dumps(records)).startswith("list of 1,000 objects, 1 without name, one a line:")
+
+
+def test_a_field_of_an_object_is_named_with_the_field_that_holds_the_object() -> None:
+    shown = _shown(json.dumps(_nested(1_000, 600, {"level": "lost", "reason": "disk full"})))
+
+    assert shown.startswith("list of 1,000 objects, 1 with log.level: lost, 1 with log.reason, one a line:")
+
+
+def test_of_an_object_that_is_missing_or_rare_no_field_is_counted() -> None:
+    records = _nested(1_000, 600, {})
+    del records[600]["log"]
+    records[7]["failed"] = {"code": 7, "why": {"cause": "disk full"}}
+
+    assert _shown(json.dumps(records)).startswith("list of 1,000 objects, 1 without log, 1 with failed, one a line:")
 
 
 def test_fields_with_many_values_have_no_odd_ones() -> None:

@@ -30,10 +30,16 @@ _MOST_VALUES = 1_000
 _SAMPLE = 100
 _LONGEST_VALUE = 40
 _MOST_FIELDS = 200
+"""Of all levels together; more are not looked at."""
+
+_MOST_LEVELS = 3
+"""Levels of fields: those of records, those of objects in records, and those of objects in these."""
+
 _MOST_SORTS = 6
 _CELLS_OF_A_UNIT = 4
 _ABSENT: Final = object()
 _PRESENT: Final = object()
+_NO_OBJECT: Final[dict[str, JsonValue]] = {}
 
 
 class Odd(NamedTuple):
@@ -57,11 +63,12 @@ def find_odd(records: Sequence[Mapping[str, JsonValue]], counter: TokenCounter) 
 
 
 class OddSearch:
-    """Counts the values of each field in records that come in pieces."""
+    """Counts the values of each field in records that come in pieces, and of the fields of objects in them."""
 
     def __init__(self, counter: TokenCounter | None = None) -> None:
         self._counter = counter
         self._fields: dict[str, _Field] = {}
+        self._room = _MOST_FIELDS
         self.total = 0
         """Records so far."""
         self.cells = 0
@@ -74,20 +81,39 @@ class OddSearch:
 
     def add(self, records: Sequence[Mapping[str, JsonValue]]) -> None:
         """Count the values of further records."""
+        self._add(self._fields, records)
+        self.total += len(records)
+
+    def _add(
+        self,
+        fields: dict[str, _Field],
+        records: Sequence[Mapping[str, JsonValue]],
+        *,
+        outer: _Field | None = None,
+        level: int = 1,
+    ) -> None:
+        """Count the values of ``fields`` and of new ones, in records or in the objects that they have in ``outer``."""
         present = Counter(chain.from_iterable(records))
-        for name in islice(dict.fromkeys(chain(self._fields, present)), _MOST_FIELDS):
-            field = self._field(name)
+        for name in dict.fromkeys(chain(fields, present)):
+            field = self._field(fields, name, outer=outer)
+            if field is None:
+                continue
             if field.has_few or present[name] < len(records):
                 self._count(field, [record.get(name, _ABSENT) for record in records])
             else:
                 field.add_present(self.total, len(records))
-        self.total += len(records)
+            if field.has_objects and level < _MOST_LEVELS:
+                values = (record.get(name) for record in records)
+                objects = [value if isinstance(value, dict) else _NO_OBJECT for value in values]
+                self._add(field.fields, objects, outer=field, level=level + 1)
 
     def add_cells(self, names: Sequence[str], cells: Sequence[str]) -> None:
         """Count the cells of further records that have every field, one record after the other."""
         count = len(cells) // len(names)
-        for column, name in enumerate(islice(names, _MOST_FIELDS)):
-            field = self._field(name)
+        for column, name in enumerate(names):
+            field = self._field(self._fields, name)
+            if field is None:
+                break
             if field.has_few:
                 self._count(field, cells[column :: len(names)])
             else:
@@ -98,15 +124,18 @@ class OddSearch:
         """Return the first and the last record of each rare sort of record."""
         if self.total < _LEAST_RECORDS:
             return NOTHING_ODD
-        rare = chain.from_iterable(field.rare(max(1, self.total // _RARE)) for field in self._fields.values())
-        sorts = list(islice(rare, _MOST_SORTS))
+        sorts = list(islice(_rare(list(self._fields.values()), max(1, self.total // _RARE)), _MOST_SORTS))
         positions = dict.fromkeys(chain.from_iterable((first, last) for first, last, _ in sorts))
         return Odd(tuple(positions), ", ".join(what for _, _, what in sorts))
 
-    def _field(self, name: str) -> _Field:
-        if name not in self._fields:
-            self._fields[name] = _Field(name, self.total)
-        return self._fields[name]
+    def _field(self, fields: dict[str, _Field], name: str, *, outer: _Field | None = None) -> _Field | None:
+        """Return the field of this name; None where it is new and there are too many."""
+        if name not in fields:
+            if not self._room:
+                return None
+            self._room -= 1
+            fields[name] = _Field(name, self.total, outer=outer)
+        return fields[name]
 
     def _count(self, field: _Field, values: Sequence[object]) -> None:
         self.cells += len(values)
@@ -118,8 +147,13 @@ class OddSearch:
 class _Field:
     """The values of one field: how many records have each, and which are the first and the last of them."""
 
-    def __init__(self, name: str, missed: int) -> None:
-        self._name = name
+    def __init__(self, name: str, missed: int, *, outer: _Field | None) -> None:
+        self.name: str = key_of(name) if outer is None else f"{outer.name}.{key_of(name)}"
+        self._outer = outer
+        """The field whose objects it is in."""
+        self.fields: dict[str, _Field] = {}
+        """Those of its objects."""
+        self.has_objects = False
         self.has_few = True
         """Whether the values are counted one by one, and not only how many records have any."""
         self._counts: dict[object, int] = {}
@@ -133,6 +167,7 @@ class _Field:
         """Count the values of the records from position ``base`` on."""
         if self._is_new:
             self._is_new = False
+            self.has_objects = any(isinstance(value, dict) for value in values[:_SAMPLE])
             if not _has_few(values[:_SAMPLE]):
                 self._give_up()
         if not self.has_few and _ABSENT not in values:
@@ -161,17 +196,24 @@ class _Field:
         """Count as many records from position ``base`` on, which all have the field."""
         self._note(_PRESENT, count, base, base + count - 1)
 
+    @property
+    def present(self) -> int:
+        """How many records have it."""
+        return sum(self._counts.values()) - self.absent
+
+    @property
+    def absent(self) -> int:
+        """How many records have it not."""
+        return self._counts.get(_ABSENT, 0)
+
     def rare(self, most: int) -> Iterator[tuple[int, int, str]]:
         """Yield the first and the last record of each sort that at most ``most`` are of, and what it is."""
-        absent = self._counts.get(_ABSENT, 0)
         having = [value for value in self._counts if value is not _ABSENT]
-        present = sum(map(self._counts.__getitem__, having))
-        name = key_of(self._name)
-        if present <= most:
+        if self.present <= most:
             first, last = min(map(self._first.__getitem__, having)), max(map(self._last.__getitem__, having))
-            yield first, last, f"{present:,} with {name}"
-        elif 0 < absent <= most:
-            yield self._first[_ABSENT], self._last[_ABSENT], f"{absent:,} without {name}"
+            yield first, last, f"{self.present:,} with {self.name}"
+        elif 0 < self.absent <= most and not (self._outer and self._outer.absent):  # else the object is missing
+            yield self._first[_ABSENT], self._last[_ABSENT], f"{self.absent:,} without {self.name}"
         elif self.has_few:
             rare = [value for value in having if self._counts[value] <= most]
             seldom = sum(map(self._counts.__getitem__, rare))
@@ -180,7 +222,7 @@ class _Field:
             for value in rare:
                 if not isinstance(value, str) or len(value) <= _LONGEST_VALUE:
                     written = scalar(value, _LONGEST_VALUE)  # type: ignore[arg-type]  # hashable values of JSON are scalars
-                    what = f"{self._counts[value]:,} with {name}: {written}"
+                    what = f"{self._counts[value]:,} with {self.name}: {written}"
                     yield self._first[value], self._last[value], what
 
     def _note(self, value: object, count: int, first: int, last: int) -> None:
@@ -196,6 +238,14 @@ class _Field:
             first, last = min(map(self._first.__getitem__, having)), max(map(self._last.__getitem__, having))
             count = sum(map(self._counts.pop, having))
             self._note(_PRESENT, count, first, last)
+
+
+def _rare(fields: Sequence[_Field], most: int) -> Iterator[tuple[int, int, str]]:
+    """Yield what ``_Field.rare`` does of each field, then of the fields in their objects, level by level."""
+    while fields:
+        for field in fields:
+            yield from field.rare(most)
+        fields = [inner for field in fields if field.present > most for inner in field.fields.values()]
 
 
 def _presence(value: object) -> object:
