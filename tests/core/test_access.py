@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class SmallStorage(RangeStorage):
+class SmallStorage(DictStorage):
     """Keeps the last two entries, and says so where ``evicts`` is set."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
@@ -35,13 +35,18 @@ class SmallStorage(RangeStorage):
             del self.kept[next(iter(self.kept))]
 
 
-def test_a_storage_that_says_that_it_evicts_loses_no_result_to_itself() -> None:
+class SmallRangeStorage(SmallStorage, RangeStorage):
+    """The same, and reads parts of entries."""
+
+
+@pytest.mark.parametrize("kind", [SmallStorage, SmallRangeStorage])
+def test_a_storage_that_says_that_it_evicts_loses_no_result_to_itself(kind: type[SmallStorage]) -> None:
     blocks: list[Block] = [
         TextBlock("text\n" * 50),
         MediaBlock(b"1" * 100, "image/png"),
         MediaBlock(b"2" * 100, "image/png"),
     ]
-    storage: Any = SmallStorage()
+    storage: Any = kind()
     offload = Offloader(storage, policies={"*": Always()}).offload
 
     assert not isinstance(offload(blocks, tool_name="t", scope="s"), Kept)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Sequence
 
-    from coatcheck.engine.execution import Effects, StorageAccess
+    from coatcheck.engine.execution import Effect, Effects, StorageAccess
 
 __all__ = (
     "LONGEST_TOOL_NAME",
@@ -216,7 +216,7 @@ class Contents:
         if is_one_entry:  # to ask a storage far away would double what a save takes there
             return False
         for reference in references:
-            found = yield self._storage.call("load_range", self._key(reference.id, scope), start=0, length=0)
+            found = yield self._look_up(self._key(reference.id, scope))
             if not isinstance(found, Stored):
                 return True
         return False
@@ -246,17 +246,19 @@ class Contents:
 
         """
         key = self._key(reference, scope)
-        if self._storage.reads_ranges:
-            answer = yield self._storage.call("load_range", key, start=0, length=0)
-        else:
-            answer = yield self._storage.call("load", key)
-        stored = self._entry(answer, reference, scope)
+        stored = self._entry((yield self._look_up(key)), reference, scope)
         if not self._storage.reads_ranges:
             stored = replace(stored, whole=stored.content)
         if stored.whole is not None:
             self._verify(replace(stored, content=stored.whole), key)
         named = self._storage.names_references
         return Entry(reference=key if named else canonical_reference(reference), key=key, stored=stored)
+
+    def _look_up(self, key: str) -> Effect:
+        """Return the call that finds an entry: without its content, where the storage reads ranges."""
+        if self._storage.reads_ranges:
+            return self._storage.call("load_range", key, start=0, length=0)
+        return self._storage.call("load", key)
 
     def load(self, reference: str, scope: Scope) -> Effects[Stored]:
         """Return a content whole and checked; raises what ``find`` raises."""
