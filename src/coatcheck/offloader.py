@@ -612,7 +612,7 @@ class Offloader:
             name = result.tool_name
             require_result(result.blocks, name)
             policy = self._policies.of(name) if override is None else require_policy(name, override)
-            about = About(scope=chosen, tool_name=name)
+            about = About(scope=chosen, tool_name=name, references=())
             calls.append(OffloadRequest(result=result, about=about, policy=policy, retrieval_tool=retrieval_tool))
         return calls
 
@@ -648,7 +648,7 @@ class Offloader:
             return Kept(blocks=content, reason=keep.reason)
         return OffloadRequest(
             result=ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
-            about=About(scope=chosen, tool_name=tool_name),
+            about=About(scope=chosen, tool_name=tool_name, references=()),
             policy=governing,
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,

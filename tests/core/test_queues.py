@@ -210,7 +210,8 @@ def test_the_engine_pauses_after_each_megabyte(character: str, monkeypatch: pyte
     text = "".join(f"{character} row {number}\n" for number in range(500_000))
     megabytes = len(text) // PIECE_BYTES
     result = ToolResult(blocks=(TextBlock(text),), tool_name="t")
-    request = OffloadRequest(result=result, about=About(scope="s"), policy=Always(), retrieval_tool=None)
+    about = About(scope="s", tool_name="t", references=())
+    request = OffloadRequest(result=result, about=about, policy=Always(), retrieval_tool=None)
     pauses = _pauses(offloader._engine.offload(request))
     [reference] = offloader.offload([TextBlock(text)], tool_name="t", scope="s").references
     arguments: dict[str, Any] = {"native_media": False, "retrieval_tool": "read"}

@@ -78,6 +78,15 @@ def test_a_type_checker_reads_how_users_configure_an_adapter(package: str) -> No
     assert f"from {package} import " in (ROOT / "tests/typing/adapters.py").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("package", sorted({*adapter_packages()} - {"coatcheck_claude"}))  # which no agent of ours runs
+def test_every_adapter_runs_through_the_contract(package: str) -> None:
+    harnesses = [path for path in (ROOT / "tests/contract").glob("*_harness.py") if package in path.read_text("utf-8")]
+
+    assert harnesses, f"no tests/contract/*_harness.py imports {package}"
+    for harness in harnesses:
+        assert harness.with_name(f"test_{harness.stem.removesuffix('_harness')}.py").is_file()
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "tests/contract").glob("test_*.py")), ids=lambda path: path.stem)
 def test_every_contract_plays_the_golden_conversation(path: Path) -> None:
     assert "from tests.contract.golden import Contract" in path.read_text(encoding="utf-8")
@@ -98,13 +107,20 @@ NAMING_ALL = {
 }
 """Files that name every framework, and what ends the part that does."""
 
+
+def page_of(package: str) -> str:
+    pages = FRAMEWORK_PAGES[package]
+    assert len(pages) == 1, f"one page in docs/frameworks/ has to be about {package}, not {pages}"
+    return pages[0]
+
+
 OF_CLIENTS = {"coatcheck_claude", "coatcheck_mcp"}
 """Adapters for programs and protocols: other pages are about them."""
 
 
 @pytest.mark.parametrize("package", sorted(FRAMEWORK_PAGES.keys() - OF_CLIENTS))
 def test_every_list_of_frameworks_leads_to_the_pages_of_an_adapter(package: str) -> None:
-    [page] = FRAMEWORK_PAGES[package] or ["none"]
+    page = page_of(package)
     listed = {
         list_: [f"{folder}/{page}" for folder in folders if f"{folder}/{page}" not in (ROOT / list_).read_text("utf-8")]
         for list_, folders in {
@@ -114,7 +130,6 @@ def test_every_list_of_frameworks_leads_to_the_pages_of_an_adapter(package: str)
         }.items()
     }
 
-    assert page != "none", f"no page in docs/frameworks/ is about {package}"
     assert not any(listed.values()), listed
     assert package in (ROOT / "docs/quickstart" / page).read_text("utf-8")
     assert any(package in path.read_text("utf-8") for path in (ROOT / "examples").glob("*.py")), "examples/"
@@ -123,8 +138,7 @@ def test_every_list_of_frameworks_leads_to_the_pages_of_an_adapter(package: str)
 @pytest.mark.parametrize("page", NAMING_ALL)
 @pytest.mark.parametrize("package", sorted(FRAMEWORK_PAGES.keys() - OF_CLIENTS))
 def test_what_is_said_of_all_frameworks_names_an_adapters(package: str, page: str) -> None:
-    [about] = FRAMEWORK_PAGES[package]
-    title = (ROOT / "docs/frameworks" / about).read_text("utf-8").partition("\n")[0].removeprefix("# ")
+    title = (ROOT / "docs/frameworks" / page_of(package)).read_text("utf-8").partition("\n")[0].removeprefix("# ")
 
     words = (ROOT / page).read_text("utf-8").split(NAMING_ALL[page] or "\0")[0].replace('"', " ").split()
 

@@ -110,8 +110,9 @@ def test_every_option_changes_what_is_answered(name: str) -> None:
         without = attempt(partial(content.ask, **asked, budget=9_000))
         given = attempt(partial(content.ask, **{**asked, name: _given(name)}, budget=9_000))
         if name not in asked and isinstance(given, Answer) and isinstance(without, Answer):
-            assert without.next_call is given.next_call is None, "a next call repeats what was given"
-            changed |= (given.text, given.matches) != (without.text, without.matches)
+            # The line about the next call repeats what was given, so it proves nothing.
+            texts = [answer.text.partition("[More: ")[0] for answer in (given, without)]
+            changed |= texts[0] != texts[1] or given.matches != without.matches
 
     assert changed, f"`{name}` is accepted and ignored: core/reading/"
 

@@ -109,11 +109,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What all events of one call have in common: fields of ``Event``, and when the call began."""
+    """What all events of one call have in common: fields of ``Event``, and when the call began.
+
+    They have no defaults here, so that a type checker names each place that lacks a new one.
+    """
 
     scope: Scope
-    tool_name: str | None = None
-    references: tuple[str, ...] = ()
+    tool_name: str | None
+    references: tuple[str, ...]
 
     started: float = field(default_factory=time.perf_counter)
     """When the call began, in seconds of ``time.perf_counter``."""

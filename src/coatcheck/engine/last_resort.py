@@ -127,7 +127,7 @@ class LastResort:
         return outcome
 
     def _tell(self, outcome: Offloaded | Truncated, tokens: Estimate, *, scope: Scope, tool_name: str) -> None:
-        about = About(scope=scope, tool_name=tool_name)
+        about = About(scope=scope, tool_name=tool_name, references=())
         cost = tokens.tokens
         if isinstance(outcome, Truncated):
             error = outcome.error

@@ -77,7 +77,7 @@ class Retrieving:
         if isinstance(reference, Reference):
             reference = reference.id
         reference = LISTING if reference is None or asks_for_list(reference) else reference
-        about = About(scope=scope, references=(canonical_reference(reference),))
+        about = About(scope=scope, tool_name=None, references=(canonical_reference(reference),))
         budget = self._settings.retrieval_limit
         try:
             request = parse_request(**selectors)
