@@ -1,4 +1,4 @@
-"""The retrieval tool as an MCP server within this process, as the SDK runs it. What leaves, ``hook`` decides."""
+"""The retrieval tool as an MCP server within this process, as the SDK runs it. ``hook`` decides what is offloaded."""
 
 from __future__ import annotations
 

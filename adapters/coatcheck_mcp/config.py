@@ -233,7 +233,7 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
 
 
 def _comes_of(mistake: Mistake, before: Mistake) -> bool:
-    """Return whether a mistake is about a key that has gone with another one, so that it may be right with it."""
+    """Return whether a mistake is about a key whose meaning depends on a key that was rejected before."""
     *within, name = before.keys
     is_ours = name in {*KEYS, *TOOL_KEYS, *SERVER_KEYS}
     return (

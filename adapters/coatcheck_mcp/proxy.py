@@ -436,7 +436,7 @@ class Proxy:
 
 
 def _complete(handler: Callable[[Context, Any], Awaitable[Result]]) -> Callable[[Context, Any], Awaitable[Any]]:
-    """Return a handler that tells modern clients that a result is one, where a server of the handshake did not."""
+    """Return a handler that marks its results as modern clients expect, if an older server left the mark out."""
 
     async def handle(ctx: Context, params: Any) -> Result:  # noqa: ANN401 - of each method
         result = await handler(ctx, params)

@@ -95,8 +95,8 @@ class Batch:
     offloader: Offloader
 
     scope: Lazy | Exception = None
-    """As for ``Offloader.offload``, or a callable that returns it, called inside the guard. An exception where nobody
-    can know it: the last resort stores nothing then."""
+    """As for ``Offloader.offload``, or a callable that returns it, called inside the guard. Or the exception that
+    kept the adapter from finding the scope: then the last resort stores nothing."""
 
     identity: Lazy = None
     """As for ``Offloader.offload``, or a callable that returns it."""

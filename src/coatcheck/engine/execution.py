@@ -190,7 +190,7 @@ class StorageAccess:
 
 
 def _has(storage: object, *methods: str) -> bool:
-    """Return whether a storage has methods, be they another's that it passes on: from 3.12 on, isinstance sees none."""
+    """Return whether a storage has methods, delegated ones included: ``isinstance`` misses those from 3.12 on."""
     return all(callable(getattr(storage, method, None)) for method in methods)
 
 

@@ -1,4 +1,4 @@
-"""JSON with each number as it was written, where Python would change it: it would write another, or no JSON at all.
+"""Reads and writes JSON without changing a number that Python would rewrite, or could not write as JSON.
 
 ``1e999`` is JSON. Python reads it as infinity, and writes ``Infinity``, which is not. ``decimal`` was rejected: it
 writes other characters than it read. So a number with a point or an exponent is never read: orjson keeps its characters

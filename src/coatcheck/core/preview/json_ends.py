@@ -59,8 +59,8 @@ _STEP = 1_000_000
 
 _ANOTHER_MEMBER = re.compile(r'\][ \t\r\n]*,[ \t\r\n]*"')
 _ANOTHER_AROUND = re.compile(r'\][ \t\r\n}]*,[ \t\r\n]*"')
-"""Either is where a list ends and another member follows: outside the list, inside a record or in a text. The second
-also where an object ends between them, as it does where the list is in an object in an object."""
+"""Both match the end of a list before another member, also inside a record or a string. The second also matches where
+objects end between the two, as they do if the list is in an object in an object."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ("fit_outline",)
 
 _CUTS = (60, 160, 400, 520, 650, 1_000, 1_600, 3_000, 6_000, 100_000)
-"""Characters of a text: it is shown up to the first cut, and up to each further one as a part of its own."""
+"""Lengths, in characters, at which a long string may be cut."""
 
 _RANK_OF_A_LEVEL = 1.0
 _RANK_OF_A_CUT = 3.0

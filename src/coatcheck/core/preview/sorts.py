@@ -41,7 +41,7 @@ _MOST_NAMED = 4
 """Sorts in the heading, those with the most lines."""
 
 _MOST_SORTS = 20_000
-"""Text with more is no text of few sorts."""
+"""With more sorts of lines than this, a text is not treated as repetitive."""
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBERED_NAME = re.compile(r"[^\W\d][/._-]?\d")
