@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,7 +70,7 @@ def test_the_odd_one_is_shown_wherever_it_is(kind: str, count: int) -> None:
 
 def _nested(count: int, needle: int, change: dict[str, object]) -> list[dict[str, object]]:
     records = [
-        {"id": n, "at": {"path": f"/jobs/{n}", "by": {"host": "alpha", "job": n}}, "log": {"level": "info", "line": n}}
+        {"id": n, "at": {"path": f"/jobs/{n}"}, "log": {"level": "info", "line": n, "of": [{"is": {"done": True}}]}}
         for n in range(count)
     ]
     records[needle]["log"] |= change  # type: ignore[operator]  # an object
@@ -77,7 +78,11 @@ def _nested(count: int, needle: int, change: dict[str, object]) -> list[dict[str
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("change", [{"level": "lost"}, {"reason": {"code": "lost"}}], ids=["value", "field"])
+@pytest.mark.parametrize(
+    "change",
+    [{"level": "lost"}, {"reason": {"code": "lost"}}, {"of": [{"is": {"done": "lost"}}]}],
+    ids=["value", "field", "list"],
+)
 @pytest.mark.parametrize("kind", ["JSON", "JSON in an object", "JSON Lines", "objects by id"])
 @pytest.mark.parametrize("count", [300, 4_000])
 def test_the_odd_one_is_shown_if_only_an_object_in_a_record_is_odd(
@@ -91,9 +96,10 @@ def test_the_odd_one_is_shown_if_only_an_object_in_a_record_is_odd(
         return json.dumps({"JSON": records, "JSON in an object": {"n": 1, "items": records}}.get(kind, named))
 
     needles = [place * (count - 1) // (PLACES - 1) for place in range(PLACES)]
-    missing = [needle for needle in needles if "lost" not in _shown(written(needle)).partition("\n")[2]]
-
-    assert not missing
+    for needle in needles:
+        shown = _shown(written(needle))
+        assert "1 with log." in shown
+        assert re.search(rf"/jobs/{needle}\b", shown)
 
 
 def test_trouble_is_counted_and_the_worst_comes_first() -> None:
@@ -188,6 +194,12 @@ def test_of_an_object_that_is_missing_or_rare_no_field_is_counted() -> None:
     records[7]["failed"] = {"code": 7, "why": {"cause": "disk full"}}
 
     assert _shown(json.dumps(records)).startswith("list of 1,000 objects, 1 without log, 1 with failed, one a line:")
+
+
+def test_objects_of_many_fields_do_not_hide_an_odd_value_of_the_record() -> None:
+    records = [{"meta": {f"field {n}": n % 3 for n in range(300)}, **one} for one in _records(100, 50)]
+
+    assert _shown(json.dumps(records), 2_000).startswith("list of 100 objects, 1 with status: lost, one a line:")
 
 
 def test_fields_with_many_values_have_no_odd_ones() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import chain, islice, starmap
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from coatcheck.core.preview.notation import key_of, scalar
 from coatcheck.core.preview.work import spend
@@ -32,14 +32,17 @@ _LONGEST_VALUE = 40
 _MOST_FIELDS = 200
 """Of all levels together; more are not looked at."""
 
-_MOST_LEVELS = 3
-"""Levels of fields: those of records, those of objects in records, and those of objects in these."""
+_MOST_LEVELS = 5
+"""Levels of fields: those of records, those of objects in records, and so on."""
 
 _MOST_SORTS = 6
 _CELLS_OF_A_UNIT = 4
 _ABSENT: Final = object()
 _PRESENT: Final = object()
 _NO_OBJECT: Final[dict[str, JsonValue]] = {}
+
+
+_Level: TypeAlias = "tuple[dict[str, _Field], Sequence[Mapping[str, JsonValue]], _Field | None]"
 
 
 class Odd(NamedTuple):
@@ -80,32 +83,30 @@ class OddSearch:
         return any(field.has_few for field in self._fields.values())
 
     def add(self, records: Sequence[Mapping[str, JsonValue]]) -> None:
-        """Count the values of further records."""
-        self._add(self._fields, records)
+        """Count the values of further records, level by level: of what is too much, the inner fields are left out."""
+        level: list[_Level] = [(self._fields, records, None)]
+        for _ in range(_MOST_LEVELS):
+            level = list(chain.from_iterable(starmap(self._add, level)))
         self.total += len(records)
 
     def _add(
-        self,
-        fields: dict[str, _Field],
-        records: Sequence[Mapping[str, JsonValue]],
-        *,
-        outer: _Field | None = None,
-        level: int = 1,
-    ) -> None:
-        """Count the values of ``fields`` and of new ones, in records or in the objects that they have in ``outer``."""
+        self, fields: dict[str, _Field], records: Sequence[Mapping[str, JsonValue]], outer: _Field | None
+    ) -> Iterator[_Level]:
+        """Count the values of ``fields`` and of new ones, in records or in the objects that they have in ``outer``.
+
+        Yields what is counted next: the objects that records have in each of these fields.
+        """
         present = Counter(chain.from_iterable(records))
         for name in dict.fromkeys(chain(fields, present)):
             field = self._field(fields, name, outer=outer)
-            if field is None:
-                continue
+            if field is None:  # and so are all that follow
+                break
             if field.has_few or present[name] < len(records):
                 self._count(field, [record.get(name, _ABSENT) for record in records])
             else:
                 field.add_present(self.total, len(records))
-            if field.has_objects and level < _MOST_LEVELS:
-                values = (record.get(name) for record in records)
-                objects = [value if isinstance(value, dict) else _NO_OBJECT for value in values]
-                self._add(field.fields, objects, outer=field, level=level + 1)
+            if field.has_objects and (field.fields or self._room):
+                yield field.fields, [_object_in(record.get(name)) for record in records], field
 
     def add_cells(self, names: Sequence[str], cells: Sequence[str]) -> None:
         """Count the cells of further records that have every field, one record after the other."""
@@ -167,7 +168,7 @@ class _Field:
         """Count the values of the records from position ``base`` on."""
         if self._is_new:
             self._is_new = False
-            self.has_objects = any(isinstance(value, dict) for value in values[:_SAMPLE])
+            self.has_objects = any(map(_object_in, values[:_SAMPLE]))
             if not _has_few(values[:_SAMPLE]):
                 self._give_up()
         if not self.has_few and _ABSENT not in values:
@@ -246,6 +247,12 @@ def _rare(fields: Sequence[_Field], most: int) -> Iterator[tuple[int, int, str]]
         for field in fields:
             yield from field.rare(most)
         fields = [inner for field in fields if field.present > most for inner in field.fields.values()]
+
+
+def _object_in(value: object) -> Mapping[str, JsonValue]:
+    """Return an object, the first one of a list, or one without fields."""
+    first = value[0] if isinstance(value, list) and value else value
+    return first if isinstance(first, dict) else _NO_OBJECT
 
 
 def _presence(value: object) -> object:
