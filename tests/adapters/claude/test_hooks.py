@@ -83,8 +83,9 @@ async def test_a_list_above_the_hard_limit_leaves_too() -> None:
 
     found = await answer(hooks(offloader), {"content": [], "structuredContent": {"rows": rows}}, tool="mcp__a__b")
 
-    (placeholder,) = found["structuredContent"]["rows"]
-    reference = placeholder.splitlines()[2].split()[0]
+    (row,) = found["structuredContent"]["rows"]
+    reference = row["state"].splitlines()[2].split()[0]
+    assert row["id"] == 0
     assert json.loads(offloader.load(reference, scope=SESSION).text) == rows
 
 
