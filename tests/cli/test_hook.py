@@ -450,6 +450,16 @@ def test_a_file_that_the_hook_cannot_use_costs_nothing(home: Path, text: str | N
     assert (home / ".coatcheck/hook").exists()
 
 
+@pytest.mark.parametrize("number", ["inf", "60000"])
+def test_a_threshold_that_no_file_may_have_lets_nothing_above_the_hard_limit_stay(home: Path, number: str) -> None:
+    (home / "coatcheck.toml").write_text(f"max_result_tokens = {number}")
+
+    ended = run(home, event({**BASH, "stdout": "x" * 210_000}), f"--config={home / 'coatcheck.toml'}")
+
+    assert OPENING in ended.stdout.decode()
+    assert "coatcheck.toml:1: max_result_tokens" in ended.stderr.decode()
+
+
 def test_a_storage_of_the_file_that_is_no_folder_is_told_and_the_rest_of_the_file_holds(home: Path) -> None:
     (home / "coatcheck.toml").write_text('max_result_tokens = 5000\nstorage = "s3://bucket/prefix"\n')
     config = f"--config={home / 'coatcheck.toml'}"

@@ -169,7 +169,7 @@ IMAGE_DATA = {"image_data": BASE64, "media_type": "image/png"}
 """As Claude Code has an image in a notebook."""
 
 
-def cell(number: int, source: str, *outputs: dict[str, object]) -> dict[str, object]:
+def cell(number: int, source: str, *outputs: dict[str, Any]) -> dict[str, Any]:
     rest = {"outputs": [*outputs]} if outputs else {}
     return {"cellType": "code", "source": source, "language": "python", "cell_id": f"cell-{number}", **rest}
 
