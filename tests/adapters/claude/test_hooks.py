@@ -124,6 +124,15 @@ async def test_an_error_of_ours_leaves_the_result_up_to_the_hard_limit(monkeypat
     assert last["stdout"].startswith(OPENING)
 
 
+async def test_a_response_that_is_too_deep_to_measure_stays(caplog: pytest.LogCaptureFixture) -> None:
+    deep: list[Any] = [LARGE]
+    for _ in range(100_000):
+        deep = [deep]
+
+    assert await answer(hooks(Offloader()), deep) is None
+    assert "cannot tell what is large in a result of Bash" in caplog.text
+
+
 class Wire(Transport):
     """What the SDK's runner talks to in place of a client: says one hook, and keeps what comes back."""
 
