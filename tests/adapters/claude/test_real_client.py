@@ -19,6 +19,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 
 from coatcheck import FileStorage, Offloader
+from coatcheck.cli.hook_commands import MATCHER
 from coatcheck.hook.command import is_get
 from coatcheck_claude import READ_BACK, SERVER, hooks, server
 from tests.adapters.claude.scripted_api import scripted_api
@@ -85,7 +86,8 @@ def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path
 
     command = shlex.join([sys.executable, "-m", "coatcheck", "hook"])
     settings = tmp_path / "settings.json"
-    settings.write_text(json.dumps({"hooks": {"PostToolUse": [{"hooks": [{"type": "command", "command": command}]}]}}))
+    entry = {"matcher": MATCHER, "hooks": [{"type": "command", "command": command}]}
+    settings.write_text(json.dumps({"hooks": {"PostToolUse": [entry]}}))
     with scripted_api(script) as (url, seen):
         words = ["-p", "go", "--settings", str(settings), "--allowedTools", "Bash,Read,Grep"]
         ended = subprocess.run(
