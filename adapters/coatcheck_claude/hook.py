@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from claude_agent_sdk import HookMatcher
 
-from coatcheck import TextBlock
+from coatcheck import TextBlock, log_failure
 from coatcheck.adapting import Arrival, Batch, Delivery, asettle, check_scope, plain_blocks
 from coatcheck.hook import BYTES_PER_TOKEN, answer_with, leaving, replaced, without_copy
 from coatcheck_claude.retrieval import READ_BACK
@@ -57,11 +57,16 @@ class _Hook:
     async def __call__(self, said: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         """Answer as ``coatcheck hook`` does. Never raises: without an answer the result stays as it is."""
         event = cast("dict[str, Any]", said)
-        response = without_copy(event.get("tool_response"))
         # A token has a byte or more, so what is within that stays for certain; the offloader decides about the rest.
         settings = self.offloader.settings
         limits = {"limit": settings.max_result_tokens, "hard_limit": BYTES_PER_TOKEN * settings.max_inline_tokens}
-        texts = leaving(str(event.get("tool_name")), event.get("tool_input"), response, **limits)
+        try:
+            response = without_copy(event.get("tool_response"))
+            texts = leaving(str(event.get("tool_name")), event.get("tool_input"), response, **limits)
+        except Exception as error:  # noqa: BLE001 - Python reads JSON that is a few levels deeper than what it writes
+            tool = event.get("tool_name")
+            log_failure(_log, f"cannot tell what is large in a result of {tool}; it stays as it is", error=error)
+            return {}
         if not texts:
             return {}
         new = await asettle(_Response(raw=response, texts=texts, event=event, hook=self), logger=_log)

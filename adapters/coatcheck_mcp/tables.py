@@ -189,6 +189,9 @@ def read_tables(file: Path) -> Table:
     except RecursionError:
         msg = f"{file}:1: tables or arrays are nested too deep"
         raise InvalidRequest(msg) from None
+    except ValueError:  # Python reads no integer of thousands of digits
+        msg = f"{file}:1: a number has too many digits"
+        raise InvalidRequest(msg) from None
 
 
 def _quoted(key: str, name: str) -> str:

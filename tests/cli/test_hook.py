@@ -309,6 +309,11 @@ def test_a_result_that_stays_gets_no_answer(home: Path, tool: str, response: obj
         ('coatcheck get r --pattern "it\'s; a | b"', True),
         ("coatcheck get r --pattern 'a\nb'", True),
         ("coatcheck get r # as before", True),
+        ("(coatcheck get r | head)", True),
+        ("(cd /a && coatcheck get r 2>/dev/null) ;", True),
+        ("(coatcheck get r; cat /var/log/syslog)", False),
+        ("(cat /var/log/syslog) | (coatcheck get r)", False),
+        ("<(coatcheck get r)", False),
         ("coatcheck get r 2>/var/log/syslog", False),
         ("coatcheck get r || cat /var/log/syslog", False),
         ("cd /a && cat b && coatcheck get r", False),
@@ -448,6 +453,16 @@ def test_a_file_that_the_hook_cannot_use_costs_nothing(home: Path, text: str | N
 
     assert answer(home, event(BASH), f"--config={home / 'coatcheck.toml'}") is not None
     assert (home / ".coatcheck/hook").exists()
+
+
+@pytest.mark.parametrize("number", ["inf", "60000"])
+def test_a_threshold_that_no_file_may_have_lets_nothing_above_the_hard_limit_stay(home: Path, number: str) -> None:
+    (home / "coatcheck.toml").write_text(f"max_result_tokens = {number}")
+
+    ended = run(home, event({**BASH, "stdout": "x" * 210_000}), f"--config={home / 'coatcheck.toml'}")
+
+    assert OPENING in ended.stdout.decode()
+    assert "coatcheck.toml:1: max_result_tokens" in ended.stderr.decode()
 
 
 def test_a_storage_of_the_file_that_is_no_folder_is_told_and_the_rest_of_the_file_holds(home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import stat
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from coatcheck.cli.hook_commands import MATCHER
 from coatcheck.hook.command import program
 from tests.cli.running import run
 
@@ -133,6 +135,23 @@ def test_uninstall_changes_no_file_without_settings(settings: Path, text: str) -
     assert call("uninstall").output.startswith("Nothing to do")
 
     assert read(settings) == text
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_for"),
+    [
+        ("Bash", True),
+        ("mcp__github__list_issues", True),
+        ("ListMcpResourcesTool", True),
+        ("ReadMcpResourceTool", True),
+        ("ReadMcpResourceDirTool", True),
+        ("Edit", False),
+        ("TodoWrite", False),
+        ("NotebookEdit", False),
+    ],
+)
+def test_the_hook_is_for_the_tools_with_results_that_the_model_reads(tool: str, *, is_for: bool) -> None:
+    assert bool(re.search(MATCHER, tool)) is is_for
 
 
 def test_install_makes_the_file_where_there_is_none(home: Path) -> None:

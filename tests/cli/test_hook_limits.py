@@ -134,15 +134,16 @@ def test_the_type_of_an_object_may_be_any_json(options: Options, tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("response", "path"),
+    ("response", "path", "fields"),
     [
         pytest.param(
             {"content": [{"type": "text", "text": SMALL}], "structuredContent": {"rows": ROWS}},
             ("structuredContent", "rows"),
+            {"id": 0},
             id="rows",
         ),
-        pytest.param({"stdout": SMALL, "numbers": list(range(90_000))}, ("numbers",), id="numbers"),
-        pytest.param(ROWS, (), id="only rows"),
+        pytest.param({"stdout": SMALL, "numbers": list(range(90_000))}, ("numbers",), None, id="numbers"),
+        pytest.param(ROWS, (), {"id": 0}, id="only rows"),
     ],
 )
 def test_a_list_above_the_hard_limit_becomes_a_list_of_one(
@@ -150,15 +151,70 @@ def test_a_list_above_the_hard_limit_becomes_a_list_of_one(
     tmp_path: Path,
     response: Any,  # noqa: ANN401 - JSON
     path: tuple[str, ...],
+    fields: dict[str, int] | None,
 ) -> None:
     found, value = answered(said(response), options), response
     rest = shapes.replaced(found, {path: ""})
     for key in path:
         found, value = found[key], value[key]
 
-    (placeholder,) = found
+    (one,) = found
+    placeholder = one if fields is None else one.pop("state")
+    assert fields in (None, one)
     assert json.loads(stored(placeholder, tmp_path)) == value
     assert rest == shapes.replaced(response, {path: ""})
+
+
+IMAGE_DATA = {"image_data": BASE64, "media_type": "image/png"}
+"""As Claude Code has an image in a notebook."""
+
+
+def cell(number: int, source: str, *outputs: dict[str, Any]) -> dict[str, Any]:
+    rest = {"outputs": [*outputs]} if outputs else {}
+    return {"cellType": "code", "source": source, "language": "python", "cell_id": f"cell-{number}", **rest}
+
+
+def of_records(tool: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    if tool == "Read":
+        return {"type": "notebook", "file": {"filePath": "/a.ipynb", "cells": records}}
+    return {"query": "q", "results": ["found", {"tool_use_id": "t", "content": records}], "durationSeconds": 1}
+
+
+@pytest.mark.parametrize(
+    ("tool", "records", "field"),
+    [
+        ("Read", [cell(number, LARGE[:900]) for number in range(300)], "source"),
+        ("Read", [cell(number, LARGE[:30_000]) for number in range(40)], "source"),
+        ("Read", [cell(0, "print(rows)", {"output_type": "stream", "text": LARGE[:3_000]})] * 200, "source"),
+        (
+            "Read",
+            [cell(0, "plot()", {"output_type": "display_data", "text": "", "image": IMAGE_DATA})] * 2_000,
+            "source",
+        ),
+        ("WebSearch", [{"title": f"page {number}", "url": f"https://a/{number}"} for number in range(9_000)], "url"),
+    ],
+    ids=["small cells", "large cells", "outputs", "images", "search"],
+)
+def test_a_list_of_records_becomes_one_record_that_the_client_knows_how_to_draw(
+    options: Options, tmp_path: Path, tool: str, records: list[dict[str, Any]], field: str
+) -> None:
+    found = answered(said(of_records(tool, records), tool_name=tool), options)
+
+    one = found["file"]["cells"] if tool == "Read" else found["results"][1]["content"]
+    assert found == of_records(tool, one)
+    assert json.loads(stored(one[0][field], tmp_path)) == records
+    assert one == [{**records[0], field: one[0][field], **({"outputs": []} if "outputs" in records[0] else {})}]
+
+
+def test_the_texts_of_a_notebook_leave_like_any_other_and_its_images_stay(options: Options, tmp_path: Path) -> None:
+    image = {"output_type": "display_data", "text": "", "image": IMAGE_DATA}
+    cells = [cell(0, LARGE[:30_000]), cell(1, SMALL, {"output_type": "stream", "text": LARGE[:9_000]}, image)]
+
+    found = answered(said(of_records("Read", cells), tool_name="Read"), options)
+
+    new = found["file"]["cells"]
+    assert stored(new[0]["source"], tmp_path) == LARGE[:30_000]
+    assert found == of_records("Read", [{**cells[0], "source": new[0]["source"]}, cells[1]])
 
 
 def test_an_object_of_many_keys_becomes_an_object_of_one(options: Options, tmp_path: Path) -> None:
@@ -288,7 +344,8 @@ def defect(monkeypatch: pytest.MonkeyPatch) -> None:
     ("response", "path", "text"),
     [
         pytest.param(json.dumps(LARGE), (), LARGE, id="text"),
-        pytest.param({"text": LARGE}, ("offloaded",), shapes.as_text({"text": LARGE}), id="object"),
+        pytest.param({"text": LARGE}, ("text",), shapes.as_text({"text": LARGE}), id="object"),
+        pytest.param({"x": [LARGE]}, ("offloaded",), shapes.as_text({"x": [LARGE]}), id="object without a text"),
         pytest.param([7, LARGE], (0,), shapes.as_text([7, LARGE]), id="list"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import Always, FileStorage, Listed, Offloader, TextBlock
+from coatcheck.cli.scope_notes import write_note
 from coatcheck.core.references import scope_part
 from coatcheck.engine.cleanup import overdue
 from tests.cli.running import answered, run
@@ -164,6 +165,57 @@ def test_stats_show_the_last_tool_of_a_scope_without_a_name(folder: Path) -> Non
 
     assert line.split()[1] == "get_file"
     assert len(line) <= 80
+
+
+def test_stats_show_scopes_of_a_proxy_by_server_and_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = folder / "\x1b[31m" / ("a long name " * 4) / "project"
+    project.mkdir(parents=True)
+    monkeypatch.chdir(project)
+    store(folder, "words", scope="mcp-1")
+    store(folder, "words", scope="mcp-2")
+    write_note(FileStorage(folder), "mcp-1", server="git\x1b[31m hub")
+    write_note(FileStorage(folder), "mcp-2", server="s" * 100)
+
+    lines = run("stats").stdout.splitlines()[2:4]
+
+    assert {line[:33] for line in lines} == {
+        "git 31m hub …a long name /project",
+        "sssssssssssssss… …g name /project",
+    }
+    assert all("\x1b" not in line and len(line) <= 80 for line in lines)
+    (row,) = [row for row in answered("stats")["scopes"] if row["scope"] == "mcp-1"]
+    assert (row["server"], row["folder"]) == ("git\x1b[31m hub", str(project))
+    (note,) = folder.glob(f"scopes/{scope_part('mcp-1')}*")
+    assert [path.stat().st_mode & 0o777 for path in (note, note.parent)] == [0o600, 0o700]
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        b"",
+        b"[]",
+        b"[" * 40_000,
+        b"{",
+        b'"',
+        b"\xff",
+        b'{"scope": 1, "server": "a", "folder": "b"}',
+        b"null",
+        b'{"scope": "another", "server": "a", "folder": "b"}',
+        b'{"scope": "mcp-1", "server": "a", "folder": []}',
+    ],
+)
+def test_stats_show_no_name_that_does_not_fit_its_digest(folder: Path, planted: bytes) -> None:
+    store(folder, "words", scope="mcp-1")
+    write_note(FileStorage(folder), "mcp-1", server="issues")
+    (note,) = folder.glob("scopes/*")
+    note.write_bytes(planted)
+
+    (row,) = answered("stats")["scopes"]
+
+    assert (row["scope"], row["server"], row["folder"]) == (None, None, None)
+    note.unlink()
+    note.symlink_to(folder)
+    assert answered("stats")["scopes"] == [row]
 
 
 def test_stats_and_ls_agree_in_bytes(folder: Path) -> None:

@@ -9,13 +9,17 @@ import hashlib
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import unified_diff
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coatcheck import InvalidRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ("Source", "create", "difference", "read", "write")
 
@@ -43,6 +47,9 @@ def read(path: Path) -> Source | None:
 
     """
     try:
+        if stat.S_ISFIFO(path.stat().st_mode):  # to open it would wait for a writer
+            msg = f"{path} is not a regular file"
+            raise InvalidRequest(msg)
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
@@ -130,15 +137,12 @@ def _refuse_changed(source: Source, target: Path) -> os.stat_result:
 
 
 def _keep(source: Source, folder: Path) -> Path:
-    """Write what a file held to a place of its own. The same content of the same file is kept once."""
+    """Write what a file held to a place of its own, whole. The same content of the same file is kept once."""
     digests = _digest(os.fsencode(source.path.absolute())), _digest(source.text.encode())
     backup = folder / ".".join((source.path.name.lstrip("."), *digests))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (
-        suppress(FileExistsError),
-        os.fdopen(os.open(backup, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file,
-    ):
-        file.write(source.text.encode())
+    with _temporary(backup, source.text.encode()):
+        pass  # nobody gives it away, nor waits for the disk
     return backup
 
 
@@ -146,19 +150,26 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:12]
 
 
-def _replace(source: Source, target: Path, data: bytes, was: os.stat_result) -> None:
+@contextmanager
+def _temporary(target: Path, data: bytes) -> Iterator[int]:
+    """Write a file next to ``target``, and give it that name after the block, unless anything fails."""
     number, name = tempfile.mkstemp(prefix=".coatcheck-", dir=target.parent)  # with mode 0600
     try:
         with os.fdopen(number, "wb") as file:
             file.write(data)
             file.flush()
-            _copy_owner(number, was)
-            os.fsync(number)
-        _refuse_changed(source, target)  # the last look; whoever writes within this instant is not seen
+            yield number
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink()
         raise
+
+
+def _replace(source: Source, target: Path, data: bytes, was: os.stat_result) -> None:
+    with _temporary(target, data) as number:
+        _copy_owner(number, was)
+        os.fsync(number)
+        _refuse_changed(source, target)  # the last look; whoever writes within this instant is not seen
     _sync_folder(target.parent)
 
 

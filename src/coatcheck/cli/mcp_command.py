@@ -154,14 +154,13 @@ def proxy_stats(
 ) -> None:
     """Count what proxies have stored, by scope.
 
-    If you chose no scope, there is one for each server and folder. Next to it
-    is the tool that was last used there. A proxy says on stderr, which your
-    client's log keeps, the command that lists its scope.
+    If you chose no scope, there is one for each server and folder, and it is
+    shown as both. Others are shown as a digest and the tool that was last used.
     """
     where = storage or _settings(None).storage
     stats(storage=where, scope=None, as_json=as_json)
     if not as_json:
-        show(f"To list a scope, paste what its proxy said. All: {list_command(where, all_scopes=True)}")
+        show(f"To list a scope, add the --scope that --json shows. All: {list_command(where, all_scopes=True)}")
 
 
 def _load_vocabulary() -> None:
@@ -291,7 +290,7 @@ def _proxy(
         upstream,
         stored,
         scope=chosen,
-        identity_of=folder_scope if chosen is not None else _said_once(where, name),
+        identity_of=folder_scope if chosen is not None else _said_once(where, stored, name),
         policy_of=partial(settings.rule_of, server=name) if is_one else settings.rule_of_shown,
         on_tools=partial(
             _say_unused, settings, partial(settings.names_of, server=name) if is_one else settings.names_of_shown
@@ -328,17 +327,19 @@ def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Co
     complain(f"coatcheck: {what}: tools are {listed}{hint}{meant}")
 
 
-def _said_once(where: str, name: str | None) -> Callable[[str], str]:
-    """Return the function that makes a scope of a server's name, and says it: the name is known only once it is up.
+def _said_once(where: str, stored: Storage, name: str | None) -> Callable[[str], str]:
+    """Return the function that makes a scope of a server's name, and says and notes it.
 
-    The ``name`` that the user gave goes before what the server calls itself.
+    A server has its name once it is up. The ``name`` that the user gave goes before what the server calls itself.
     """
+    from coatcheck.cli.scope_notes import write_note  # noqa: PLC0415 - see _settings
     from coatcheck_mcp.scope import folder_scope  # noqa: PLC0415 - see _settings
 
     @cache
     def said(server: str) -> str:
         scope: str = folder_scope(name or server)
         _say_how_to_list(where, scope)
+        write_note(stored, scope, server=name or server)
         return scope
 
     return said

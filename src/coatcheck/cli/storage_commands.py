@@ -17,12 +17,13 @@ import typer
 from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, storage_at
 from coatcheck.cli.options import AsJson, ScopeOption, StorageOption, scope_of
-from coatcheck.cli.printing import complain, iso_time, local_time, progress, show, show_json
+from coatcheck.cli.printing import complain, iso_time, local_time, one_line, progress, show, show_json
 from coatcheck.scopes import DEFAULT_SCOPE, require_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from coatcheck.cli.scope_notes import ScopeNote
     from coatcheck.core.references import Scope
     from coatcheck.engine.execution import Effects, StorageAccess
     from coatcheck.storage.protocol import Listed
@@ -53,7 +54,7 @@ def list_contents(
     with S3, those of the first 1,000 contents are asked for, or with --tool of all.
     Keys name a scope by its digest.
     """
-    from coatcheck.core.notice import one_line  # noqa: PLC0415 - the library is loaded when it is used
+    from coatcheck.core.notice import one_line as one_name  # noqa: PLC0415 - the library is loaded when it is used
 
     access = _open(storage)
     chosen = require_scope(scope_of(scope))
@@ -70,7 +71,7 @@ def list_contents(
         name, kind = ("key", "") if all_scopes else ("reference", "TYPE")  # a reference begins with the tool
         show(f"{name.upper():<{_NAME_COLUMNS}} {'BYTES':>13}  LAST SAVED OR USED  {kind}".rstrip())
         for row in rows:
-            used, kind = local_time(row["modified"]), one_line(row["content_type"] or "")
+            used, kind = local_time(row["modified"]), one_name(row["content_type"] or "")
             show(f"{row[name]:<{_NAME_COLUMNS}} {row['bytes']:>13,}  {used:<18}  {kind}".rstrip())
     elif tool is not None:
         complain(f"Nothing of the tool {tool!r} is stored in scope {chosen!r} of {access.storage!r}.")
@@ -111,9 +112,11 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     """Count what is stored, in all and by scope, the largest first.
 
     A storage knows scopes by their digest only; yours, and the default one, are shown
-    by name. Behind the others is the tool of what was last saved or used.
+    by name, and those of an MCP proxy by server and folder. Behind the others is the
+    tool of what was last saved or used.
     """
-    from coatcheck.core.references import Key, scope_part  # noqa: PLC0415 - see list_contents
+    from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.references import Key, scope_part  # noqa: PLC0415
 
     access = _open(storage)
     names = {scope_part(require_scope(name)): name for name in (DEFAULT_SCOPE, scope_of(scope))}
@@ -122,14 +125,21 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     for entry in everything:
         of_scope[Key.parse(entry.key).scope].append(entry)
     largest = sorted(of_scope.items(), key=lambda item: _size(item[1]), reverse=True)
-    rows = [{"scope": names.get(tag), "scope_digest": tag, **_counts(found)} for tag, found in largest]
+    notes = {tag: note for tag in of_scope if (note := read_note(access.storage, tag)) is not None}
     if as_json:
+        noted = {tag: note._asdict() for tag, note in notes.items()}
+        unknown = {"server": None, "folder": None}
+        rows = [
+            {"scope": names.get(tag), "scope_digest": tag, **unknown, **noted.get(tag, {}), **_counts(found)}
+            for tag, found in largest
+        ]
         show_json({"storage": repr(access.storage), **_counts(everything), "scopes": rows})
         return
     show(f"{access.storage!r}")
     show(f"{'SCOPE':<{_NAME_COLUMNS}} {'CONTENTS':>9} {'BYTES':>15}  LAST SAVED OR USED")
     for tag, found in largest[:_MOST_SCOPES]:
-        show(_row(str(names.get(tag) or f"{tag} {_last_tool(access, found)}"), found))
+        name = _place(notes[tag]) if tag in notes else names.get(tag)
+        show(_row(str(name or f"{tag} {_last_tool(access, found)}"), found))
     if len(largest) > _MOST_SCOPES:
         show(f"... and {len(largest) - _MOST_SCOPES:,} smaller ones")
     show(_row(f"all {len(largest):,}", everything))
@@ -300,7 +310,7 @@ def _contents(found: Iterable[Listed]) -> list[Listed]:
 
 def _last_tool(access: StorageAccess, found: Iterable[Listed]) -> str:
     """Return the tool whose result was last saved or used; empty if that is not known."""
-    from coatcheck.core.notice import one_line  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.notice import one_line as one_name  # noqa: PLC0415 - see list_contents
     from coatcheck.engine.contents import tool_name_in  # noqa: PLC0415
     from coatcheck.engine.execution import run  # noqa: PLC0415
 
@@ -309,9 +319,18 @@ def _last_tool(access: StorageAccess, found: Iterable[Listed]) -> str:
         if newest is None or not (newest.metadata or access.reads_ranges):
             return ""
         stored = newest if newest.metadata else (yield access.call("load_range", newest.key, start=0, length=0))
-        return one_line(tool_name_in(getattr(stored, "metadata", None) or {}) or "")
+        return one_name(tool_name_in(getattr(stored, "metadata", None) or {}) or "")
 
     return run(asked())
+
+
+def _place(note: ScopeNote) -> str:
+    """Return server and folder in as many characters as a row has; of a long folder, the end."""
+    from coatcheck.core.notice import one_line as one_name  # noqa: PLC0415 - see list_contents
+
+    server, folder = one_name(note.server, longest=_NAME_COLUMNS // 2), one_line(note.folder)
+    left = _NAME_COLUMNS - len(server) - 1
+    return f"{server} {folder if len(folder) <= left else '…' + folder[1 - left :]}"
 
 
 def _size(found: Iterable[Listed]) -> int:

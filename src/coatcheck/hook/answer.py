@@ -115,7 +115,9 @@ def _certain_limit(options: Options) -> int:
         from coatcheck.hook.file import least_tokens  # noqa: PLC0415 - only with a file
 
     with suppress(Exception):  # whatever is wrong with the file is told when it is read
-        return max(LEAST_BYTES, BYTES_PER_TOKEN * least_tokens(options.config, default=options.max_result_tokens))
+        tokens = least_tokens(options.config, default=options.max_result_tokens)
+        # A larger threshold may be wrong, unless the file raises the hard limit too. So the whole file is asked.
+        return max(LEAST_BYTES, BYTES_PER_TOKEN * min(tokens, options.max_inline_tokens))
     return LEAST_BYTES
 
 

@@ -73,6 +73,9 @@ _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
 _TEXT_IN_SINGLE = re.compile(r"[`$\n;&()<>|#]")
 _TEXT_IN_DOUBLE = re.compile(r"[;&<>|#]")
 
+_SUBSHELL = re.compile(r"\(([^()]*)\)\s*")
+"""A whole command in parentheses: it prints what it would print without them."""
+
 _MOST_CHARACTERS = 16_000
 """More than our own command has, with three paths as long as they may be: ``shlex`` takes quadratic time for a word."""
 
@@ -214,6 +217,8 @@ def is_get(command: str) -> bool:
     A change of the folder before it, ``|| true`` behind it and messages that go to ``/dev/null`` print nothing.
     """
     source = _QUOTED.sub(_without_marks, command.strip()).removesuffix(";")
+    if subshell := _SUBSHELL.fullmatch(source):
+        source = subshell[1]
     if len(command) > _MOST_CHARACTERS or any(mark in source for mark in ("\n", "`", "$(")):
         return False
     lexer = shlex.shlex(source, posix=True, punctuation_chars=True)

@@ -4,8 +4,9 @@ A client checks that a replaced response has the shape of that tool's own, and o
 word. So nothing here knows the fields of a tool: a text that is too large is replaced where it is, and everything else
 is copied. A table of tools and fields was rejected, because clients change them without saying so.
 
-Above the hard limit, lists and objects are replaced too, by the same kind of value with one text in it. If the client
-refuses that shape, it shows what it would show without an answer.
+Above the hard limit, lists and objects are replaced too, by the same kind of value with one text in it: where there is
+one, in a field that had a text. A client may refuse any other shape, and then it shows what it would show without an
+answer; or it draws only the fields that it knows, and the model never sees the reference.
 """
 
 from __future__ import annotations
@@ -43,11 +44,16 @@ _MOST_LOOKED_AT = 8
 _MOST_APART = 8
 """Values that leave one by one; of more, what holds them leaves. As ``core.items.MOST_APART``."""
 
+_MOST_FIELDS = 100
+"""An object with more is no record of a tool, and would not be small."""
+
 _WRITES = frozenset({"Edit", "MultiEdit", "NotebookEdit", "TodoWrite", "Write"})
 """Tools with a response that the client draws for people; the model reads a line or two of it."""
 
-_MEDIA = frozenset({"audio", "image", "notebook", "parts", "pdf"})
-_NOT_TEXT = frozenset({"base64", "blob"})
+_MEDIA = frozenset({"audio", "image", "parts", "pdf"})
+_NOT_TEXT = frozenset({"base64", "blob", "image_data"})
+"""Keys of bytes. Claude Code has the last one in the outputs of a notebook."""
+
 _DATA = _NOT_TEXT | {"data"}
 _MEDIA_TYPE = re.compile(r"(?:audio|image|video)(?:/.*)?|(?:application/)?pdf")
 _SAYING = frozenset({"type", "mimeType", "media_type"})
@@ -217,7 +223,7 @@ def _text_at(path: Path, value: object) -> str | None:
     return as_text(value) if len(path) >= _MOST_LEVELS or not isinstance(value, (dict, list)) else None
 
 
-def _is_data(key: str | int, value: object, *, is_medium: bool) -> bool:
+def _is_data(key: str | int, value: object, *, is_medium: bool = False) -> bool:
     """Return whether a member holds bytes: our text there would break the medium, and with it the conversation."""
     if key in _NOT_TEXT:
         return True
@@ -264,12 +270,30 @@ def _with(value: Any, path: Path, text: str) -> Any:  # noqa: ANN401 - as above
     part = {"type": "text", "text": text}
     if isinstance(value, list):
         if not _is_part(value[0]):
-            return [text]
+            return [_with_text(value[0], text) or text]
         is_same = _joined(value) is not None and _differ_in_text_only(value)
         return [{**value[0], "text": text} if is_same else part]
     if isinstance(value, dict):
-        return part if _is_part(value) else {"offloaded": text}
+        return part if _is_part(value) else _with_text(value, text) or {"offloaded": text}
     return text
+
+
+def _with_text(value: object, text: str) -> dict[str, Any] | None:
+    """Return an object with a text in place of its longest one, and nothing large in the others.
+
+    None: it is no object, has no text, holds large data, or has too many members. A large object in it goes with its
+    key: an empty one might pass for a medium.
+    """
+    if not isinstance(value, dict) or len(value) > _MOST_FIELDS:
+        return None
+    texts = [key for key, member in value.items() if isinstance(member, str) and not _is_data(key, member)]
+    large = {key for key, member in value.items() if len(_json(member)) > _LEAST_MEDIUM}
+    if not texts or any(_is_data(key, value[key]) for key in large):
+        return None
+    longest = max(texts, key=lambda key: len(value[key]))
+    empty = {key: type(value[key])() for key in large if isinstance(value[key], str | list)}
+    left = {key: empty.get(key, member) for key, member in value.items() if key not in large or key in empty}
+    return {**left, longest: text} if len(_json({**left, longest: ""})) < LEAST_BYTES else None
 
 
 def _is_part(value: object) -> bool:

@@ -83,8 +83,9 @@ async def test_a_list_above_the_hard_limit_leaves_too() -> None:
 
     found = await answer(hooks(offloader), {"content": [], "structuredContent": {"rows": rows}}, tool="mcp__a__b")
 
-    (placeholder,) = found["structuredContent"]["rows"]
-    reference = placeholder.splitlines()[2].split()[0]
+    (row,) = found["structuredContent"]["rows"]
+    reference = row["state"].splitlines()[2].split()[0]
+    assert row["id"] == 0
     assert json.loads(offloader.load(reference, scope=SESSION).text) == rows
 
 
@@ -121,6 +122,15 @@ async def test_an_error_of_ours_leaves_the_result_up_to_the_hard_limit(monkeypat
     assert await answer(hooks(Offloader()), BASH) is None
     last = await answer(hooks(Offloader(max_inline_tokens=3_000)), BASH)
     assert last["stdout"].startswith(OPENING)
+
+
+async def test_a_response_that_is_too_deep_to_measure_stays(caplog: pytest.LogCaptureFixture) -> None:
+    deep: list[Any] = [LARGE]
+    for _ in range(100_000):
+        deep = [deep]
+
+    assert await answer(hooks(Offloader()), deep) is None
+    assert "cannot tell what is large in a result of Bash" in caplog.text
 
 
 class Wire(Transport):

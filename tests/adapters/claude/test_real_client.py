@@ -19,6 +19,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 
 from coatcheck import FileStorage, Offloader
+from coatcheck.cli.hook_commands import MATCHER
 from coatcheck.hook.command import is_get
 from coatcheck_claude import READ_BACK, SERVER, hooks, server
 from tests.adapters.claude.scripted_api import scripted_api
@@ -48,6 +49,10 @@ def files(tmp_path: Path) -> Path:
     folder = tmp_path / "files"
     folder.mkdir()
     (folder / "large.txt").write_text("".join(f"line {number} of a file that is large\n" for number in range(1_500)))
+    plain: dict[str, object] = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
+    cells = [{**plain, "id": f"cell-{number}", "source": "print(1)\n" * 200} for number in range(115)]
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (folder / "large.ipynb").write_text(json.dumps(notebook))
     return folder
 
 
@@ -58,7 +63,7 @@ def reference_in(placeholder: str) -> str:
 
 
 def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path: Path, files: Path) -> None:
-    """Bash, Read and Grep; then ``coatcheck get`` as the placeholder says it, which stays whole."""
+    """Bash, Read, Grep, a notebook; then ``coatcheck get`` as the placeholder says it, which stays whole."""
 
     def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
         match len(results):
@@ -69,6 +74,8 @@ def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path
             case 2:
                 return "Grep", {"pattern": "line", "path": str(files), "output_mode": "content", "head_limit": 900}
             case 3:
+                return "Read", {"file_path": str(files / "large.ipynb")}
+            case 4:
                 line = next(line for line in results[0].splitlines() if line.startswith("To read more, run: "))
                 command = line.removeprefix("To read more, run: ").partition(" REFERENCE")[0].replace(" -P ", " ")
                 words = f"{command} {reference_in(results[0])} --lines=4000:4001"
@@ -79,7 +86,8 @@ def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path
 
     command = shlex.join([sys.executable, "-m", "coatcheck", "hook"])
     settings = tmp_path / "settings.json"
-    settings.write_text(json.dumps({"hooks": {"PostToolUse": [{"hooks": [{"type": "command", "command": command}]}]}}))
+    entry = {"matcher": MATCHER, "hooks": [{"type": "command", "command": command}]}
+    settings.write_text(json.dumps({"hooks": {"PostToolUse": [entry]}}))
     with scripted_api(script) as (url, seen):
         words = ["-p", "go", "--settings", str(settings), "--allowedTools", "Bash,Read,Grep"]
         ended = subprocess.run(
@@ -94,10 +102,11 @@ def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path
         )
 
     assert (ended.returncode, ended.stdout.strip()) == (0, "done")
-    bash, read, grep, back = seen[-1]
+    bash, read, grep, notebook, back = seen[-1]
     assert bash.startswith(OPENING)
     assert read.startswith(f"1\t{OPENING}"), "the client counts the lines of a file"
     assert grep.startswith(OPENING)
+    assert notebook.startswith(f'<cell id="cell-0">{OPENING}')
     assert "4000| 4000\n" in back
     assert OPENING not in back
 

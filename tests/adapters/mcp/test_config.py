@@ -306,6 +306,7 @@ def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
         ("\n\na = 'b", "coatcheck.toml:3: this is not TOML"),
         ("a = 1\na = 2", "coatcheck.toml:2: this is not TOML"),
         (f"a = {'[' * 5_000}", "coatcheck.toml:1: tables or arrays are nested too deep"),
+        (f"a = {'9' * 5_000}", "coatcheck.toml:1: a number has too many digits"),
         (f"# {'x' * 100_000}", "more than 100,000: it is not a coatcheck.toml"),
     ],
 )

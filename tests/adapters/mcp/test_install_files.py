@@ -75,6 +75,27 @@ def test_the_same_content_is_kept_once_and_another_next_to_it(file: Path, backup
     assert len(list(backups.iterdir())) == 2
 
 
+@pytest.mark.parametrize("half", [b"", OLD.encode()[:5]], ids=["nothing", "a part"])
+def test_a_copy_that_was_cut_off_is_written_anew(file: Path, backups: Path, half: bytes) -> None:
+    backup = write(source_of(file), NEW, backups=backups)
+    backup.write_bytes(half)  # as a full disk or a killed process left it
+    file.write_bytes(OLD.encode())
+
+    assert write(source_of(file), NEW, backups=backups) == backup
+
+    assert backup.read_bytes() == OLD.encode()
+    assert mode_of(backup) == 0o600
+    assert list(backups.iterdir()) == [backup]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in a folder")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "mcp.json")
+
+    with pytest.raises(InvalidRequest, match=r"mcp\.json is not a regular file"):
+        read(tmp_path / "mcp.json")
+
+
 def test_a_link_stays_and_its_target_is_replaced(file: Path, backups: Path, tmp_path: Path) -> None:
     link, outer = tmp_path / "mcp.json", tmp_path / "outer.json"
     link.symlink_to("client/mcp.json")

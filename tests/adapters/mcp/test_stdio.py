@@ -166,6 +166,8 @@ def test_a_session_from_the_first_line_to_the_last(start: Callable[..., Process]
     counted = [sys.executable, "-m", "coatcheck.cli", "mcp", "stats", f"--storage={tmp_path / 'store'}", "--json"]
     (scope,) = json.loads(subprocess.check_output(counted))["scopes"]
     assert scope["contents"] == 1
+    assert (scope["server"], scope["folder"]) == ("tiny", str(client.folder))
+    assert f"--scope={scope['scope']}" in client.stderr
     folder = client.folder / "store"
     assert folder.stat().st_mode & 0o777 == 0o700
 
