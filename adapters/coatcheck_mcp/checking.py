@@ -130,4 +130,4 @@ def _of_patterns(config: Config, root: Table) -> Iterator[str]:
         server, dot, _ = (head[0] if head else "").partition(".")
         if dot and server not in config.servers:
             names = ", ".join(config.servers)
-            yield table.complaint(None, f"begins with {server!r}, which is no [servers.NAME]; those are {names}")
+            yield table.complaint(None, f"begins with {server!r}, but the file has no [servers.{server}], only {names}")

@@ -365,7 +365,9 @@ def _servers(root: Table, variables: Mapping[str, str] | None) -> dict[str, Serv
     clash = find_clash(tables)
     if clash is not None:
         server, other = clash
-        tables[server].refuse(None, f"needs another name: it begins {other}, so their tools could not be told apart")
+        tables[server].refuse(
+            None, f"needs another name: {other} begins with it, so their tools could not be told apart"
+        )
     return {name: _server(name, table, variables) for name, table in tables.items()}
 
 

@@ -278,8 +278,7 @@ def test_another_scope_is_refused_like_what_never_was(command: str, folder: Path
     assert (ran.exit_code, ran.stdout) == (1, "")
     assert ran.stderr == unknown.stderr.replace("stdin-0123456789abcdef-0000", reference)
     assert ran.stderr == (
-        f"coatcheck: no reference of scope 'yours': {reference}. Check it, and --scope; looked in"
-        f" FileStorage('{folder}')\n"
+        f"coatcheck: scope 'yours' has no reference {reference}. Check both; looked in FileStorage('{folder}')\n"
     )
     assert run(command, reference, env={"COATCHECK_SCOPE": "mine"}).exit_code == 0
 

@@ -203,8 +203,8 @@ def test_words_that_somebody_wrote_into_the_command_are_named_when_they_go(setti
 
     assert 'hook --max-bytes=7"' in read(settings)
     assert "--max-bytes=7 is kept from before.\n" in ended.output
-    assert "'--old' is no option of the hook" in ended.output
-    assert "'tee' is no option of the hook" in ended.output
+    assert "'--old' is not an option of the hook" in ended.output
+    assert "'tee' is not an option of the hook" in ended.output
 
 
 def test_install_says_how_to_list_what_the_hook_stores(settings: Path) -> None:
@@ -223,8 +223,11 @@ def test_install_says_how_to_list_what_the_hook_stores(settings: Path) -> None:
         (["--max-age=0"], "--max-age must be a number of seconds, or one with s, m, h, d or w such as 7d, not '0'"),
         (["--max-result-tokens=1k"], "--max-result-tokens must be a whole number above 0, not '1k'"),
         (["--storage"], "--storage lacks its value"),
-        (["--no-such", "5"], "'--no-such' is no option of the hook; these are --storage, --max-result-tokens,"),
-        (["x"], "'x' is no option of the hook; they begin with --"),
+        (
+            ["--no-such", "5"],
+            "'--no-such' is not an option of the hook; the options are --storage, --max-result-tokens,",
+        ),
+        (["x"], "'x' is not an option of the hook: options begin with --"),
     ],
 )
 def test_a_wrong_option_is_refused_once_before_a_client_meets_it(

@@ -320,7 +320,7 @@ def test_check_names_what_would_fail_here(tmp_path: Path) -> None:
     assert ran.stderr == (
         f"coatcheck: {config}:4: servers.a.command cannot start: there is no such command as no-such in the folders of"
         " PATH: /bin\n"
-        f"coatcheck: {config}:1: [tools.\"typo.*\"] begins with 'typo', which is no [servers.NAME]; those are a\n"
+        f"coatcheck: {config}:1: [tools.\"typo.*\"] begins with 'typo', but the file has no [servers.typo], only a\n"
     )
 
 

@@ -48,7 +48,7 @@ def test_people_read_what_a_running_agent_stored_in_its_scope_only(folder: Path)
     assert (ours.returncode, ours.stderr) == (0, b"")
     assert b"> 31338| record 31337: fine" in ours.stdout
     assert (theirs.returncode, theirs.stdout) == (default.returncode, default.stdout) == (1, b"")
-    assert theirs.stderr.startswith(b"coatcheck: no reference of scope 'thread-43': ")
+    assert theirs.stderr.startswith(b"coatcheck: scope 'thread-43' has no reference ")
 
 
 def test_bytes_go_through_pipes_unchanged(folder: Path) -> None:

@@ -232,7 +232,7 @@ def _in_words_of_a_shell(storage: object, scope: Scope) -> Iterator[None]:
         msg = f"{storage!r} does not hold {error.reference}: check --storage; or it was deleted there"
         raise ReferenceExpired(msg, reference=error.reference) from error
     except ReferenceNotFound as error:
-        msg = f"no reference of scope {scope!r}: {error.reference}. Check it, and --scope; looked in {storage!r}"
+        msg = f"scope {scope!r} has no reference {error.reference}. Check both; looked in {storage!r}"
         raise ReferenceNotFound(msg, reference=error.reference) from error
     except InvalidRequest as error:
         raise InvalidRequest(_with_options(str(error).replace(RANGE_FORMS, "10:20, 10: or 10"))) from error

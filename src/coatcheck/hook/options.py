@@ -122,9 +122,9 @@ def split_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
         if not equals and word.startswith("--") and left and not left[-1].startswith("--"):
             value, equals = left.pop(), " "
         if not word.startswith("--"):
-            wrong.append(f"{word!r} is no option of the hook; they begin with --")
+            wrong.append(f"{word!r} is not an option of the hook: options begin with --")
         elif option not in OPTIONS:
-            wrong.append(f"{option!r} is no option of the hook; these are {', '.join(OPTIONS)}")
+            wrong.append(f"{option!r} is not an option of the hook; the options are {', '.join(OPTIONS)}")
         elif not equals or not value:
             wrong.append(f"{option} lacks its value")
         else:

@@ -48,7 +48,7 @@ SERVER = '[servers.a]\ncommand = "SERVER"\n'
         ),
         (
             f'[tools."typo.*"]\nnever = true\n{SERVER}',
-            "1: [tools.\"typo.*\"] begins with 'typo', which is no [servers.NAME]; those are a",
+            "1: [tools.\"typo.*\"] begins with 'typo', but the file has no [servers.typo], only a",
         ),
     ],
 )
