@@ -70,6 +70,9 @@ MCP_CLIENTS = {
 }
 """Frameworks with agents that reach the proxy as MCP clients, each in an environment that has no coatcheck."""
 
+NODE_CLIENTS = ("@anthropic-ai/claude-code", "@google/gemini-cli", "@openai/codex", "opencode-ai", NODE_SERVERS[1])
+"""MCP clients that people use, and the server that they ask."""
+
 WITHOUT_ADAPTER = [name.removeprefix("docs-") for name in GROUPS if name.startswith("docs-")]
 WITHOUT_ADAPTER = [framework for framework in WITHOUT_ADAPTER if framework not in EXTRAS]
 """Frameworks with a page that says how to do it with the core."""
@@ -324,8 +327,10 @@ def mcp_servers(session: nox.Session) -> None:
 
 @nox.session
 def mcp_clients(session: nox.Session) -> None:
-    """Run agents of other frameworks behind the MCP proxy, over stdio and HTTP, through every scenario."""
+    """Run agents of other frameworks behind the MCP proxy, through every scenario, and clients from npm; needs node."""
     folder = Path(session.create_tmp()).resolve()
+    npm = ("npm", "install", "--silent", "--no-audit", "--no-fund", f"--prefix={folder}")
+    session.run(*npm, *NODE_CLIENTS, external=True)
     for name, packages in MCP_CLIENTS.items():
         session.run("uv", "venv", "--quiet", "--clear", str(folder / name))
         session.run("uv", "pip", "install", "--quiet", f"--python={folder / name}", *packages)
