@@ -8,24 +8,25 @@ several workers may share one storage.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import mcp_types
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token
-from fastmcp.server.middleware import Middleware
+from fastmcp.server.middleware.tool_injection import ToolInjectionMiddleware
 from fastmcp.tools import Tool
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from pydantic import TypeAdapter
 
 from coatcheck.adapting import ScopeOption, WarnOnce, check_scope, make_offloader, resolve_scope
 from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offload_result
-from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
+from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name, is_retrieval_name
 from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fastmcp import Context, FastMCP
     from fastmcp.server.middleware import CallNext, MiddlewareContext
@@ -39,15 +40,26 @@ __all__ = ("OffloadMiddleware",)
 
 _CONTENT = TypeAdapter(list[mcp_types.ContentBlock])
 
-_running: ContextVar[bool] = ContextVar("coatcheck_mcp_running", default=False)
-"""Whether a tool of this request runs. What a tool or a transform gets when it calls another tool is for code."""
+_inside: ContextVar[bool] = ContextVar("coatcheck_mcp_inside", default=False)
+"""Whether this request is already inside an ``OffloadMiddleware``. What a tool or a transform gets when it calls
+another tool is for code, and of two servers, one mounted in the other, the outer one offloads."""
 
 
-class OffloadMiddleware(Middleware):
+@contextmanager
+def _entered() -> Iterator[None]:
+    token = _inside.set(True)
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+
+
+class OffloadMiddleware(ToolInjectionMiddleware):
     """Takes oversized results of a FastMCP server's tools out of its clients' conversations, and adds one tool.
 
     Tools with the policy ``Never()`` pass unchanged. All others advertise no output schema, and a result that left has
-    no structured content. Put it last in the list of middleware, so that the others see what the tools returned.
+    no structured content. Put it last in the list of middleware, so that the others see what the tools returned. A
+    server that is mounted in another may have it too; the retrieval tool is then in the namespace of that server.
     """
 
     def __init__(
@@ -73,6 +85,7 @@ class OffloadMiddleware(Middleware):
             TypeError: there is no such option.
 
         """
+        super().__init__([])  # ``get_injected_tool`` has the tool, since its name depends on the server's other tools
         no_steps = "a server sees one call at a time, so leave it out"
         self.offloader = make_offloader(storage, options, owner="OffloadMiddleware", no_steps=no_steps)
         self._scope = check_scope(scope)
@@ -85,7 +98,10 @@ class OffloadMiddleware(Middleware):
         call_next: CallNext[mcp_types.ListToolsRequest, Sequence[Tool]],
     ) -> Sequence[Tool]:
         """Add the retrieval tool, and take the output schemas away."""
-        tools = await call_next(context)
+        if _inside.get():
+            return await call_next(context)
+        with _entered():
+            tools = await call_next(context)
         listed = [
             tool.model_copy(update={"output_schema": None})
             if tool.output_schema is not None and may_leave(tool.name, self.offloader)
@@ -103,7 +119,7 @@ class OffloadMiddleware(Middleware):
     ) -> ToolResult:
         """Answer the retrieval tool; offload what any other tool returns."""
         ctx = context.fastmcp_context
-        if ctx is None or _running.get():
+        if ctx is None or _inside.get():
             return await call_next(context)
         message, retrieval_tool = context.message, await self._retrieval_name(ctx.fastmcp)
         if message.name == retrieval_tool:
@@ -117,15 +133,13 @@ class OffloadMiddleware(Middleware):
                 native_media=self._native_media,
             )
             return _result(answered)
-        token = _running.set(True)
         try:
-            result = await call_next(context)
+            with _entered():
+                result = await call_next(context)
         except ToolError as error:
             if not exceeds_hard_limit(len(str(error)), self.offloader):
                 raise
             result = ToolResult(content=str(error), is_error=True)  # what the client would get, and which can leave
-        finally:
-            _running.reset(token)
         if isinstance(result, InputRequiredToolResult):  # it asks the client for input
             return result
         tool = await ctx.fastmcp.get_tool(message.name)
@@ -143,10 +157,15 @@ class OffloadMiddleware(Middleware):
         sent = await offload_result(raw, call, self.offloader)
         return result if sent is raw else _result(sent)
 
+    def get_injected_tool(self, name: str) -> Tool | None:
+        """Return the retrieval tool to a server in which this one is mounted: it looks a tool up before it calls it."""
+        return _tool(name) if is_retrieval_name(name) and not _inside.get() else None
+
     async def _retrieval_name(self, server: FastMCP[Any]) -> str:
         taken: list[str] = []
-        while await server.get_tool(free_name(taken)) is not None:
-            taken.append(free_name(taken))
+        with _entered():  # so that only tools of the server's own are found
+            while await server.get_tool(free_name(taken)) is not None:
+                taken.append(free_name(taken))
         if taken:
             self._warn(CLASH, taken[0], free_name(taken))
         return free_name(taken)

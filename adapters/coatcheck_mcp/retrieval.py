@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Offloader, Scope
 
-__all__ = ("CLASH", "answer_call", "definition", "free_name")
+__all__ = ("CLASH", "answer_call", "definition", "free_name", "is_retrieval_name")
 
 PREFIX = "coatcheck_"
 
@@ -29,6 +29,11 @@ def free_name(taken: Collection[str]) -> str:
     while name in taken:
         name = PREFIX + name
     return name
+
+
+def is_retrieval_name(name: str) -> bool:
+    """Return whether ``free_name`` may return ``name``."""
+    return name.endswith(RETRIEVAL_TOOL) and not name.removesuffix(RETRIEVAL_TOOL).replace(PREFIX, "")
 
 
 def definition(name: str) -> dict[str, Any]:

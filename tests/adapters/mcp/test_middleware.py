@@ -140,6 +140,39 @@ async def test_a_client_may_ask_to_keep_a_result() -> None:
         assert (await client.call_tool("log", meta={"coatcheck": "keep"})).content[0].text == LOG
 
 
+@pytest.mark.parametrize("has_the_name", [False, True])
+async def test_a_server_mounted_in_another_offloads_and_its_tool_is_in_its_namespace(has_the_name: bool) -> None:
+    inner, outer = server_with(OffloadMiddleware(InMemoryStorage())), FastMCP[Any]("outer")
+    if has_the_name:
+        inner.tool(lambda: "its own", name=RETRIEVAL_TOOL)
+    outer.mount(inner, namespace="inner")
+    retrieval_tool = f"inner_{'coatcheck_' if has_the_name else ''}{RETRIEVAL_TOOL}"
+
+    async with Client(outer) as client:
+        offered = {tool.name for tool in await client.list_tools()}
+        result = await client.call_tool("inner_log")
+        (reference,) = offloaded_references(result)
+        back = await client.call_tool(retrieval_tool, {"reference": reference, "pattern": "line 3999 "})
+        own = await client.call_tool(f"inner_{RETRIEVAL_TOOL}", raise_on_error=False)
+
+    assert retrieval_tool in offered
+    assert "line 3999 of a log" in back.content[0].text
+    assert (own.content[0].text == "its own") is has_the_name
+
+
+async def test_a_server_that_offloads_is_mounted_in_one_that_does_too() -> None:
+    outer: FastMCP[Any] = FastMCP("outer", middleware=[OffloadMiddleware(InMemoryStorage())])
+    outer.mount(server_with(OffloadMiddleware(InMemoryStorage())), namespace="inner")
+
+    async with Client(outer) as client:
+        offered = [tool.name for tool in await client.list_tools() if tool.name.endswith(RETRIEVAL_TOOL)]
+        (reference,) = offloaded_references(await client.call_tool("inner_log"))
+        back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference, "pattern": "line 3999 "})
+
+    assert offered == [RETRIEVAL_TOOL]
+    assert "line 3999 of a log" in back.content[0].text
+
+
 async def test_the_name_of_the_tool_is_prefixed_where_the_server_has_it() -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.tool(name=RETRIEVAL_TOOL)(lambda: "the server's own")

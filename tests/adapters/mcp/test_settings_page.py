@@ -107,8 +107,11 @@ def test_the_files_on_the_page_are_right(number: int, tmp_path: Path) -> None:
 def test_the_entries_on_the_page_are_such_as_install_writes() -> None:
     before, after, *others = entries(CLIENTS_PAGE)
 
-    assert len(others) == 4
+    assert len(others) == 5
     for entry in (after, *others):
+        if isinstance(entry["command"], list):  # opencode has program and arguments in one list
+            program, *arguments = entry["command"]
+            entry |= {"command": program, "args": arguments}
         text = json.dumps(entry)
         assert is_wrapped(parse(text))
         assert json.loads(unwrap(text, parse(text)))["command"] == "npx"
