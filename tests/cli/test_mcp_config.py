@@ -55,6 +55,18 @@ def test_install_says_what_it_did_and_uninstall_undoes_it_to_the_byte(file: Path
     assert file.read_text() == CURSOR
 
 
+def test_install_says_that_the_file_of_a_project_is_not_for_others_now(file: Path) -> None:
+    own = run("mcp", "install", "cursor", "issues")
+    shared = file.parent.parent.parent / "project/.cursor/mcp.json"
+    shared.parent.mkdir()
+    shared.write_text('{"mcpServers": {"clocks": {"command": "clocks"}}}')
+
+    ran = run("mcp", "install", "cursor", "clocks")
+
+    assert own.stderr == ""
+    assert ran.stderr == f"Whoever else uses {shared} has no {sys.executable}: do not share it.\n"
+
+
 def test_what_install_writes_starts_coatcheck_and_not_what_lies_in_the_folder(file: Path) -> None:
     if sys.version_info < (3, 11):
         pytest.skip("this Python has no way to leave the folder out")
@@ -180,7 +192,8 @@ def test_another_entry_that_the_client_does_not_use_is_named(home: Path) -> None
 
     ran = run("mcp", "install", "claude-code", "issues")
 
-    assert ran.stderr == f"There is another 'issues' in {home}/.claude.json (user); it stays as it is.\n"
+    another, _ = ran.stderr.splitlines()
+    assert another == f"There is another 'issues' in {home}/.claude.json (user); it stays as it is."
     assert f"{folder}/.mcp.json (project)" in ran.stdout
 
 

@@ -154,6 +154,8 @@ def install(
     if options and not change.is_needed:
         again = shlex.join(["coatcheck", "mcp", "uninstall", client, server, *([f"--file={file}"] if file else [])])
         complain(f"The options were not applied: run `{again}` first, and then this command again.")
+    elif change.is_needed and change.found.place.reach == "project":
+        complain(f"Whoever else uses {change.found.source.path} has no {sys.executable}: do not share it.")
 
 
 @reported
