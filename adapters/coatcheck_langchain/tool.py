@@ -97,12 +97,13 @@ def offload_tool(
         raise InvalidRequest(msg)
     results = _Results(tool, hook, name)
     func, coroutine = functions
-    return tool.model_copy(
+    wrapped: AnyTool = tool.model_copy(
         update={
             "func": func and results.around(func),
             "coroutine": coroutine and results.around_async(coroutine),
         }
     )
+    return wrapped
 
 
 class _Results:

