@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import re2
 
+from coatcheck.core.forks import in_forked_child
 from coatcheck.core.preview.source import IN_NUMBERS, LONGEST_LINE, Sort, Trouble, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
@@ -41,15 +42,36 @@ _WARN = r"\bWARN(?:ING)?\b|^(?:\w+\.)*\w*Warning\b:|: warning:"
 _LEVELS = {"FATAL": _FATAL, "ERROR": f"{_ERROR}|{_LIKE_ERROR}", "WARN": _WARN}
 """By level, the worst first: what tells of it in a line."""
 
-_SEARCHED_FOR = [re2.compile(f"(?m)(?:{'|'.join([*_LEVELS.values()][:most])})[^\n]*") for most in range(4)]
-"""The signs of no level, of the worst, of two, and of all. RE2: linear in time whatever the text, and other threads
-work meanwhile."""
 
-_ERRORS = re2.compile(f"(?m)(?:{_FATAL}|{_ERROR})[^\n]*")
-"""The signs of errors in text of any kind."""
+class _Signs:
+    """The patterns that tell of errors. RE2: linear in time whatever the text, and other threads work meanwhile.
+
+    A fork copies the locks in them as they are, so that a child would wait for a thread that it does not have, where
+    that one was searching: a child has patterns of its own.
+    """
+
+    def __init__(self) -> None:
+        self.compile()
+
+    def compile(self) -> None:
+        """Make all patterns."""
+        searched_for = (f"(?m)(?:{'|'.join([*_LEVELS.values()][:most])})[^\n]*" for most in range(len(_LEVELS) + 1))
+        self.searched_for = [*map(re2.compile, searched_for)]
+        """The signs of no level, of the worst, of two, and of all."""
+        self.errors = re2.compile(f"(?m)(?:{_FATAL}|{_ERROR})[^\n]*")
+        """The signs of errors in text of any kind."""
+        self.is_level = {level: re2.compile(f"(?m)(?:{signs})") for level, signs in _LEVELS.items()}
+
+    def renew(self) -> None:
+        """Make them again, and not those that RE2's module remembers."""
+        re2.purge()
+        self.compile()
+
+
+_signs = _Signs()
+in_forked_child(_signs.renew)
 
 _WORDS = {b"FATA": "FATAL", b"CRIT": "FATAL", b"ERRO": "ERROR", b"FAIL": "ERROR", b"WARN": "WARN"}
-_IS_LEVEL = {level: re2.compile(f"(?m)(?:{signs})") for level, signs in _LEVELS.items()}
 
 MOST_SEARCHED = 32_000_000
 """Characters of a text that are searched for trouble, 2 to 5 ms for each million; of a longer one, the beginning."""
@@ -107,7 +129,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
         # Of a level that is counted up to its limit, only the last lines are of interest, so only the last piece.
         full = [level for level, count in trouble.counts.items() if count >= MOST_COUNTED] if stop < end else []
         worst = [*_LEVELS].index(full[0]) if full else len(_LEVELS)
-        signs = _SEARCHED_FOR[worst] if rare is None else _ERRORS
+        signs = _signs.searched_for[worst] if rare is None else _signs.errors
         number, before = trouble.searched + 1, 0
         for found in signs.finditer(data) if worst else ():
             number += data.count(b"\n", before, found.start())
@@ -119,7 +141,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             begin = begin if before - begin < LONGEST_LINE else before - _AROUND[0]  # where its sign would be cut off
             line = data[begin : ending if ending >= 0 else len(data)][: LONGEST_LINE * 4]
             level = _WORDS.get(data[before : before + 4]) or next(
-                (one for one, signs in _IS_LEVEL.items() if signs.match(data, before)), "ERROR"
+                (one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR"
             )
             trouble.counts[level] = min(trouble.counts[level] + 1, MOST_COUNTED)
             sorts = trouble.sorts[level]
@@ -230,7 +252,7 @@ def _around_sign(line: str) -> str:
     before, behind = _AROUND
     if len(line) <= before + behind:
         return line
-    found = _ERRORS.search(line)
+    found = _signs.errors.search(line)
     start = max(0, found.start() - before) if found else 0
     end = start + before + behind
     return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
