@@ -27,7 +27,7 @@ from mcp_types.version import (
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from coatcheck_mcp.client import without_tasks
-from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, innermost, is_end
+from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, in_our_words, innermost, is_end
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
 
@@ -415,7 +415,7 @@ class Link:
             result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
             if not is_end(error, is_gone=self._is_gone):
-                raise
+                raise in_our_words(error) from None
             is_refused = error.message == NO_SESSION
             self._is_forgotten |= is_refused or error.message == LOST_SESSION
             self.close()
