@@ -9,18 +9,17 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from mcp import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from coatcheck_mcp.limits import id_in
+from coatcheck_mcp.limits import id_in, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcp import MCPError
-
-__all__ = ("LOST_SESSION", "NO_SESSION", "innermost", "is_end", "mended")
+__all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "mended")
 
 _WHY = 200
 """Characters of the parser's reason."""
@@ -48,6 +47,9 @@ NO_SESSION = "coatcheck: the server no longer knows the session"
 LOST_SESSION = f"{NO_SESSION}, and may have done what it was asked"
 """What it says where the server has looked at the request before it said so."""
 
+_TOO_LONG = re.compile(r"SSE stream failed: Server-sent event exceeded the (\d+) byte limit\.")
+"""What it says of an answer over HTTP that has more than it was told to take."""
+
 _LOST = re.compile(r"SSE stream (?:failed: .*|ended without a response|ended and reconnection attempts were exhausted)")
 """What it says of an answer over HTTP that broke off, while the streams go on."""
 
@@ -58,11 +60,21 @@ def is_end(error: MCPError, *, is_gone: bool) -> bool:
     Neither the code nor the words are a proof: servers may use the code for errors of their own, and one that is itself
     a client of another server passes on what the library says of that one.
     """
-    return error.code == CONNECTION_CLOSED and (
-        (is_gone and error.message == _CLOSED)
-        or error.message in {NO_SESSION, LOST_SESSION}
-        or _LOST.fullmatch(error.message) is not None
+    return (
+        error.code == CONNECTION_CLOSED
+        and _TOO_LONG.fullmatch(error.message) is None
+        and (
+            (is_gone and error.message == _CLOSED)
+            or error.message in {NO_SESSION, LOST_SESSION}
+            or _LOST.fullmatch(error.message) is not None
+        )
     )
+
+
+def in_our_words(error: MCPError) -> MCPError:
+    """Return an error that came for a request, as the client is told it."""
+    found = _TOO_LONG.fullmatch(error.message) if error.code == CONNECTION_CLOSED else None
+    return error if found is None else MCPError(code=INTERNAL_ERROR, message=refusal(int(found[1])))
 
 
 def mended(fault: Exception) -> SessionMessage | Exception:

@@ -23,13 +23,32 @@ MAX_MESSAGE_BYTES = 64 * 2**20
 _EDGE = 4096
 """Bytes kept of each end of a line that is too long: the id of the request is in one of them."""
 
+FIRST_ERROR = 400
+"""The lowest status of an error."""
+
 _NAME = "coatcheck_lines_"
 
 _ID = rb'"id"\s*:\s*(\d{1,18}(?!\d)|"[^"\\\x00-\x1f]*")'
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
-_ID_FIRST = re.compile(rb"\A\s*\{\s*" + _VERSION + rb"\s*,\s*" + _ID + rb'\s*,\s*"(?:result|error)"')
+_MAY_BE_VERSION = rb"(?:" + _VERSION + rb"\s*,\s*)?"
+_ID_FIRST = re.compile(rb"\A\s*\{\s*" + _MAY_BE_VERSION + _ID + rb"\s*,\s*" + _MAY_BE_VERSION + rb'"(?:result|error)"')
 _ID_LAST = re.compile(_ID + rb"\s*(?:,\s*" + _VERSION + rb"\s*)?\}\s*\Z")
 _ASKS = re.compile(rb"\A\s*\{\s*(?:" + _VERSION + rb'\s*,\s*)?(?:"id"\s*:[^,]{1,100},\s*)?"method"\s*:')
+
+_HIGH, _LOW = rb"\\u[dD][89abAB][\da-fA-F]{2}", rb"\\u[dD][c-fC-F][\da-fA-F]{2}"
+_SUSPECT = re.compile(_HIGH + rb"(?!" + _LOW + rb")|(?<!" + _HIGH + rb")" + _LOW)
+"""What may be half a pair, if its backslash is not itself escaped."""
+
+_ESCAPE = re.compile(_HIGH + _LOW + rb"|" + _HIGH + rb"|" + _LOW + rb"|\\.", re.DOTALL)
+"""A backslash and what it escapes; a pair of surrogates is one."""
+
+_OPEN = re.compile(rb"(?:" + _HIGH + rb")?(\\(?:u[\da-fA-F]{0,3})?)\Z|" + _HIGH + rb"\Z")
+"""The end of a piece within an escape, or within a pair."""
+
+_PAIR = 12
+"""Bytes of a pair of surrogates, each escaped."""
+
+_BACKSLASH = ord("\\")
 
 
 def refusal(max_bytes: int) -> str:
@@ -105,31 +124,94 @@ class _Lines(codecs.IncrementalDecoder):
 
 
 class LimitedTransport(httpx2.AsyncHTTPTransport):
-    """The limit for answers over HTTP that are one JSON text; the library limits those that are streams of events."""
+    """The limit for answers over HTTP; the library limits the events of streams itself.
+
+    What a server compressed counts as what it becomes. Answers that the library could not read for a text that was cut
+    come as on stdio: half a surrogate pair, or a byte that is no UTF-8, is U+FFFD.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__()
         self._max_bytes = max_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; reading an answer that is too long raises ``httpx2.ReadError``."""
+        """Send a request; reading an answer that is too long raises ``httpx2.StreamError``."""
         response = await super().handle_async_request(request)
-        if response.headers.get("content-type", "").startswith("application/json"):
-            response.stream = _LimitedStream(response.stream, self._max_bytes)  # type: ignore[arg-type]
+        kind, status = response.headers.get("content-type", "").lower(), response.status_code
+        has_events = kind.startswith("text/event-stream") and status < FIRST_ERROR
+        plain = httpx2.Response(status, headers=response.headers, stream=_Bits(response.stream))  # type: ignore[arg-type]
+        response.stream = _PlainStream(plain, None if has_events else self._max_bytes)
+        response.headers.pop("content-encoding", None)
         return response
 
 
-class _LimitedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int) -> None:
-        self._stream, self._max_bytes = stream, max_bytes
+class _Bits(httpx2.AsyncByteStream):
+    """Hands over little at once: 64 kB, compressed, may be as many megabytes."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
 
     async def __aiter__(self):  # type: ignore[no-untyped-def] # noqa: ANN204 - httpx2's
-        left = self._max_bytes
         async for piece in self._stream:
-            left -= len(piece)
-            if left < 0:
-                raise httpx2.ReadError(refusal(self._max_bytes))
-            yield piece
+            for start in range(0, len(piece), _EDGE):
+                yield piece[start : start + _EDGE]
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+class _PlainStream(httpx2.AsyncByteStream):
+    """The body of a response, no longer compressed, and mended; up to a limit if there is one."""
+
+    def __init__(self, response: httpx2.Response, max_bytes: int | None) -> None:
+        self._response, self._max_bytes = response, max_bytes
+
+    async def __aiter__(self):  # type: ignore[no-untyped-def] # noqa: ANN204 - httpx2's
+        size, mender = 0, _Mender()
+        async for piece in self._response.aiter_bytes():
+            size += len(piece)
+            if self._max_bytes is not None and size > self._max_bytes:
+                # Of all errors, the one that the library tells the call that waits, and nobody else.
+                raise httpx2.StreamError(refusal(self._max_bytes))
+            yield mender.mend(piece)
+        yield mender.mend(b"", final=True)
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+class _Mender:
+    """Mends JSON that comes in pieces, without a look at each of its characters where nothing is wrong."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = b""
+
+    def mend(self, piece: bytes, *, final: bool = False) -> bytes:
+        """Return what can be told of ``piece`` and what was held before."""
+        if not piece.isascii() or self._decoder.getstate()[0] or final:
+            piece = self._decoder.decode(piece, final).encode()
+        data = self._held + piece
+        cut = len(data) if final else _whole_up_to(data)
+        data, self._held = data[:cut], data[cut:]
+        if not (b"\\ud" in data or b"\\uD" in data) or _SUSPECT.search(data) is None:  # the first is ten times as fast
+            return data
+        return _ESCAPE.sub(_whole, data)
+
+
+def _whole_up_to(data: bytes) -> int:
+    """Return where to cut so that neither an escape nor a pair of them is cut."""
+    found = _OPEN.search(data, max(0, len(data) - _PAIR))
+    if found is None:
+        return len(data)
+    start = found.start()
+    while start and data[start - 1] == _BACKSLASH:
+        start -= 1
+    if (found.start() - start) % 2 == 0:
+        return found.start()
+    return found.start(1) if found.start(1) > found.start() else len(data)  # the first backslash is itself escaped
+
+
+def _whole(escape: re.Match[bytes]) -> bytes:
+    is_lone = len(escape[0]) == _PAIR // 2 and escape[0][1:3].lower() == b"ud" and escape[0][3:4] in b"89abcdefABCDEF"
+    return rb"\ufffd" if is_lone else escape[0]

@@ -27,7 +27,7 @@ from mcp_types.version import (
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from coatcheck_mcp.client import without_tasks
-from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, innermost, is_end
+from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, in_our_words, innermost, is_end
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
 
@@ -48,8 +48,11 @@ __all__ = ("Link", "SessionForgotten")
 ROOTS_SECONDS = 10.0
 """Roots need no person to answer."""
 
-_MOST_PAGES = 100
-"""Of a list of tools; a server that never ends its list must not hang a call."""
+_MOST_PAGES = 1_000
+"""Of a list; a server that never ends it must not hang a call."""
+
+TOOLS_SECONDS = 10.0
+"""How long a call waits for the list of tools, which only says more about it."""
 
 ASK_SECONDS = 300.0
 """For what a server asks while no request of the client runs: over HTTP, a client may not be listening then."""
@@ -415,7 +418,7 @@ class Link:
             result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
             if not is_end(error, is_gone=self._is_gone):
-                raise
+                raise in_our_words(error) from None
             is_refused = error.message == NO_SESSION
             self._is_forgotten |= is_refused or error.message == LOST_SESSION
             self.close()
@@ -449,18 +452,35 @@ class Link:
     async def list_all(self, method: str, key: str) -> list[Mapping[str, Any]]:
         """Return all pages of a list."""
         found: list[Mapping[str, Any]] = []
-        cursor: dict[str, Any] = {}
-        for _ in range(_MOST_PAGES):
-            page = await self.request(method, cursor)
+        cursors: list[str] = []
+        while len(cursors) < _MOST_PAGES:
+            page = await self.request(method, {"cursor": cursors[-1]} if cursors else {})
             found += page[key]
-            if page.get("nextCursor") is None:
+            cursor = page.get("nextCursor")
+            if cursor is None:
+                return found
+            if cursor in cursors:
                 break
-            cursor = {"cursor": page["nextCursor"]}
+            cursors.append(cursor)
+        logger.warning("%s of the MCP server %s does not end; the first %d are known", method, self._name, len(found))
         return found
+
+    async def _known_tools(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the server's tools as far as they are known in time: a call needs no list."""
+        try:
+            with anyio.fail_after(TOOLS_SECONDS):
+                return await self.tools()
+        except (MCPError, TimeoutError) as error:
+            if self.closed:
+                raise
+            why = str(error) or f"it took more than {TOOLS_SECONDS:g} seconds"
+            logger.warning("a call of the MCP server %s goes on without its list of tools: %s", self._name, why)
+            self._tools = {}  # until it changes, or the client asks for it
+            return self._tools
 
     async def tool_meta(self, name: str) -> Mapping[str, Any]:
         """Return the ``_meta`` of a tool's definition."""
-        return (await self.tools()).get(name, {}).get("_meta") or {}
+        return (await self._known_tools()).get(name, {}).get("_meta") or {}
 
     def full_name(self, shown: str) -> str:
         """Return the name of a tool that clients see: its own."""
@@ -468,7 +488,7 @@ class Link:
 
     async def taken_names(self) -> Collection[str]:
         """Return the names that the retrieval tool cannot have."""
-        return await self.tools()
+        return await self._known_tools()
 
     async def all_names(self) -> Collection[str] | None:
         """Return the names of all tools; None while they are not known."""

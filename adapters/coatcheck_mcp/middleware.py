@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types
 from fastmcp.exceptions import ToolError
-from fastmcp.server.dependencies import get_access_token
+from fastmcp.server.dependencies import get_access_token, get_server
 from fastmcp.server.middleware.tool_injection import ToolInjectionMiddleware
 from fastmcp.tools import Tool
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
+from mcp import MCPError
 from pydantic import TypeAdapter
 
 from coatcheck.adapting import ScopeOption, WarnOnce, check_scope, make_offloader, resolve_scope
@@ -26,9 +27,10 @@ from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name, i
 from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from fastmcp import Context, FastMCP
+    from fastmcp.server.auth import AuthContext
     from fastmcp.server.middleware import CallNext, MiddlewareContext
     from typing_extensions import Unpack
 
@@ -58,8 +60,10 @@ class OffloadMiddleware(ToolInjectionMiddleware):
     """Takes oversized results of a FastMCP server's tools out of its clients' conversations, and adds one tool.
 
     Tools with the policy ``Never()`` pass unchanged. All others advertise no output schema, and a result that left has
-    no structured content. Put it last in the list of middleware, so that the others see what the tools returned. A
-    server that is mounted in another may have it too; the retrieval tool is then in the namespace of that server.
+    no structured content. Put it last in the list of middleware, so that no other one changes what the tools
+    returned before it is stored; only one that caches results goes after it, or it would answer with references that
+    have expired. A server that is mounted in another may have it too; the retrieval tool is then in the namespace of
+    that server.
     """
 
     def __init__(
@@ -91,6 +95,8 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         self._scope = check_scope(scope)
         self._native_media = native_media
         self._warn = WarnOnce(logger)
+        self._taken: Collection[str] = ()
+        """The names of the retrieval tool that tools of the server's own have."""
 
     async def on_list_tools(
         self,
@@ -121,8 +127,9 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         ctx = context.fastmcp_context
         if ctx is None or _inside.get():
             return await call_next(context)
-        message, retrieval_tool = context.message, await self._retrieval_name(ctx.fastmcp)
-        if message.name == retrieval_tool:
+        message, own_name = context.message, await self._retrieval_name(ctx.fastmcp)
+        retrieval_tool = _namespace(ctx, message.name) + own_name
+        if message.name == own_name:
             scope, identity = self._scope_of(context, ctx)
             answered = await answer_call(
                 message.arguments,
@@ -133,16 +140,16 @@ class OffloadMiddleware(ToolInjectionMiddleware):
                 native_media=self._native_media,
             )
             return _result(answered)
+        tool = await ctx.fastmcp.get_tool(message.name)
         try:
             with _entered():
                 result = await call_next(context)
-        except ToolError as error:
+        except (MCPError, ToolError) as error:
             if not exceeds_hard_limit(len(str(error)), self.offloader):
                 raise
             result = ToolResult(content=str(error), is_error=True)  # what the client would get, and which can leave
-        if isinstance(result, InputRequiredToolResult):  # it asks the client for input
-            return result
-        tool = await ctx.fastmcp.get_tool(message.name)
+        if not isinstance(result, ToolResult) or isinstance(result, InputRequiredToolResult):
+            return result  # the word that a task has begun, or a question to the client
         scope, identity = self._scope_of(context, ctx)
         call = Call(
             tool_name=message.name,
@@ -159,13 +166,24 @@ class OffloadMiddleware(ToolInjectionMiddleware):
 
     def get_injected_tool(self, name: str) -> Tool | None:
         """Return the retrieval tool to a server in which this one is mounted: it looks a tool up before it calls it."""
-        return _tool(name) if is_retrieval_name(name) and not _inside.get() else None
+        if not is_retrieval_name(name) or name in self._taken or _inside.get():
+            return None
+        return _tool(name).model_copy(update={"auth": self._is_ours})
+
+    async def _is_ours(self, looked_up: AuthContext) -> bool:
+        """Return whether the server has no tool of its own that has the name.
+
+        FastMCP takes an injected tool before one of the server's own, so a middleware that asks who may call that would
+        judge ours, which everybody may.
+        """
+        return looked_up.component.name == await self._retrieval_name(get_server())
 
     async def _retrieval_name(self, server: FastMCP[Any]) -> str:
         taken: list[str] = []
         with _entered():  # so that only tools of the server's own are found
             while await server.get_tool(free_name(taken)) is not None:
                 taken.append(free_name(taken))
+        self._taken = taken
         if taken:
             self._warn(CLASH, taken[0], free_name(taken))
         return free_name(taken)
@@ -182,6 +200,13 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         if ctx.transport in {None, "stdio"}:
             return given, folder_scope(ctx.fastmcp.name)
         return (no_scope() if given is None else given), None
+
+
+def _namespace(ctx: Context, name: str) -> str:
+    """Return what the client sees before the names of this server's tools, where it is mounted in another one."""
+    request = ctx.request_context
+    shown = ((request and request._srctx.params) or {}).get("name")  # noqa: SLF001 - FastMCP shows it nowhere else
+    return shown.removesuffix(name) if isinstance(shown, str) and shown.endswith(name) else ""
 
 
 def _wire(result: ToolResult) -> Result:

@@ -17,11 +17,11 @@ import httpx2
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
 from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, innermost
-from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, lines_codec
+from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, id_in, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ _NO_ENTRY = frozenset({401, 403})
 _NOT_FOUND = 404
 """To a request of a session, the protocol's word that the server no longer knows that session; from some servers, an
 error of the request itself, with its id."""
+
+_OK = 200
 
 _BAD_REQUEST = 400
 """The word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
@@ -69,13 +71,61 @@ class _Transport(LimitedTransport):
             said = f"{request.url.host} answered HTTP {response.status_code}: pass --header with a token, or --oauth"
             return await _refusal(response, INVALID_REQUEST, said)
         status = response.status_code
+        # A login is a form, not JSON.
+        if status == _OK and request.method == "POST" and _is_json(request) and _is_json(response):
+            return await _own_answer(response, request.content)
         if request.method != "POST" or _SESSION not in request.headers or status not in {_BAD_REQUEST, _NOT_FOUND}:
             return response
-        body = await response.aread()
+        try:
+            body = await response.aread()
+        except httpx2.StreamError as error:
+            return await _refusal(response, INTERNAL_ERROR, f"HTTP {status}: {error}")
         is_answer = _is_answer(body, request.content)
         if _UNKNOWN_SESSION.search(body) is not None or (status == _NOT_FOUND and not is_answer):
             return await _refusal(response, CONNECTION_CLOSED, LOST_SESSION if is_answer else NO_SESSION)
         return httpx2.Response(status, headers={"content-type": response.headers.get("content-type", "")}, content=body)
+
+
+def _is_json(message: httpx2.Request | httpx2.Response) -> bool:
+    return message.headers.get("content-type", "").lower().startswith("application/json")
+
+
+async def _own_answer(response: httpx2.Response, asked: bytes) -> httpx2.Response:
+    """Return the answer to a request with the id of that request.
+
+    The library gives it to what comes as a stream of events. What comes as JSON with another one, such as the ``null``
+    of servers that could not read the request, it gives to nobody, and the client would wait without end.
+    """
+    identifier = json.loads(asked).get("id")
+    if identifier is None:
+        return response
+    try:
+        body = _with_id(await response.aread(), identifier)
+    except httpx2.StreamError as error:
+        body = _error(identifier, INTERNAL_ERROR, str(error))
+    await response.aclose()
+    kept = {name: response.headers[name] for name in ("content-type", _SESSION) if name in response.headers}
+    return httpx2.Response(response.status_code, headers=kept, content=body)
+
+
+def _with_id(body: bytes, identifier: int | str) -> bytes:
+    if str(id_in(body)) == str(identifier):  # may be large
+        return body
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):  # the library tells the client
+        return body
+    if not isinstance(said, dict) or str(said.get("id")) == str(identifier):
+        return body
+    if "method" in said or not {"result", "error"} & said.keys():
+        return _error(
+            identifier, INTERNAL_ERROR, "coatcheck cannot read the server's answer: it is none to the request"
+        )
+    return json.dumps({**said, "id": identifier}).encode()
+
+
+def _error(identifier: int | str | None, code: int, said: str) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": identifier, "error": {"code": code, "message": said}}).encode()
 
 
 def _is_answer(body: bytes, asked: bytes) -> bool:
@@ -91,10 +141,9 @@ def _is_answer(body: bytes, asked: bytes) -> bool:
 async def _refusal(response: httpx2.Response, code: int, said: str) -> httpx2.Response:
     """Return a response with an error that the library passes on, in place of one that it would not understand."""
     await response.aclose()
-    refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": said}}
     # OAuth reads what is wanted from this header.
-    headers = {"www-authenticate": response.headers.get("www-authenticate", "")}
-    return httpx2.Response(response.status_code, headers=headers, json=refusal)
+    headers = {"www-authenticate": response.headers.get("www-authenticate", ""), "content-type": "application/json"}
+    return httpx2.Response(response.status_code, headers=headers, content=_error(None, code, said))
 
 
 def _why_not_connected(error: Exception) -> str:

@@ -83,5 +83,5 @@ async def test_an_answer_over_http_that_is_too_long_is_not_read() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", handle)
         async with httpx2.AsyncClient(transport=Answering(10_000)) as client:
-            with pytest.raises(httpx2.ReadError, match="more than 10,000 bytes"):
+            with pytest.raises(httpx2.StreamError, match="more than 10,000 bytes"):
                 await client.get("http://127.0.0.1/")

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
+from fastmcp.server.auth import require_scopes, restrict_tag
 from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
+from fastmcp.server.extensions import ServerExtension
+from fastmcp.server.middleware import AuthMiddleware
+from fastmcp.server.middleware.error_handling import ErrorHandlingMiddleware
 from fastmcp.tools.base import ToolResult
 from fastmcp.utilities.types import Image
-from mcp_types import TextContent
+from mcp import MCPError
+from mcp_types import CreateTaskResult, Task, TextContent
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Never, Offloader
 from coatcheck_mcp import OffloadMiddleware, offloaded_references
@@ -184,6 +189,81 @@ async def test_the_name_of_the_tool_is_prefixed_where_the_server_has_it() -> Non
     assert f"coatcheck_{RETRIEVAL_TOOL}(" in result.content[0].text
     assert "line 0 of a log" in own.content[0].text
     assert servers.content[0].text == "the server's own"
+
+
+class Begun(ServerExtension):
+    """Answers each call with a task that has begun, as FastMCP's extension for background tasks does."""
+
+    identifier = "com.example/begun"
+
+    async def intercept_tool_call(self, *_: object) -> CreateTaskResult:
+        return BEGUN
+
+
+BEGUN = CreateTaskResult(task=Task(task_id="1", status="working", created_at="now", last_updated_at="now", ttl=None))
+
+
+async def test_the_word_that_a_task_has_begun_passes() -> None:
+    server = server_with(OffloadMiddleware(InMemoryStorage()))
+    server.add_extension(Begun())
+    assert await server.call_tool("log") is BEGUN  # type: ignore[comparison-overlap]
+
+
+async def test_an_error_of_the_protocol_leaves_above_the_hard_limit_too() -> None:
+    server = server_with(OffloadMiddleware(InMemoryStorage()))
+    server.add_middleware(ErrorHandlingMiddleware(transform_errors=True))
+    async with Client(server) as client:
+        result = await client.call_tool("fail_at_length", raise_on_error=False)
+        with pytest.raises(MCPError, match="line 0 of a log"):
+            await client.call_tool("fail")
+    assert result.is_error
+    assert offloaded_references(result)
+
+
+@pytest.mark.parametrize("namespace", [None, "kid"])
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_what_left_at_a_mounted_server_is_read_back_under_the_name_that_the_placeholder_says(
+    namespace: str | None, mode: str
+) -> None:
+    parent: FastMCP[Any] = FastMCP("parent")
+    parent.mount(server_with(OffloadMiddleware(InMemoryStorage())), namespace=namespace)
+    before = f"{namespace}_" if namespace else ""
+    async with Client(parent, mode=mode) as client:
+        result = await client.call_tool(f"{before}log")
+        (reference,) = offloaded_references(result)
+        assert f" {before}{RETRIEVAL_TOOL}(" in result.content[0].text
+        assert f"{before}{RETRIEVAL_TOOL}" in {tool.name for tool in await client.list_tools()}
+        read = {"reference": reference, "pattern": "line 3999 "}
+        back = await client.call_tool(f"{before}{RETRIEVAL_TOOL}", read)
+    assert "line 3999 of a log" in back.content[0].text
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+async def test_a_middleware_that_looks_tools_up_finds_the_one_that_reads_back(is_last: bool) -> None:
+    server = server_with(OffloadMiddleware(InMemoryStorage()))
+    server.auth = StaticTokenVerifier({"ann": {"client_id": "app", "sub": "ann", "scopes": ["read"]}})
+    server.middleware.insert(0 if is_last else len(server.middleware), AuthMiddleware(auth=require_scopes("read")))
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(server.http_app(), listener), Client(url, auth="ann") as client:
+        (reference,) = offloaded_references(await client.call_tool("log"))
+        back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference, "pattern": "line 3999 "})
+    assert "line 3999 of a log" in back.content[0].text
+
+
+async def test_a_tool_of_its_name_that_few_may_call_is_kept_from_the_others() -> None:
+    server = server_with(OffloadMiddleware(InMemoryStorage()))
+    server.tool(lambda: "for admins", name=RETRIEVAL_TOOL, tags={"admin"})
+    server.auth = StaticTokenVerifier(
+        {name: {"client_id": "app", "sub": name, "scopes": [name]} for name in ("admin", "read")}
+    )
+    server.middleware.insert(0, AuthMiddleware(auth=restrict_tag("admin", scopes=["admin"])))
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(server.http_app(), listener), Client(url, auth="read") as ann, Client(url, auth="admin") as root:
+        for _ in range(2):
+            assert (await ann.call_tool(RETRIEVAL_TOOL, raise_on_error=False)).is_error
+            assert (await root.call_tool(RETRIEVAL_TOOL)).content[0].text == "for admins"
 
 
 async def test_workers_share_a_storage_and_servers_of_other_names_do_not_share_references() -> None:

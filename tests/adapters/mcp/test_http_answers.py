@@ -1,0 +1,161 @@
+"""Answers over HTTP that no server should give: the call ends, nothing fills the memory, and the session goes on."""
+
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from mcp import MCPError
+
+from coatcheck_mcp import url_upstream
+from coatcheck_mcp.limits import _Mender
+from tests.adapters.mcp.servers import client_of
+from tests.adapters.mcp.test_http import serving
+from tests.adapters.mcp.test_stdio import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LIMIT = 100_000
+JSON, EVENTS = "application/json", "text/event-stream"
+ID = "@ID@"
+FINE = '{"jsonrpc":"2.0","id":@ID@,"result":{"content":[{"type":"text","text":"fine"}]}}'
+LONG = FINE.replace("fine", "x" * (LIMIT + 1))
+TOO_LONG = f"coatcheck refused this result: it has more than {LIMIT:,} bytes"
+
+
+class Raw:
+    """A server at a URL that answers the call of ``odd`` with what it was told, and any other call as it should."""
+
+    def __init__(self, body: Iterable[bytes], *, kind: str, status: int = 200, coding: str = "identity") -> None:
+        self._body = body
+        self._status = status
+        self._headers = [(b"content-type", kind.encode()), (b"content-encoding", coding.encode())]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        asked = json.loads((await receive()).get("body") or "{}") if scope["method"] == "POST" else {}
+        match asked:
+            case {"method": "initialize", "id": identifier, "params": {"protocolVersion": version}}:
+                offered: dict[str, Any] = {"tools": {}}
+                info = {"name": "raw", "version": "1"}
+                said = {"protocolVersion": version, "capabilities": offered, "serverInfo": info}
+                answer = json.dumps({"jsonrpc": "2.0", "id": identifier, "result": said}).encode()
+                await self._say(send, 200, [(b"content-type", JSON.encode()), (b"mcp-session-id", b"1")], [answer])
+            case {"method": "tools/list", "id": identifier}:
+                answer = json.dumps({"jsonrpc": "2.0", "id": identifier, "result": {"tools": []}}).encode()
+                await self._say(send, 200, [(b"content-type", JSON.encode())], [answer])
+            case {"method": "tools/call", "id": identifier, "params": {"name": "odd"}}:
+                number = json.dumps(identifier).encode()
+                pieces = (piece.replace(ID.encode(), number) for piece in self._body)
+                await self._say(send, self._status, self._headers, pieces)
+            case {"id": identifier}:
+                answer = FINE.replace(ID, json.dumps(identifier)).encode()
+                await self._say(send, 200, [(b"content-type", JSON.encode())], [answer])
+            case _:
+                await self._say(send, 202, [], [])
+
+    async def _say(self, send: Any, status: int, headers: Any, pieces: Iterable[bytes]) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def answer(self) -> str:
+        """Return what a client is told, which must find the session as it was."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        with anyio.fail_after(PATIENCE):
+            async with serving(self, listener), client_of(url_upstream(url, max_bytes=LIMIT)) as client:
+                try:
+                    said: str = (await client.call_tool("odd")).content[0].text
+                except MCPError as error:
+                    said = error.message
+                assert (await client.call_tool("any")).content[0].text == "fine"
+        return said
+
+
+def event(line: str) -> bytes:
+    return f"event: message\ndata: {line}\n\n".encode()
+
+
+@pytest.mark.parametrize("status", [400, 404])
+@pytest.mark.parametrize("kind", ["text/html", JSON, EVENTS])
+async def test_an_error_that_does_not_end_is_not_read(status: int, kind: str) -> None:
+    assert TOO_LONG in await Raw((b"x" * 10_000 for _ in range(1_000)), kind=kind, status=status).answer()
+
+
+@pytest.mark.parametrize("kind", [JSON, "Application/JSON; charset=utf-8", EVENTS])
+async def test_an_answer_that_is_too_long_is_an_error_for_its_call_alone(kind: str) -> None:
+    body = event(LONG) if kind == EVENTS else LONG.encode()
+    assert (await Raw([body], kind=kind).answer()).startswith(TOO_LONG)
+
+
+@pytest.mark.parametrize("status", [200, 404])
+async def test_what_is_short_only_as_it_was_compressed_is_too_long(status: int) -> None:
+    packed = gzip.compress(b" " * 30_000_000)
+    assert len(packed) < LIMIT
+    assert TOO_LONG in await Raw([packed], kind=JSON, status=status, coding="gzip").answer()
+
+
+async def test_what_was_compressed_is_read() -> None:
+    line = FINE.replace(ID, "null").encode()  # the id is not known yet
+    assert await Raw([gzip.compress(line)], kind=JSON, coding="gzip").answer() == "fine"
+
+
+@pytest.mark.parametrize("kind", [JSON, EVENTS])
+async def test_an_emoji_that_was_cut_takes_no_result_away(kind: str) -> None:
+    line = FINE.replace("fine", "a\\ud83d \\ud83d\\ude00 \\\\ud83d")
+    assert (
+        await Raw([event(line) if kind == EVENTS else line.encode()], kind=kind).answer()
+        == "a\ufffd \U0001f600 \\ud83d"
+    )
+
+
+async def test_a_byte_that_is_no_text_takes_no_result_away() -> None:
+    assert (
+        await Raw([FINE.replace("fine", "a@b").encode().replace(b"a@b", b"a\xffb")], kind=JSON).answer() == "a\ufffdb"
+    )
+
+
+REFUSED = '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not understood"}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (REFUSED, "not understood"),
+        (FINE.replace(ID, "999"), "fine"),
+        (FINE.replace(ID, '"@ID@"'), "fine"),
+        ('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}', "it is none to the"),
+        ('{"jsonrpc":"2.0"}', "it is none to the request"),
+        ("[1]", "validation error"),
+        ("[" * 5_000, "Invalid JSON"),
+    ],
+)
+async def test_an_answer_with_another_id_is_the_answer_all_the_same(line: str, said: str) -> None:
+    assert said in await Raw([line.encode()], kind=JSON).answer()
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 11, 100])
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ("a\\ud83d", "a\\ufffd"),
+        ("\\ude00\\ud83d", "\\ufffd\\ufffd"),
+        ("\\ud83d\\ude00 \\UD83D \\u00e9", "\\ud83d\\ude00 \\UD83D \\u00e9"),
+        ("\\\\ud83d \\\\\\ud83d \\\\\\\\ude00", "\\\\ud83d \\\\\\ufffd \\\\\\\\ude00"),
+        ("\\" * 40 + "ud83d", "\\" * 40 + "ud83d"),
+        ("\\" * 41 + "ud83d", "\\" * 40 + "\\ufffd"),
+        ("é\U0001f600\\ud83d", "é\U0001f600\\ufffd"),
+    ],
+)
+def test_a_text_is_mended_wherever_its_pieces_end(text: str, mended: str, step: int) -> None:
+    mender, data = _Mender(), text.encode()
+    pieces = [mender.mend(data[start : start + step]) for start in range(0, len(data), step)]
+    assert b"".join([*pieces, mender.mend(b"", final=True)]).decode() == mended

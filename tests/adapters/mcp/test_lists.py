@@ -1,0 +1,105 @@
+"""Servers whose list of tools is broken, slow or without end: a call needs no list."""
+
+# ruff: noqa: ANN401 - what the protocol and the library pass is of any type
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from mcp import MCPError
+from mcp_types import INTERNAL_ERROR, ListToolsResult, Tool
+
+from coatcheck import RETRIEVAL_TOOL
+from coatcheck_mcp import link as link_module
+from tests.adapters.mcp.servers import Everything, client_of, wire
+from tests.adapters.mcp.test_stdio import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+
+class Listing(Everything):
+    """A server with pages of one tool each."""
+
+    def __init__(self, next_page: Callable[[int], int | None]) -> None:
+        super().__init__()
+        self._next_page = next_page
+        self.asked = 0
+
+    async def _list(self, ctx: Any, params: Any) -> ListToolsResult:
+        self.asked += 1
+        page = int((params and params.cursor) or 0)
+        following = self._next_page(page)
+        tool = Tool(name=RETRIEVAL_TOOL if page == 300 else f"tool{page}", input_schema={"type": "object"})
+        return ListToolsResult(tools=[tool], next_cursor=None if following is None else str(following))
+
+
+class Broken(Everything):
+    """A server that cannot list its tools."""
+
+    async def _list(self, ctx: Any, params: Any) -> Any:
+        raise MCPError(code=INTERNAL_ERROR, message="the list is broken")
+
+
+class Silent(Everything):
+    """A server that never answers that question."""
+
+    asked = 0
+
+    async def _list(self, ctx: Any, params: Any) -> Any:
+        self.asked += 1
+        await anyio.sleep_forever()
+
+
+async def called(server: Everything) -> str:
+    with anyio.fail_after(PATIENCE):
+        async with client_of(server) as client:
+            for _ in range(2):
+                result = await wire(client, "tools/call", {"name": "small"})
+    return str(result["content"][0]["text"])
+
+
+async def test_a_call_goes_on_where_the_list_is_broken(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
+        assert await called(Broken()) == "few"
+    assert caplog.messages == [
+        "a call of the MCP server everything goes on without its list of tools: the list is broken"
+    ]
+
+
+async def test_it_goes_on_where_the_list_does_not_come(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "TOOLS_SECONDS", 0.5)
+    server = Silent()
+    with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
+        assert await called(server) == "few"
+    assert server.asked == 1
+    assert "without its list of tools: it took more than 0.5 seconds" in caplog.text
+
+
+async def test_a_list_in_a_circle_ends_where_it_began(caplog: pytest.LogCaptureFixture) -> None:
+    server = Listing(lambda page: (page + 1) % 3)
+    with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
+        assert await called(server) == "few"
+    assert server.asked == 4
+    assert "tools/list of the MCP server everything does not end" in caplog.text
+
+
+async def test_a_list_of_500_pages_is_known_whole() -> None:
+    server = Listing(lambda page: page + 1 if page < 499 else None)
+    async with client_of(server) as client:
+        own = await wire(client, "tools/call", {"name": RETRIEVAL_TOOL})
+    assert own["content"][0]["text"] == f"called {RETRIEVAL_TOOL}"
+    assert server.asked == 500
+
+
+async def test_a_list_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "_MOST_PAGES", 10)
+    server = Listing(lambda page: page + 1)
+    assert await called(server) == "few"
+    assert server.asked == 10
