@@ -176,7 +176,12 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         FastMCP takes an injected tool before one of the server's own, so a middleware that asks who may call that would
         judge ours, which everybody may.
         """
-        return looked_up.component.name == await self._retrieval_name(get_server())
+        name = looked_up.component.name
+        with _entered():
+            if await get_server().get_tool(name) is None:
+                return True
+        self._taken = {*self._taken, name}  # from now on, it is not even asked for ours
+        return False
 
     async def _retrieval_name(self, server: FastMCP[Any]) -> str:
         taken: list[str] = []
@@ -204,8 +209,8 @@ class OffloadMiddleware(ToolInjectionMiddleware):
 
 def _namespace(ctx: Context, name: str) -> str:
     """Return what the client sees before the names of this server's tools, where it is mounted in another one."""
-    request = ctx.request_context
-    shown = ((request and request._srctx.params) or {}).get("name")  # noqa: SLF001 - FastMCP shows it nowhere else
+    request = getattr(ctx.request_context, "_srctx", None)  # FastMCP shows it nowhere else
+    shown = (getattr(request, "params", None) or {}).get("name")
     return shown.removesuffix(name) if isinstance(shown, str) and shown.endswith(name) else ""
 
 
