@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coatcheck import Always, InMemoryStorage, Offloader, TextBlock
 from coatcheck.core.preview import Previewed, json_list, odd, pieces, preview, search_for_odd
@@ -15,6 +17,8 @@ from tests.core.previewing import TIKTOKEN, checked_preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from coatcheck.core.blocks import JsonValue
 
 PLACES = 20
 COUNT = 16_000
@@ -252,3 +256,27 @@ def test_a_search_in_pieces_finds_what_a_search_at_once_finds() -> None:
         "2 with a: seldom, 1 with a: null, 1 without c, 1 with e, 1 with in.a: 2, 1 without in.b"
     )
     assert at_once.found().positions == (900, 1_500, 1_999, 777, 300, 950, 850)
+
+
+_FIELDS = st.sampled_from("abcdefgh")
+_VALUES = st.recursive(st.sampled_from([None, 1, "x"]), lambda inner: st.dictionaries(_FIELDS, inner, max_size=3))
+
+
+@pytest.mark.no_cover
+@given(
+    records=st.lists(st.dictionaries(_FIELDS, _VALUES, max_size=3), min_size=20, max_size=30),
+    size=st.integers(1, 30),
+)
+def test_what_is_found_does_not_depend_on_how_few_records_have_a_field(
+    records: list[dict[str, JsonValue]], size: int
+) -> None:
+    found = []
+    for sparse in (1, 8, len(records) + 1):  # from every field that a record lacks, to none
+        search = odd.OddSearch()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(odd, "_SPARSE", sparse)
+            for start in range(0, len(records), size):
+                search.add(records[start : start + size])
+        found.append(search.found())
+
+    assert found == found[:1] * len(found)

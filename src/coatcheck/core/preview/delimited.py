@@ -96,16 +96,19 @@ def _read(text: str, delimiter: str, search: OddSearch) -> Iterator[tuple[int, i
 
 def _cells_of(lines: list[str], delimiter: str, columns: int) -> list[str]:
     """Return the cells of all rows, one row after the other; nothing where a line is no row of as many columns."""
-    joined = delimiter.join(lines)
-    if '"' not in joined and "\r" not in joined:  # a third of the time
-        is_table = set(map(str.count, lines, repeat(delimiter))) == {columns - 1}
-        return joined.split(delimiter) if is_table else []
-    try:
-        rows = list(csv.reader(lines, delimiter=delimiter, strict=True))
-    except csv.Error:
+    if all(line.endswith("\r") for line in lines):
+        lines = [line[:-1] for line in lines]
+    # Without quotes, which mostly few rows have, it takes a third of the time.
+    quoted = [number for number, line in enumerate(lines) if '"' in line or "\r" in line]
+    rows = [_cells(lines[number], delimiter) for number in quoted]
+    for number in quoted:
+        lines[number] = delimiter * (columns - 1)
+    if set(map(str.count, lines, repeat(delimiter))) != {columns - 1} or any(len(row) != columns for row in rows):
         return []
-    is_table = len(rows) == len(lines) and {len(row) for row in rows} == {columns}
-    return list(chain.from_iterable(rows)) if is_table else []
+    cells = delimiter.join(lines).split(delimiter)
+    for number, row in zip(quoted, rows, strict=True):
+        cells[number * columns : (number + 1) * columns] = row
+    return cells
 
 
 def delimiter_of(content: Previewed) -> str | None:
@@ -135,6 +138,8 @@ def delimiter_of(content: Previewed) -> str | None:
 
 def _cells(line: str, delimiter: str) -> list[str]:
     """Return the cells of one line; none where a quoted cell goes on behind it."""
+    if line and '"' not in line and "\r" not in line:  # as the parser does, in a fifth of the time
+        return line.split(delimiter)
     if line.count('"') % 2:
         return []
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain, islice, starmap
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from coatcheck.core.preview.notation import key_of, scalar
@@ -37,12 +37,15 @@ _MOST_LEVELS = 5
 
 _MOST_SORTS = 6
 _CELLS_OF_A_UNIT = 4
+_SPARSE = 8
+"""Of a field that less than one record in so many has, only the records that have it are looked at."""
+
 _ABSENT: Final = object()
 _PRESENT: Final = object()
 _NO_OBJECT: Final[dict[str, JsonValue]] = {}
 
 
-_Level: TypeAlias = "tuple[dict[str, _Field], Sequence[Mapping[str, JsonValue]], _Field | None]"
+_Level: TypeAlias = "tuple[dict[str, _Field], Sequence[int], Sequence[Mapping[str, JsonValue]], _Field | None]"
 
 
 class Odd(NamedTuple):
@@ -84,42 +87,51 @@ class OddSearch:
 
     def add(self, records: Sequence[Mapping[str, JsonValue]]) -> None:
         """Count the values of further records, level by level: of what is too much, the inner fields are left out."""
-        level: list[_Level] = [(self._fields, records, None)]
+        here = range(self.total, self.total + len(records))
+        level: list[_Level] = [(self._fields, here, records, None)]
         for _ in range(_MOST_LEVELS):
-            level = list(chain.from_iterable(starmap(self._add, level)))
+            level = [deeper for one in level for deeper in self._add(here, *one)]
         self.total += len(records)
 
     def _add(
-        self, fields: dict[str, _Field], records: Sequence[Mapping[str, JsonValue]], outer: _Field | None
+        self,
+        here: range,
+        fields: dict[str, _Field],
+        places: Sequence[int],
+        records: Sequence[Mapping[str, JsonValue]],
+        outer: _Field | None,
     ) -> Iterator[_Level]:
-        """Count the values of ``fields`` and of new ones, in records or in the objects that they have in ``outer``.
+        """Count the values of ``fields`` and of new ones, in records or in the objects that some have in ``outer``.
 
-        Yields what is counted next: the objects that records have in each of these fields.
+        ``here`` has the positions of all records of this piece, ``places`` those of these. Yields what is counted next:
+        the objects that records have in each of these fields.
         """
-        present = Counter(chain.from_iterable(records))
-        for name in dict.fromkeys(chain(fields, present)):
+        for name, at, values in _columns(fields, places, records):
             field = self._field(fields, name, outer=outer)
             if field is None:  # and so are all that follow
                 break
-            if field.has_few or present[name] < len(records):
-                self._count(field, [record.get(name, _ABSENT) for record in records])
+            if values:
+                self._count(field, at, values)
             else:
-                field.add_present(self.total, len(records))
+                field.add_present(at)
+            field.add_absent(here, at)
             if field.has_objects and (field.fields or self._room):
-                yield field.fields, [_object_in(record.get(name)) for record in records], field
+                objects = list(map(_object_in, values))
+                having = [place for place, found in zip(at, objects, strict=True) if found]
+                yield field.fields, having, [found for found in objects if found], field
 
     def add_cells(self, names: Sequence[str], cells: Sequence[str]) -> None:
         """Count the cells of further records that have every field, one record after the other."""
-        count = len(cells) // len(names)
+        here = range(self.total, self.total + len(cells) // len(names))
         for column, name in enumerate(names):
             field = self._field(self._fields, name)
             if field is None:
                 break
             if field.has_few:
-                self._count(field, cells[column :: len(names)])
+                self._count(field, here, cells[column :: len(names)])
             else:
-                field.add_present(self.total, count)
-        self.total += count
+                field.add_present(here)
+        self.total = here.stop
 
     def found(self) -> Odd:
         """Return the first and the last record of each rare sort of record."""
@@ -138,11 +150,11 @@ class OddSearch:
             fields[name] = _Field(name, self.total, outer=outer)
         return fields[name]
 
-    def _count(self, field: _Field, values: Sequence[object]) -> None:
+    def _count(self, field: _Field, places: Sequence[int], values: Sequence[object]) -> None:
         self.cells += len(values)
         if self._counter is not None:
             spend(self._counter, len(values) // _CELLS_OF_A_UNIT)
-        field.add(self.total, values)
+        field.add(places, values)
 
 
 class _Field:
@@ -164,15 +176,20 @@ class _Field:
         if missed:
             self._note(_ABSENT, missed, 0, missed - 1)
 
-    def add(self, base: int, values: Sequence[object]) -> None:
-        """Count the values of the records from position ``base`` on."""
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether more than its presence matters: its values, or the objects in them."""
+        return self.has_few or self.has_objects
+
+    def add(self, places: Sequence[int], values: Sequence[object]) -> None:
+        """Count the values of the records at ``places``, which are in order."""
         if self._is_new:
             self._is_new = False
             self.has_objects = any(map(_object_in, values[:_SAMPLE]))
             if not _has_few(values[:_SAMPLE]):
                 self._give_up()
         if not self.has_few and _ABSENT not in values:
-            self.add_present(base, len(values))
+            self.add_present(places)
             return
         try:
             counts = Counter(values if self.has_few else map(_presence, values))
@@ -182,20 +199,30 @@ class _Field:
         if not self.has_few:
             values = list(map(_presence, values))
         if len(counts) > _FEW_VALUES:  # to look for each of them takes longer than to note where each record's is
-            last = dict(zip(values, range(len(values)), strict=True))
-            first = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
+            last = dict(zip(values, places, strict=True))
+            first = dict(zip(reversed(values), reversed(places), strict=True))
             for value, count in counts.items():
-                self._note(value, count, base + first[value], base + last[value])
+                self._note(value, count, first[value], last[value])
         else:
             backwards = values[::-1]
             for value, count in counts.items():
-                self._note(value, count, base + values.index(value), base + len(values) - 1 - backwards.index(value))
+                self._note(value, count, places[values.index(value)], places[-1 - backwards.index(value)])
         if len(self._counts) > _MOST_VALUES:
             self._give_up()
 
-    def add_present(self, base: int, count: int) -> None:
-        """Count as many records from position ``base`` on, which all have the field."""
-        self._note(_PRESENT, count, base, base + count - 1)
+    def add_present(self, places: Sequence[int]) -> None:
+        """Count the records at ``places``, which all have the field."""
+        if places:
+            self._note(_PRESENT, len(places), places[0], places[-1])
+
+    def add_absent(self, here: range, places: Sequence[int]) -> None:
+        """Count the records that are ``here`` but not at ``places``: they lack the object that the field is in."""
+        count = len(here) - len(places)
+        if count:
+            first = next((one for one, place in zip(here, places, strict=False) if one != place), here[len(places)])
+            backwards = zip(reversed(here), reversed(places), strict=False)
+            last = next((one for one, place in backwards if one != place), here[count - 1])
+            self._note(_ABSENT, count, first, last)
 
     @property
     def present(self) -> int:
@@ -228,8 +255,8 @@ class _Field:
 
     def _note(self, value: object, count: int, first: int, last: int) -> None:
         self._counts[value] = self._counts.get(value, 0) + count
-        self._first.setdefault(value, first)
-        self._last[value] = last
+        self._first[value] = min(self._first.get(value, first), first)
+        self._last[value] = max(self._last.get(value, last), last)
 
     def _give_up(self) -> None:
         """Keep only how many records have the field."""
@@ -253,6 +280,32 @@ def _object_in(value: object) -> Mapping[str, JsonValue]:
     """Return an object, the first one of a list, or one without fields."""
     first = value[0] if isinstance(value, list) and value else value
     return first if isinstance(first, dict) else _NO_OBJECT
+
+
+def _columns(
+    known: Mapping[str, _Field], places: Sequence[int], records: Sequence[Mapping[str, JsonValue]]
+) -> Iterator[tuple[str, Sequence[int], Sequence[object]]]:
+    """Yield each field that is ``known`` or that records have, the places of those records, and their values.
+
+    Where a record lacks the field, its value is ``_ABSENT``; where most do, they are left out. Values that nobody looks
+    at are left out too.
+    """
+    present = Counter(chain.from_iterable(records))
+    few = {name for name, count in present.items() if count * _SPARSE < len(records)}
+    found: dict[str, tuple[list[int], list[object]]] = {name: ([], []) for name in few}
+    for place, record in zip(places, records, strict=True) if few else ():
+        for name in few & record.keys():
+            found[name][0].append(place)
+            found[name][1].append(record[name])
+    for name in dict.fromkeys(chain(known, present)):
+        if name not in present:
+            yield name, (), ()
+        elif name in few:
+            yield name, *found[name]
+        elif present[name] == len(records) and name in known and not known[name].is_looked_at:
+            yield name, places, ()
+        else:
+            yield name, places, [record.get(name, _ABSENT) for record in records]
 
 
 def _presence(value: object) -> object:
