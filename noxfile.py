@@ -225,7 +225,7 @@ def browser(session: nox.Session) -> None:
 def adapter(session: nox.Session, extra: str) -> None:
     """Test one adapter, the contract, the pages and the comparison, with its own extra and the newest framework."""
     install_part(session, extra)
-    others = [path for path in (f"tests/beside/test_{folder_of(extra)}.py",) if (ROOT / path).is_file()]
+    others = [path for path in (f"tests/comparison/test_{folder_of(extra)}.py",) if (ROOT / path).is_file()]
     test_part(session, extra, EXTRAS_PAGES, *others)
 
 

@@ -51,7 +51,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
     parser.add_argument("--work", action="append", choices=list(WORKS), help="only this; may be given again")
-    parser.add_argument("--system", action="append", choices=list(SYSTEMS), help="only this, beside the least")
+    parser.add_argument("--system", action="append", choices=list(SYSTEMS), help="only this, next to the least")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a target is missed")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md and its plots")
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep the figures as JSON")
@@ -81,10 +81,10 @@ def measure(works: Sequence[str], systems: Sequence[str], *, quick: bool) -> Res
     chosen = {name: candidate for name, candidate in SYSTEMS.items() if name in {LIMIT, *systems}}
     needed = [*chosen.values(), *(ON_S3.values() if in_bucket.WORK in works else ())]
     environments = prepare(candidate.environment for candidate in needed)
-    # Beside the project, not where temporary files go: that is memory on some machines.
-    beside = PAGE.parents[1] / ".nox"
-    beside.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=beside, prefix="bench-") as folder, ExitStack() as stack:
+    # In the project, not where temporary files go: that is memory on some machines.
+    folders = PAGE.parents[1] / ".nox"
+    folders.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folders, prefix="bench-") as folder, ExitStack() as stack:
         # ripgrep, which one peer searches with, would look at nothing that git ignores.
         Path(folder, ".ignore").write_text("!*\n", encoding="ascii")
         variables = {"TMPDIR": folder, **cache_ranks(Path(folder) / "ranks")}

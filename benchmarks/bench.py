@@ -1,4 +1,4 @@
-"""One run: which systems, how much of everything, where texts and results are. What is measured stands in ``works``."""
+"""One run: which systems, how much of everything, where texts and results are. What is measured is in ``works``."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ("CHARACTER_CLASS", "KINDS", "LITERAL", "SMALL", "TROUBLE", "fresh", "write")
 
 LITERAL = "lost order QX-48151"
-"""Stands in one place of each text, behind 95% of it."""
+"""Is in one place of each text, behind 95% of it."""
 
 CHARACTER_CLASS = "[A-Z][A-Z]-[0-9][0-9][0-9][0-9][0-9]"
 """Matches there, and nowhere else."""

@@ -64,8 +64,8 @@ def _requirements(name: str) -> list[str]:
 
 
 def _uv(*arguments: str) -> None:
-    beside = Path(sys.executable).with_name("uv")
-    program = str(beside) if beside.exists() else "uv"
+    installed = Path(sys.executable).with_name("uv")
+    program = str(installed) if installed.exists() else "uv"
     subprocess.run([program, *arguments], check=True, capture_output=True, text=True)  # noqa: S603 - a fixed program
 
 

@@ -38,9 +38,9 @@ def ranged_read(path: Path, start: int, size: int) -> bytes:
 
 
 def ripgrep_program() -> str | None:
-    """Return the path of ripgrep: the one installed beside this Python, or one on the machine, or None."""
-    beside = Path(sys.executable).with_name("rg")
-    return str(beside) if beside.exists() else shutil.which("rg")
+    """Return the path of ripgrep: the one installed with this Python, or one on the machine, or None."""
+    installed = Path(sys.executable).with_name("rg")
+    return str(installed) if installed.exists() else shutil.which("rg")
 
 
 def ripgrep(program: str, pattern: str, path: Path) -> str:

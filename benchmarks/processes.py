@@ -1,4 +1,4 @@
-"""The processes of the systems, and asking them in turns. What a job does stands in ``worker``."""
+"""The processes of the systems, and asking them in turns. What a job does is in ``worker``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ depends on what ran before it, and on which thread."""
 
 
 def surroundings(python: str) -> dict[str, str]:
-    """Return the environment variables of a process. What a system brings as a program is found beside its Python."""
+    """Return the environment variables of a process. What a system brings as a program is found next to its Python."""
     path = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", "")])
     return {**os.environ, **QUIET, **ALLOCATOR, "PATH": path, "PYTHONPATH": os.fspath(ROOT), "PYTHONUTF8": "1"}
 

@@ -64,7 +64,7 @@ def _targets(results: Results) -> str:
 
 
 def _by_kind(results: Results, work: str, cases: Sequence[str], show: Callable[[float], str]) -> list[str]:
-    """Return one table; for cases of several kinds of text, one for each kind, with the sizes beside each other."""
+    """Return one table; for cases of several kinds of text, one for each kind, with the sizes side by side."""
     kinds = list(dict.fromkeys(case.rpartition(", ")[0] for case in cases))
     if len(kinds) == 1 or len(kinds) == len(cases):
         return [_figures(results, work, dict(zip(cases, cases, strict=True)), show, corner="")]

@@ -85,12 +85,12 @@ def _passing_in_frameworks(results: Results) -> Values:
     }
 
 
-def _offload_beside_least(results: Results) -> Values:
+def _offload_against_least(results: Results) -> Values:
     ratios = _ratios(results, offloading.WORK, OURS, LIMIT)
     return {case: ratio for case, ratio in ratios.items() if case.endswith(_BIG)}
 
 
-def _offload_beside_peers(sizes: str) -> Callable[[Results], Values]:
+def _offload_against_peers(sizes: str) -> Callable[[Results], Values]:
     peers = [name for name, one in SYSTEMS.items() if one.sizes == sizes and not name.startswith(OURS)]
 
     def values(results: Results) -> Values:
@@ -103,7 +103,7 @@ def _offload_beside_peers(sizes: str) -> Callable[[Results], Values]:
     return values
 
 
-def _offload_beside_haystack(results: Results) -> Values:
+def _offload_against_haystack(results: Results) -> Values:
     return _ratios(results, offloading.WORK, _IN_PLACE_OF["Haystack"], "Haystack")
 
 
@@ -150,7 +150,7 @@ def _storing_more(results: Results) -> Values:
     return {many_stores.MANY: many / few} if few and many else {}
 
 
-def _bucket_beside_least(results: Results) -> Values:
+def _bucket_against_least(results: Results) -> Values:
     return _starting(_ratios(results, in_bucket.WORK, OURS, LIMIT), many_agents.TAKEN)
 
 
@@ -173,8 +173,8 @@ def _medians(results: Results, work: str, system: str) -> Values:
 
 
 def _ratios(results: Results, work: str, ours: str, theirs: str) -> Values:
-    beside = _medians(results, work, theirs)
-    return {case: value / beside[case] for case, value in _medians(results, work, ours).items() if case in beside}
+    compared = _medians(results, work, theirs)
+    return {case: value / compared[case] for case, value in _medians(results, work, ours).items() if case in compared}
 
 
 def _starting(values: Values, case: str) -> Values:
@@ -184,24 +184,26 @@ def _starting(values: Values, case: str) -> Values:
 _TARGETS = (
     _Target(words="A 1 KB result that stays", limit=5.0, unit="µs", values=_passing),
     _Target(
-        words="The same in an adapter, beside the framework's own offloader", limit=NOISE, values=_passing_in_frameworks
+        words="The same in an adapter, against the framework's own offloader",
+        limit=NOISE,
+        values=_passing_in_frameworks,
     ),
     _Target(
-        words="Offloading 10 MB and 100 MB in no framework, beside encoding and writing",
+        words="Offloading 10 MB and 100 MB in no framework, against encoding and writing",
         limit=1.5,
-        values=_offload_beside_least,
+        values=_offload_against_least,
     ),
     _Target(
-        words="Offloading, beside every peer that counts tokens",
+        words="Offloading, against every peer that counts tokens",
         limit=1.0,
-        values=_offload_beside_peers("counts tokens"),
+        values=_offload_against_peers("counts tokens"),
     ),
     _Target(
-        words="The same, beside every peer that takes four characters for one, each in its framework",
+        words="The same, against every peer that takes four characters for one, each in its framework",
         limit=1.0,
-        values=_offload_beside_peers("estimates tokens"),
+        values=_offload_against_peers("estimates tokens"),
     ),
-    _Target(words="Offloading in Haystack, beside its own", limit=1.5, values=_offload_beside_haystack),
+    _Target(words="Offloading in Haystack, against its own", limit=1.5, values=_offload_against_haystack),
     _Target(
         words="Memory of offloading 10 MB and 100 MB, in no framework and in each",
         limit=1.0,
@@ -216,20 +218,20 @@ _TARGETS = (
     ),
     _Target(words="64 agents, the longest wait", limit=50.0, unit="ms", values=_agents(many_agents.LONGEST)),
     _Target(
-        words="Finding a literal in 100 MB, beside ripgrep, which is a process to start",
+        words="Finding a literal in 100 MB, against ripgrep, which is a process to start",
         limit=3.0,
         values=_reading(reading_back.LITERAL),
     ),
     _Target(
-        words="Finding a character class in 100 MB, beside the same",
+        words="Finding a character class in 100 MB, against the same",
         limit=10.0,
         values=_reading(reading_back.CHARACTER_CLASS),
     ),
     _Target(words="Reading 20 lines", limit=5.0, unit="ms", values=_reading_lines),
-    _Target(words="Reading 20 lines of 100 MB, beside 10 MB", limit=1.5, values=_reading_more),
+    _Target(words="Reading 20 lines of 100 MB, against 10 MB", limit=1.5, values=_reading_more),
     _Target(words="Memory of finding and reading", limit=32.0, unit="MB", values=_reading_memory),
-    _Target(words="Storing into a full storage, beside a nearly empty one", limit=1.2, values=_storing_more),
-    _Target(words="64 agents on S3, beside bare puts", limit=1.3, values=_bucket_beside_least),
+    _Target(words="Storing into a full storage, against a nearly empty one", limit=1.2, values=_storing_more),
+    _Target(words="64 agents on S3, against bare puts", limit=1.3, values=_bucket_against_least),
     _Target(words="64 agents on S3, the longest wait", limit=50.0, unit="ms", values=_bucket_wait),
     _Target(
         words="`import coatcheck`, which loads no name before it is used",

@@ -120,7 +120,7 @@ class Jobs:
         return self._read_back(lambda system: system.find(pattern), corpus.LITERAL, memory=memory)
 
     def read(self, first: int, last: int, expected: str, *, memory: bool) -> float:
-        """Read lines of what is kept; ``expected`` stands in the first of them."""
+        """Read lines of what is kept; ``expected`` is in the first of them."""
         return self._read_back(lambda system: system.read(first, last), expected, memory=memory)
 
     def _read_back(self, ask: Callable[[System], str], expected: str, *, memory: bool) -> float:

@@ -1,6 +1,6 @@
 """The systems that are compared: for each its name in the tables, its class, and the Python that it runs on.
 
-To add one: a module beside this file with a subclass of ``System``, a line here, and a group in pyproject.toml.
+To add one: a module next to this file with a subclass of ``System``, a line here, and a group in pyproject.toml.
 """
 
 from __future__ import annotations

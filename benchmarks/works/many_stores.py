@@ -1,4 +1,4 @@
-"""Whether a store costs more the more is stored: the hundredth entry of a storage beside the last of very many."""
+"""Whether a store costs more the more is stored: the hundredth entry of a storage against the last of very many."""
 
 from __future__ import annotations
 

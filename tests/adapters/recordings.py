@@ -38,7 +38,7 @@ def read(path: Path) -> Conversation:
 
 
 def in_view(conversation: Conversation) -> list[tuple[str, int]]:
-    """Return each result's tool and the tokens that stand in the conversation for it."""
+    """Return each result's tool and the tokens that the conversation has for it."""
     return _results(plain_parts(conversation.parts, COUNTER))
 
 

@@ -109,7 +109,7 @@ def test_nothing_sticks_out_at_the_sides(width: int, browser: Any, page_file: Pa
 
 
 @pytest.mark.parametrize(("width", "columns"), [(PHONE, 1), (DESKTOP, 2)])
-def test_charts_stand_side_by_side_where_there_is_room(width: int, columns: int, browser: Any, page_file: Path) -> None:
+def test_charts_are_side_by_side_where_there_is_room(width: int, columns: int, browser: Any, page_file: Path) -> None:
     page = Visit(browser, page_file, width=width).page
 
     lefts = {page.locator(f"#{chart}").bounding_box()["x"] for chart in CHARTS}

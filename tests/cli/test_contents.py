@@ -1,4 +1,4 @@
-"""``put``, ``get``, ``cat`` and ``show``: what goes in comes out, as a model reads it, beside commands for a shell."""
+"""``put``, ``get``, ``cat`` and ``show``: what goes in comes out, as a model reads it, with commands for a shell."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_put_shows_the_preview_that_a_model_would_see(
     assert Offloader(FileStorage(folder)).load(reference).data == data
 
 
-def test_every_command_that_put_names_can_be_typed_as_it_stands(folder: Path) -> None:
+def test_every_command_that_put_names_can_be_typed_as_it_is(folder: Path) -> None:
     shown = run("put", "--scope", "it's mine", given=LINES).stdout
 
     commands = [line.strip().partition("   ")[0] for line in shown.splitlines() if line.startswith("  coatcheck")]

@@ -33,7 +33,7 @@ def chosen_ways() -> dict[str, Way]:
 
 @pytest.fixture(autouse=True)
 def _few_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what is compared beside the plain ways: other packages, and what takes long."""
+    """Leave out what is compared with the plain ways: other packages, and what takes long."""
     monkeypatch.setattr(quality, "all_ways", chosen_ways)
     monkeypatch.setattr(quality, "BUDGETS", (100, 250))
 

@@ -107,7 +107,7 @@ def test_ls_of_all_scopes_gives_keys(folder: Path) -> None:
     assert all(key in run("ls", "--all-scopes").stdout for key in keys(folder))
 
 
-def test_an_empty_scope_is_said_beside_the_answer(folder: Path) -> None:
+def test_an_empty_scope_is_said_apart_from_the_answer(folder: Path) -> None:
     store(folder, "words")
 
     ran = run("ls", "--scope", "other")

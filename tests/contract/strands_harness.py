@@ -164,7 +164,7 @@ def native_block(block: Block) -> dict[str, Any]:
 def transcript_of(
     conversation: Conversation, agent: Agent, result: AgentResult, case: Run, *, was_interrupted: bool
 ) -> Transcript:
-    """Return the transcript with the blocks that the client does not send, as they stand in the conversation."""
+    """Return the transcript with the blocks that the client does not send, as the conversation holds them."""
     transcript = conversation.transcript()
     results = [
         block["toolResult"] for message in agent.messages for block in message["content"] if "toolResult" in block

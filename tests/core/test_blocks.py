@@ -42,9 +42,7 @@ def test_what_orjson_would_change_is_kept(value: JsonValue) -> None:
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("wrap", [list, tuple, lambda found: dict(_named(found))])
-def test_a_number_that_json_lacks_is_found_wherever_it_stands(
-    odd: float, wrap: Callable[[list[JsonValue]], Any]
-) -> None:
+def test_a_number_that_json_lacks_is_found_wherever_it_is(odd: float, wrap: Callable[[list[JsonValue]], Any]) -> None:
     for place in range(3):
         found: list[JsonValue] = [None, 1.5, "null"]
         found[place] = odd

@@ -300,7 +300,7 @@ def test_two_results_are_prepared_at_once() -> None:
 def _run(script: str) -> subprocess.CompletedProcess[str]:
     # The tests may run from a wheel: what this process imports, the script must find too.
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
-    command = [sys.executable, "-W", "ignore", "-c", dedent(script)]  # Python warns of a fork beside threads
+    command = [sys.executable, "-W", "ignore", "-c", dedent(script)]  # Python warns of a fork where there are threads
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=2 * PATIENCE)
 
 

@@ -107,7 +107,7 @@ def test_a_reference_that_shows_another_scope_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("around", ["{hers}/{his}/..", "{his}/../{hers}", "{his} {hers}", "{hers}0"])
-def test_the_name_of_a_scope_beside_that_of_another_opens_neither(around: str) -> None:
+def test_the_name_of_a_scope_next_to_that_of_another_opens_neither(around: str) -> None:
     storage = Shelves("{}")
     hers, his = (str(offloaded(storage, BIG, scope=scope).references[0]) for scope in (ALICE, BOB))
     crafted = around.format(hers=hers, his=his)

@@ -365,7 +365,7 @@ def test_load_refuses_bytes_whose_full_digest_is_another() -> None:
     offloader = _offloader(storage)
     reference = _reference(offloader.offload([BIG], tool_name="t"))
     [(key, entry)] = storage.kept.items()
-    # Only the first 16 digits stand in the key: two contents that share them differ in the rest.
+    # Only the first 16 digits are in the key: two contents that share them differ in the rest.
     other = entry.metadata["sha256"][:16] + "0" * 48
     storage.kept[key] = replace(entry, metadata={**entry.metadata, "sha256": other})
 

@@ -51,7 +51,7 @@ def test_no_match_means_the_default() -> None:
         (1, DEFAULT),
     ],
 )
-def test_a_verdict_stands_for_a_rule_and_nonsense_for_none(verdict: Any, expected: Policy) -> None:  # noqa: ANN401
+def test_a_verdict_becomes_a_rule_and_nonsense_none(verdict: Any, expected: Policy) -> None:  # noqa: ANN401
     assert Policies({}, DEFAULT).rule_for(verdict) == expected
 
 

@@ -52,7 +52,7 @@ def test_a_preview_of_json_never_exceeds_its_budget_and_is_valid_unicode(
 
 
 @given(text=long_texts(), budget=st.integers(40, 300))
-def test_what_a_preview_of_text_shows_stands_in_the_text(text: str, budget: int) -> None:
+def test_what_a_preview_of_text_shows_is_in_the_text(text: str, budget: int) -> None:
     shown = _preview(text, budget, content_type="text/markdown")  # whatever it looks like, it is text
     gap = re.search(r"\n\[… (?:lines|characters) [\d,]+-[\d,]+ of [\d,]+ not shown(?:, in them: (.+))? …\]\n", shown)
     valid = to_valid_unicode(text)
@@ -119,7 +119,7 @@ def test_both_ends_are_shown_also_where_joined_parts_take_more_tokens_than_each_
     assert Joining().count(shown) <= 900
 
 
-def test_the_tail_is_there_because_errors_stand_at_the_end() -> None:
+def test_the_tail_is_there_because_errors_come_at_the_end() -> None:
     assert _preview(LOG + "FATAL: disk full\n", 200).rstrip().endswith("FATAL: disk full")
 
 
@@ -314,7 +314,7 @@ def test_an_object_of_records_shows_them_by_their_keys() -> None:
     assert shown.splitlines()[:3] == ["object with 300 keys, one a line: key|age|city", "user_0|0|c0", "user_1|1|c1"]
 
 
-def test_a_small_member_beside_a_large_one_is_shown_whole() -> None:
+def test_a_small_member_next_to_a_large_one_is_shown_whole() -> None:
     shown = _preview(json.dumps({"rows": list(range(5_000)), "owner": {"name": "Ada", "id": 7}}), 150)
 
     rows = re.search(r"\nrows: \[(.*), … ([\d,]+) more items\]", shown)

@@ -57,7 +57,7 @@ def test_what_is_no_regular_expression_is_searched_literally(pattern: str) -> No
     assert row == f"> 2| here: {pattern} and on"
 
 
-def test_the_note_stands_in_an_answer_without_matches_too() -> None:
+def test_the_note_is_in_an_answer_without_matches_too() -> None:
     assert "(missing ]: [): searched as literal text]" in stored("a").ask(pattern="[").text
 
 

@@ -123,7 +123,7 @@ def test_a_result_is_the_value_itself(value: object) -> None:
         "1700000000000",
     ],
 )
-def test_numbers_come_out_as_they_stand(number: str) -> None:
+def test_numbers_come_out_as_they_are_written(number: str) -> None:
     assert body(stored(f'{{"n": {number}}}').ask(query="n")) == number
 
 

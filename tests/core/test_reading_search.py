@@ -452,7 +452,7 @@ def test_what_is_kept_for_showing_matches_is_bounded() -> None:
     assert next(kept.get(4_000 * 10_000, 4_000 * 10_000 + 4_096)) == ByteRange(4_000 * 10_000, 4_096)
 
 
-def test_where_less_context_fits_than_was_asked_for_the_match_stands_among_what_fits() -> None:
+def test_where_less_context_fits_than_was_asked_for_the_match_is_among_what_fits() -> None:
     text = "".join(f"line {number} {'of a long log ' * 10}\n" for number in range(500))
     answer = stored(text).ask(pattern="line 250 ", context_lines=80).text
     head, fewer, blank, *lines = answer.split("\n")

@@ -45,7 +45,7 @@ def test_the_ranks_have_the_checksum_that_tiktoken_demands() -> None:
     assert hashlib.sha256(gzip.decompress(packed)).hexdigest() == BUNDLED_SHA256
 
 
-def test_the_licence_note_lies_beside_the_ranks() -> None:
+def test_the_licence_note_lies_next_to_the_ranks() -> None:
     note = files("coatcheck.core.vocabulary").joinpath("LICENSE-o200k_base").read_text()
 
     assert "MIT License" in note

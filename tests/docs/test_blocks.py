@@ -73,7 +73,7 @@ def test_a_block_that_nothing_runs_is_an_error(markdown: str, complaint: str) ->
     assert str(raised.value).startswith("page.md:")
 
 
-def test_a_block_knows_where_it_stands_and_what_it_needs() -> None:
+def test_a_block_knows_where_it_is_and_what_it_needs() -> None:
     python, shown = "```python\nimport strands\n```", "<!--- shows: x in haystack -->\n\n```text\nshown\n```"
     markdown = f"# Title\n\n{python}\n\n{shown}\n\n    nox -l\n"
 

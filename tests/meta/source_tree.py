@@ -74,7 +74,7 @@ SHARED_PACKAGES = ("haystack_integrations",)
 
 
 def adapter_packages() -> list[str]:
-    """Return the import packages of ours that stand in ``adapters``."""
+    """Return the import packages of ours in ``adapters``."""
     others = {*SHARED_PACKAGES, "__pycache__"}
     return sorted(path.name for path in (ROOT / "adapters").iterdir() if path.is_dir() and path.name not in others)
 

@@ -33,7 +33,7 @@ CONVERSATION: list[BilledPart] = [
 ]
 
 
-def test_every_turn_sends_all_that_stands_before_it_again() -> None:
+def test_every_turn_sends_all_that_came_before_it_again() -> None:
     billed = bill(CONVERSATION)
 
     assert billed.total.tokens == 10 + 1_015 + 1_025
@@ -128,7 +128,7 @@ ADDED = st.one_of(st.builds(BilledReadBack, TOOLS, TOKENS), st.builds(BilledDefi
 
 
 @given(st.lists(RECORDED))
-def test_a_bill_is_the_sum_over_turns_of_what_stands_before(parts: list[BilledPart]) -> None:
+def test_a_bill_is_the_sum_over_turns_of_what_came_before(parts: list[BilledPart]) -> None:
     turns = [position for position, part in enumerate(parts) if isinstance(part, BilledTurn)]
 
     billed = bill(parts)

@@ -66,7 +66,7 @@ def test_a_byte_order_mark_and_a_lone_surrogate_are_no_harm(tmp_path: Path) -> N
     assert conversation.parts == (Words((TextBlock("\ud800"),)),)
 
 
-def test_what_a_request_sends_beside_its_messages_opens_the_conversation(tmp_path: Path) -> None:
+def test_what_a_request_sends_besides_its_messages_opens_the_conversation(tmp_path: Path) -> None:
     request = {"system": [{"type": "text", "text": "be brief"}], "tools": [{"name": "t"}], "messages": anthropic("x")}
 
     (conversation,) = read_conversations(saved(tmp_path / "a", request))
@@ -186,7 +186,7 @@ def test_all_formats_are_named() -> None:
     assert all(name in ACCEPTED for name in FORMATS)
 
 
-def test_recordings_of_many_formats_may_stand_in_one_file(tmp_path: Path) -> None:
+def test_recordings_of_many_formats_may_be_in_one_file(tmp_path: Path) -> None:
     values: list[Any] = [openai("x"), anthropic("x"), strands("x")]
 
     found = [conversation.recorded_as for conversation in read_conversations(lines(tmp_path / "a", *values))]

@@ -154,7 +154,7 @@ def test_calls_that_langchain_repeats_in_the_content_count_once() -> None:
     assert parts[1] == Turn((TextBlock("so"),), (Call(TOOL, json.dumps(ARGUMENTS)),))
 
 
-def test_words_beside_results_are_the_users() -> None:
+def test_words_next_to_results_are_the_users() -> None:
     for messages in (anthropic("x"), strands("x")):
         messages[2]["content"].append(
             {"type": "text", "text": "go on"} if "type" in messages[2]["content"][0] else {"text": "go on"}
@@ -181,7 +181,7 @@ def test_words_beside_results_are_the_users() -> None:
         ([*openai("x"), {"role": "user", "content": [{"type": "tool_result"}]}], "OpenAI messages", 4, "'tool_result'"),
         ([*anthropic("x"), {"role": "tool", "content": ""}], "Anthropic messages", 4, "the role 'tool'"),
         ([*anthropic("x"), {"role": "user", "content": [{"text": ""}]}], "Anthropic messages", 4, "without a type"),
-        ([*anthropic("x"), openai("x")[1]], "Anthropic messages", 4, "tool_calls beside"),
+        ([*anthropic("x"), openai("x")[1]], "Anthropic messages", 4, "tool_calls next to"),
         ([*langchain("x"), {"type": "remove", "content": ""}], "LangChain messages", 4, "of type 'remove'"),
         ([*langchain("x"), {"content": ""}], "LangChain messages", 4, "is neither"),
         ([*langchain("x"), {"type": "ai", "data": None}], "LangChain messages", 4, "is neither"),

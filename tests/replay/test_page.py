@@ -53,7 +53,7 @@ def test_chart_js_is_what_its_publisher_gives_out() -> None:
 def test_the_page_holds_chart_js_with_its_licence_and_names_no_other_place(page: str) -> None:
     assert "Chart.js v4.6.1" in page
     assert "Permission is hereby granted" in page
-    # What stands in the library: the addresses in two notices.
+    # What the library contains: the addresses in two notices.
     held = set(re.findall(r"https?://[^\s\"'`)]+", page))
     assert held <= {"https://www.chartjs.org", "https://github.com/kurkle/color#readme"}
     assert not re.search(r"<(?:script|img|iframe|link)[^>]*(?:src|href)=\"(?!data:)", page)

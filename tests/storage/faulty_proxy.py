@@ -1,6 +1,6 @@
 """A proxy in front of a real server that fails on purpose: late, with errors, with cut or slow answers.
 
-It stands where a bad network and a busy server stand, so the client, the server and their protocol are the real ones.
+It takes the place of a bad network and a busy server, so the client, the server and their protocol are the real ones.
 Only faults belong here; what must survive them is said by tests.
 """
 
@@ -181,7 +181,7 @@ def running_proxy_process(endpoint: str, *, latency_seconds: float) -> Iterator[
     mine, its = context.Pipe()
     process = context.Process(target=_serve, args=(endpoint, latency_seconds, its), daemon=True)
     process.start()
-    its.close()  # so that a process that ends before it answers is an error here, not a wait for ever
+    its.close()  # so that a process that ends before it answers is an error here, not an endless wait
     try:
         yield str(mine.recv())
     finally:

@@ -95,8 +95,8 @@ def running_server(folder: Path) -> Iterator[Server]:
 
 def command(folder: Path, ports: list[int]) -> list[str]:
     """Return the command line: everything on loopback and in ``folder``, and no report to anyone."""
-    beside = Path(sys.executable).with_name("weed")
-    program = str(beside) if beside.exists() else shutil.which("weed")
+    installed = Path(sys.executable).with_name("weed")
+    program = str(installed) if installed.exists() else shutil.which("weed")
     if program is None:
         msg = "SeaweedFS is missing: install the dependency group test-s3"
         raise RuntimeError(msg)

@@ -611,7 +611,7 @@ def test_saving_and_reading_look_through_no_folder(
 
     save(storage, entry)
     save(storage, make_entry(b"another"))
-    check_holds(storage, entry, "beside another")
+    check_holds(storage, entry, "next to another")
     storage.load_range(entry.key, start=0, length=1)
 
 

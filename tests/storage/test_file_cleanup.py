@@ -1,4 +1,4 @@
-"""FileStorage, what is left behind and what is cleared away: crashes, damage, sweeps beside writers, planted links."""
+"""FileStorage, what is left behind and what is cleared away: crashes, damage, sweeps during writes, planted links."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_a_save_survives_that_its_empty_folder_is_swept_away(
 # Sweeps, deletions and saves at once.
 
 
-def test_a_sweep_beside_a_save_of_the_same_content_never_wins(storage: FileStorage, entry: Entry) -> None:
+def test_a_sweep_during_a_save_of_the_same_content_never_wins(storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     together = threading.Barrier(2)
 
@@ -288,7 +288,7 @@ def test_a_sweep_beside_a_save_of_the_same_content_never_wins(storage: FileStora
             make_old(content_path(storage, entry))
             for running in [threads.submit(save_again), threads.submit(sweep)]:
                 running.result()
-            check_holds(storage, entry, "after it was saved again beside a sweep")
+            check_holds(storage, entry, "after it was saved again during a sweep")
 
 
 def test_a_save_waits_for_a_sweep_that_has_looked_and_not_yet_removed(
@@ -313,7 +313,7 @@ def test_a_save_waits_for_a_sweep_that_has_looked_and_not_yet_removed(
     check_holds(storage, entry, "after it was saved while a sweep removed it")
 
 
-def test_a_deletion_beside_a_save_leaves_the_whole_entry_or_none(storage: FileStorage) -> None:
+def test_a_deletion_during_a_save_leaves_the_whole_entry_or_none(storage: FileStorage) -> None:
     entry = make_entry(b"deleted and saved")
     together = threading.Barrier(2)
 

@@ -216,7 +216,9 @@ def test_what_was_pushed_out_has_expired() -> None:
     ],
     ids=["the line index, by count", "the line index, by bytes", "where items begin", "the list of references"],
 )
-def test_what_is_saved_beside_a_result_never_pushes_it_out(blocks: list[Block], storage: InMemoryStorage) -> None:
+def test_what_is_saved_together_with_a_result_never_pushes_it_out(
+    blocks: list[Block], storage: InMemoryStorage
+) -> None:
     offloader = Offloader(storage, token_counter=ByteCounter(), max_inline_tokens=2_000_000)
 
     outcome = offloader.offload(blocks, tool_name="t")

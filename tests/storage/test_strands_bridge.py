@@ -94,7 +94,7 @@ class TestOverAnAsyncStorage(UnifiedContract):
         return StrandsStorageBridge(AsyncUnified(), clock=lambda: self.now)
 
 
-def test_keys_stand_behind_the_prefix() -> None:
+def test_keys_begin_with_the_prefix() -> None:
     storage = Unified()
     entry = make_entry(b"content")
 

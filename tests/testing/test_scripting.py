@@ -52,7 +52,7 @@ def test_the_next_call_is_what_the_core_means() -> None:
     assert next_call(found.text, {}) == {"reference": str(outcome.references[0]), **found.next_call}
 
 
-def test_a_page_is_what_stands_between_its_first_and_its_last_line() -> None:
+def test_a_page_is_what_is_between_its_first_and_its_last_line() -> None:
     assert page_content("[Characters 0-9 of 20]\n[one]\n\n[two]\n[More: tool(offset=10)]") == "[one]\n\n[two]"
     assert page_content("[Characters 10-19 of 20]\nend\n\n[End of content]") == "end\n"
     with pytest.raises(AssertionError, match="not a page"):

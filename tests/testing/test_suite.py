@@ -64,7 +64,7 @@ class HollowAdapter(AdapterContract):
 
 
 class BelowHollow(Overridden):
-    """The override stands in a class between."""
+    """The override is in a class between."""
 
 
 @pytest.mark.parametrize("suite", [Whole, Excused, StorageContract, AdapterContract])

@@ -111,7 +111,7 @@ def _anthropic(message: Message, names: Names) -> Iterator[Part]:
     """Messages API: results are in messages of the user, calls in those of the assistant, as typed blocks."""
     content = message.get("content")
     if "tool_calls" in message:
-        _reject("has tool_calls beside its content")
+        _reject("has tool_calls next to its content")
     if any(not isinstance(block.get("type"), str) for block in _objects_in(content)):
         _reject("holds a content block without a type")
     match message:

@@ -100,7 +100,7 @@ async def test_a_deep_copy_of_the_provider_reads_what_the_middleware_stored(serv
     assert offload.offloader.load(shown_references(placeholder)[0], scope="s-1").text == BIG
 
 
-@pytest.mark.parametrize("providers", [(), (Memory("memory"),)], ids=["alone", "beside another provider"])
+@pytest.mark.parametrize("providers", [(), (Memory("memory"),)], ids=["alone", "next to another provider"])
 async def test_without_a_session_the_default_scope_holds(
     server: ScriptedServer, providers: tuple[ContextProvider, ...]
 ) -> None:

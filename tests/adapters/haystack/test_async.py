@@ -111,7 +111,7 @@ async def test_the_guard_sees_what_would_block(
     assert "BlockingError" in caplog.text
 
 
-async def test_media_are_decoded_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_media_are_decoded_off_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
     def noting(content: object) -> tuple[Block, ...]:

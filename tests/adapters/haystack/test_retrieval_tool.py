@@ -236,7 +236,7 @@ async def test_a_callable_scope_that_fails_is_an_answer_and_reads_nothing(mode: 
     assert "outside of any run" in await ask(tool, mode, reference=reference)
 
 
-def test_it_may_stand_in_a_toolset() -> None:
+def test_it_may_be_in_a_toolset() -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
     state = state_of(LONG, tools=list(Toolset([SEARCH, RetrievalTool(hook)])))
 

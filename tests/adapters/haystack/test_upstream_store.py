@@ -1,4 +1,4 @@
-"""``FileSystemToolResultStore`` beside Haystack's own: the same keys, references, refusals and files."""
+"""``FileSystemToolResultStore`` compared with Haystack's own: the same keys, references, refusals and files."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -102,7 +102,7 @@ def test_it_is_written_down_as_its_folder(store: Any) -> None:
     assert type(store).from_dict(written).root == store.root
 
 
-# Ours beside theirs.
+# Ours and theirs.
 
 
 def test_we_read_what_haystacks_own_hook_wrote(tmp_path: Path) -> None:

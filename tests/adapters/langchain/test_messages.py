@@ -118,7 +118,7 @@ def test_other_messages_keep_their_places() -> None:
     assert new[2].content == "WORDS"
 
 
-def test_messages_may_stand_under_another_key() -> None:
+def test_messages_may_be_under_another_key() -> None:
     result = {"history": [answer()], "messages": [answer()]}
 
     assert len(found_in(result, key="history")) == 1

@@ -223,7 +223,7 @@ class Chat(TypedDict):
 
 @RUNS
 @pytest.mark.parametrize("way", ["calls", "node"])
-async def test_messages_may_stand_under_another_key(way: str, mode: str) -> None:
+async def test_messages_may_be_under_another_key(way: str, mode: str) -> None:
     offloader = make_offloader()
     tools = [search, retrieval_tool(offloader)]
     node: Any

@@ -28,7 +28,7 @@ Turn: TypeAlias = "str | Sequence[tuple[str, dict[str, Any]]]"
 
 
 class ScriptedModel(Model):
-    """Plays one turn after another; the last one, if it is a text, for ever. Counts tokens as Strands' models do."""
+    """Plays one turn after another; a last one that is a str, again and again. Counts tokens as Strands' models do."""
 
     def __init__(self, *turns: Turn | Callable[[Messages], Turn]) -> None:
         self.turns = [*turns, "done"]

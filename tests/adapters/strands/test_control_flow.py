@@ -337,7 +337,7 @@ def test_an_eviction_that_fails_does_no_harm(monkeypatch: pytest.MonkeyPatch, ca
     assert "failed to evict" in caplog.text
 
 
-# The tool's own objects, and what else stands in a result.
+# The tool's own objects, and what else a result holds.
 
 
 def test_the_tools_own_result_is_never_changed() -> None:

@@ -40,7 +40,7 @@ def flipped(content: bytes) -> bytes:
 
 
 class Encrypts:
-    """Overrides the two methods of Strands' shape, as users do who encrypt; for the class beside it."""
+    """Overrides the two methods of Strands' shape, as users do who encrypt; for the class next to it."""
 
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         return str(await super().store(key, flipped(content), content_type))  # type: ignore[misc]

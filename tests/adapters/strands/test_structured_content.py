@@ -1,4 +1,4 @@
-"""What a tool of an MCP server adds beside its content: no raw copy of it stays, and the host gets it back."""
+"""What a tool of an MCP server adds to its content: no raw copy of it stays, and the host gets it back."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ DATA = {"data": BIG, "numbers": [1, 2.5, None, True], "none": {}}
 class Server(AgentTool):
     """Returns what a tool of an MCP server does."""
 
-    def __init__(self, text: str, **beside: object) -> None:
+    def __init__(self, text: str, **other: object) -> None:
         super().__init__()
-        self.text, self.beside = text, beside
+        self.text, self.other = text, other
 
     @property
     def tool_name(self) -> str:
@@ -43,7 +43,7 @@ class Server(AgentTool):
 
     async def stream(self, tool_use: ToolUse, invocation_state: dict[str, Any], **_: object) -> ToolGenerator:
         result: Any = {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": self.text}]}
-        result.update(self.beside)
+        result.update(self.other)
         yield ToolResultEvent(result)
 
 
@@ -55,38 +55,38 @@ def asked(tool: Server, **knobs: Any) -> tuple[Any, ContextOffloader, Any]:  # n
     return results(subject)[0], plugin, subject
 
 
-@pytest.mark.parametrize("text", [BIG, "small"], ids=["beside large text", "beside small text"])
-def test_what_is_beside_the_content_leaves_and_comes_back(text: str) -> None:
-    beside = {"structuredContent": DATA, "metadata": {"of": BIG}, "isError": False}
-    result, plugin, subject = asked(Server(text, **beside))
+@pytest.mark.parametrize("text", [BIG, "small"], ids=["with large text", "with small text"])
+def test_what_is_next_to_the_content_leaves_and_comes_back(text: str) -> None:
+    other = {"structuredContent": DATA, "metadata": {"of": BIG}, "isError": False}
+    result, plugin, subject = asked(Server(text, **other))
 
     assert MIDDLE not in str(subject.messages)
-    assert len(json.dumps({key: result[key] for key in beside})) < 500
+    assert len(json.dumps({key: result[key] for key in other})) < 500
     restored = plugin.restore(result, subject)
-    assert {key: restored[key] for key in beside} == beside  # type: ignore[literal-required]
+    assert {key: restored[key] for key in other} == other  # type: ignore[literal-required]
     assert restored["content"] == result["content"]
 
 
-def test_small_text_beside_large_data_stays_as_it_is() -> None:
+def test_small_text_next_to_large_data_stays_as_it_is() -> None:
     result, _, _ = asked(Server("small", structuredContent=DATA))
 
     assert result["content"] == [{"text": "small"}]
 
 
-def test_small_data_stays_beside_a_placeholder() -> None:
+def test_small_data_stays_next_to_a_placeholder() -> None:
     result, plugin, subject = asked(Server(BIG, structuredContent={"rows": 2_000}, metadata={"took": 7}))
 
     assert (result["structuredContent"], result["metadata"]) == ({"rows": 2_000}, {"took": 7})
     assert plugin.restore(result, subject) == result
 
 
-def test_data_within_the_threshold_stays_beside_text_that_stays() -> None:
+def test_data_within_the_threshold_stays_next_to_text_that_stays() -> None:
     result, _, _ = asked(Server("small", structuredContent={"data": BIG[:4_000]}))
 
     assert result["structuredContent"] == {"data": BIG[:4_000]}
 
 
-def test_a_copy_within_the_threshold_does_not_stay_beside_text_that_left() -> None:
+def test_a_copy_within_the_threshold_does_not_stay_next_to_text_that_left() -> None:
     result, plugin, subject = asked(Server(BIG, structuredContent={"data": BIG[:4_000]}))
 
     assert BIG[:4_000] not in str(result["structuredContent"])

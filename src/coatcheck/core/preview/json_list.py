@@ -136,7 +136,7 @@ def _quickly(window: str, parting: str) -> tuple[list[JsonValue], int]:
 
 
 def items_in(window: str, at: int) -> tuple[list[Item], int]:
-    """Return the values that stand whole from ``at`` on, each with its place, and where they end."""
+    """Return the values that are whole from ``at`` on, each with its place, and where they end."""
     items: list[Item] = []
     at = _skip(window, at)
     while True:

@@ -227,7 +227,7 @@ def unsupported(construct: str, advice: str) -> str:
     return f"pattern uses {construct}, which the search engine (RE2) does not support: {advice}"
 
 
-LITERALS = "In JMESPath text stands in single quotes ('paid') and numbers in backticks (`9`)"
+LITERALS = "In JMESPath write text in single quotes ('paid') and numbers in backticks (`9`)"
 
 
 def too_complex(size: int) -> str:
