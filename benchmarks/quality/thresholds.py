@@ -131,7 +131,7 @@ def report(replayed: Sequence[Replayed]) -> Iterator[str]:
         if chosen:
             yield f"### {name}: {len(chosen)} conversations"
             yield (
-                "Saved, and conversations that get dearer by 2% or more, each at a plain price / with a prompt cache."
+                "Saved, and conversations that cost at least 2% more, each at a plain price / with a prompt cache."
                 " The columns are tokens sent before each request:"
             )
             yield _by_knobs(chosen)
@@ -143,7 +143,7 @@ def report(replayed: Sequence[Replayed]) -> Iterator[str]:
 
 
 def _by_knobs(chosen: Sequence[Replayed]) -> str:
-    heads = " | ".join(f"saved, {prefix:,} | dearer" for prefix in PREFIXES)
+    heads = " | ".join(f"saved, {prefix:,} | 2% more" for prefix in PREFIXES)
     rows = [f"| `max_result_tokens` | `preview_tokens` | {heads} |", "|" + "---|" * (2 + 2 * len(PREFIXES))]
     for knobs in _grid():
         cells = " | ".join(str(count(chosen, prefix, knobs=knobs)) for prefix in PREFIXES)
@@ -162,7 +162,7 @@ def _by_way(chosen: Sequence[Replayed]) -> str:
             chosen, PREFIX, reads=_each_once
         ),
     }
-    rows = ["| retrieval tool | saved | dearer |", "|---|---|---|"]
+    rows = ["| retrieval tool | saved | 2% more |", "|---|---|---|"]
     return "\n".join([*rows, *(f"| {way} | {outcome} |" for way, outcome in ways.items())])
 
 

@@ -162,6 +162,34 @@ def test_prices_become_costs(big: Path) -> None:
     assert "Cost" not in run("replay", big).output
 
 
+@pytest.mark.parametrize("cache", [(), ("--cached-price", "300"), ("--written-price", "3750")])
+def test_the_amount_that_is_saved_is_the_share_next_to_it(cache: tuple[str, ...], big: Path) -> None:
+    headline = " ".join(run("replay", big, "--price", "3000", *cache).output.split())
+    saved, of, share = re.findall(r"saves most: ([\d,.]+) of ([\d,.]+) in the unit .*?which is ([\d.]+)%", headline)[0]
+
+    assert float(share) == pytest.approx(100 * float(saved.replace(",", "")) / float(of.replace(",", "")), abs=0.1)
+    assert ("--price with a prompt cache, which is" in headline) is bool(cache)
+
+
+def test_the_definition_is_in_the_first_row_however_many_tools_there_are(tmp_path: Path) -> None:
+    calls = json.dumps([message for _ in range(30) for message in openai(BIG)])
+    for number in range(30):  # a tool for each call
+        calls = calls.replace('"name": "search"', f'"name": "tool_{number}"', 1)
+    path = tmp_path / "a.json"
+    path.write_text(calls)
+    rows = run("replay", path).output.partition("by tool:")[2].partition("by conversation")[0].splitlines()
+    names = [row.split()[0] for row in rows if re.match(r" (?:\(|tool_)", row)]
+
+    assert names[0] == DEFINITION
+    assert len(names) == 15
+
+
+def test_in_80_columns_no_heading_and_no_fixed_name_is_cut(big: Path) -> None:
+    prices = ("--price", "3", "--cached-price", "0.3")
+
+    assert "…" not in run("replay", big, *prices).output
+
+
 def test_with_a_cache_the_best_threshold_is_that_of_the_cost(tmp_path: Path) -> None:
     """What is sent again costs nothing here, so that taking a result out and reading it back whole cannot pay."""
     path = saved(tmp_path / "a.json", [*openai(BIG), *[{"role": "assistant", "content": "more"}] * 20])

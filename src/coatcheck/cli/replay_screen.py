@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coatcheck.cli.printing import one_line
+from coatcheck.replay.billing import DEFINITION
 from coatcheck.replay.wording import NOT_A_TOOL, counted, details, knobs, result_in_words, share_text
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = ("show_replay",)
 _MOST_ROWS = 15
 """Of tools and of conversations; ``--json`` and ``--html`` have them all."""
 
+_LONG_NUMBER = 10_000
 _LEAST_NAME, _OTHER_COLUMNS = 18, 60
 """Characters: names get what the columns of five thresholds do not need, and never less than the first number."""
 
@@ -45,8 +47,10 @@ def show_replay(console: Console, report: ReplayReport) -> None:
         f"Results that are offloaded above {report.shown:,}, and what each threshold saves (* most), by tool:"
     )
     names = max(_LEAST_NAME, console.width - _OTHER_COLUMNS)
-    console.print(_saved("Tool", report.tools, report, longest=names))
-    console.print("(definition) is that of the retrieval tool, which every turn sends.")
+    # The definition comes first: it is the one row that everybody has, and that only costs.
+    tools = sorted(report.tools, key=lambda row: row.name != DEFINITION)
+    console.print(_saved("Tool", tools, report, longest=names))
+    console.print(f"{DEFINITION} is that of the retrieval tool, which every turn sends.")
     console.print("The same by conversation, those first that save most:")
     console.print(_saved("Conversation", [each.row for each in report.by_savings], report, longest=names))
     console.print("What a recording cannot tell, and what is assumed instead:")
@@ -57,7 +61,7 @@ def show_replay(console: Console, report: ReplayReport) -> None:
 def _by_threshold(report: ReplayReport) -> Table:
     given, total = report.assumptions, report.total
     costs = given.price is not None
-    headings = ["Offloaded", "Read\nback", "Billed tokens", "Saved", "With a\ncache", "Dearer", "With a\ncache"]
+    headings = ["Off-\nloaded", "Read\nback", "Billed\ntokens", "Saved", "With a\ncache", "+2% or\nmore", "With a\ncache"]
     table = _table("Threshold", *headings, *(["Cost", "With a\ncache"] if costs else []))
     table.add_row("none", "0", "0", f"{total.without.tokens:,}", "", "", "", "", *_costs(total.without, given))
     best = total.best(given)
@@ -83,7 +87,7 @@ def _costs(share: Share, given: Assumptions) -> list[str]:
 
 def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: int) -> Table:
     given = report.assumptions
-    table = _table(heading, "Left", "Billed", *(f"{threshold:,}" for threshold in given.thresholds))
+    table = _table(heading, "Off-\nloaded", "Billed", *(f"{threshold:,}" for threshold in given.thresholds))
     for row in rows[:_MOST_ROWS]:
         best = row.best(given)
         table.add_row(
@@ -100,8 +104,9 @@ def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: 
 
 def _share(row: Row, amount: Amount, given: Assumptions, *, best: Amount | None) -> str:
     """Return the share that is saved; of a row that only offloading bills, what that is."""
+    tokens = amount.billed.tokens
     if not row.without.tokens:
-        return f"+{amount.billed.tokens:,} "
+        return f"+{tokens:,} " if tokens < _LONG_NUMBER else f"+{tokens // 1_000:,}K "  # as wide as a share
     return share_text(row.saved(amount.billed, given.deciding)) + ("*" if amount is best else " ")
 
 
@@ -113,7 +118,7 @@ def _cut(name: str, longest: int) -> str:
 
 def _table(first: str, *others: str) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=0, expand=True, caption_justify="left")
-    table.add_column(first, no_wrap=True, ratio=1, min_width=8)  # a name is cut before a number is
+    table.add_column(first, no_wrap=True, ratio=1, min_width=len(DEFINITION) if first == "Tool" else len(first))  # a name is cut before a number is
     for heading in others:
         table.add_column(heading, justify="right", no_wrap=True)
     return table

@@ -219,7 +219,7 @@ def _by_read_backs(report: ReplayReport) -> str:
         [
             "Threshold",
             *("As assumed", "with a cache", "Nothing read back", "with a cache", "Each read back once", "with a cache"),
-            *("Dearer", "with a cache"),
+            *("Cost 2% more", "with a cache"),
         ],
         [
             [
@@ -246,7 +246,7 @@ def _saved(heading: str, rows: Iterable[Row], report: ReplayReport) -> str:
     return _table(
         [
             heading,
-            f"Left above {report.shown:,}",
+            f"Offloaded above {report.shown:,}",
             "Without",
             *(f"above {threshold:,}" for threshold in given.thresholds),
         ],

@@ -49,7 +49,12 @@ def result_in_words(report: ReplayReport) -> str:
     saved = f"{plain}, or {cached} with a prompt cache"
     if given.price is not None:
         before, after = given.weight(report.total.without), given.weight(best.billed)
-        saved = f"{before - after:,.2f} of {before:,.2f} in the unit of --price, which is {saved}"
+        amounts = f"{before - after:,.2f} of {before:,.2f} in the unit of --price"
+        # The amounts are those of the price that decides, and so is the share next to them.
+        if given.deciding == given.cached:
+            saved = f"{amounts} with a prompt cache, which is {cached}; without one, {plain}"
+        else:
+            saved = f"{amounts}, which is {saved}"
     return f"If the model {reads}, max_result_tokens={best.threshold} saves most: {saved}{_bounds(report)}."
 
 
