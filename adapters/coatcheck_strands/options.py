@@ -24,6 +24,7 @@ logger = logging.getLogger("coatcheck_strands")
 _NOT_OURS = ("preview_strategy", "relevance_threshold", "reranker")
 """Keywords that Strands' own offloader is about to take. Here the kind of content chooses the preview."""
 
+_NO_STEPS = "Strands shows one call at a time, so leave it out"
 _MAX_INLINE_TOKENS = 50_000
 """As ``Offloader``; but a higher threshold raises it, because Strands' own offloader knows no such limit."""
 
@@ -66,6 +67,7 @@ def complete_options(
     numbers = {"max_result_tokens": max_result_tokens, "preview_tokens": preview_tokens}
     if isinstance(storage, Offloader):
         refuse_options([*options, *(name for name, number in numbers.items() if number != defaults[name])])
+        make_offloader(storage, {}, no_steps=_NO_STEPS)  # for the warning
         return {}
     if (
         options.get("max_retrieval_tokens", 0) is None
@@ -85,7 +87,7 @@ def complete_options(
         InMemoryStorage(),
         options,
         owner="ContextOffloader",
-        no_steps="Strands shows one call at a time, so leave it out",
+        no_steps=_NO_STEPS,
     )
     return options
 

@@ -118,7 +118,7 @@ def test_where_the_storage_fails_head_and_tail_are_kept_and_the_notice_says_what
 
     assert isinstance(outcome, Truncated)
     shown = text_of(outcome)
-    assert shown.startswith("Tool result cut. [Of ~7,503 tokens only the parts below are kept]")
+    assert shown.startswith("Tool result cut. [Of ~7,500 tokens only the parts below are kept]")
     assert f"could not be stored ({said})" in shown
     assert "secret" not in shown
     assert "\n\nBEGIN " in shown
@@ -133,7 +133,7 @@ def test_no_scope_where_one_is_required_stores_nothing() -> None:
 
     assert isinstance(outcome, Truncated)
     assert isinstance(outcome.error, InvalidRequest)
-    assert "the request was refused" in text_of(outcome)
+    assert "the host's settings refused it" in text_of(outcome)
     assert list(storage.entries("")) == []
 
 

@@ -90,11 +90,30 @@ def test_an_invented_reference_is_unknown(reference: str) -> None:
         resolve_reference(reference, "s")
 
 
-def test_two_references_in_one_argument_are_refused() -> None:
-    both = " ".join(make_reference("t", "s", digest=content_digest("text/plain", data)) for data in (b"1", b"2"))
+REFERENCE = make_reference("read_log", "s", digest=content_digest("text/plain", b"1"))
 
-    with pytest.raises(ReferenceNotFound):
-        resolve_reference(both, "s")
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        REFERENCE[:-5],
+        REFERENCE[:-1],
+        REFERENCE[:-8],
+        f"{REFERENCE}0",
+        REFERENCE.replace("-", "_"),
+        f"{REFERENCE} {make_reference('read_log', 's', digest=content_digest('text/plain', b'2'))}",
+    ],
+    ids=["no check", "cut", "cut in the digest", "too long", "other signs", "two"],
+)
+def test_what_is_not_one_whole_reference_is_refused_with_what_to_do(given: str) -> None:
+    with pytest.raises(ReferenceNotFound, match="not one whole reference: copy one from a placeholder") as refused:
+        resolve_reference(given, "s")
+    assert str(refused.value).startswith(f"reference not found: {given[:30]}")
+
+
+def test_what_never_was_a_reference_gets_the_words_of_strands() -> None:
+    with pytest.raises(ReferenceNotFound, match=r"^reference not found: mem_1_tool_0$"):
+        resolve_reference("mem_1_tool_0", "s")
 
 
 def test_every_reference_in_a_text_is_found() -> None:

@@ -14,6 +14,7 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.references import Scope
+from coatcheck.engine.failures import logger
 from coatcheck.engine.options import OtherOptions, check_options
 from coatcheck.scopes import choose_scope
 from coatcheck.scopes import scope as ambient_scope
@@ -105,7 +106,8 @@ def make_offloader(
         storage: a storage, or a ready ``Offloader``.
         options: the keyword arguments of ``Offloader`` that the user passed.
         owner: the class or function that the user passed them to, for error messages.
-        no_steps: where the adapter sees one call at a time: what the user is told who passes ``max_step_tokens``.
+        no_steps: where the adapter sees one call at a time: what the user is told who passes ``max_step_tokens``. With
+            a ready ``Offloader`` that has it, this is logged.
         is_whole: the owner both offloads and reads back, so that None may mean a new ``InMemoryStorage``.
 
     Raises:
@@ -128,6 +130,8 @@ def make_offloader(
     if not isinstance(storage, Offloader):
         return Offloader(storage, **options)
     refuse_options(options)
+    if no_steps is not None and storage.settings.max_step_tokens is not None:  # it may hold for others who share it
+        logger.warning("max_step_tokens of this Offloader does nothing here: %s", no_steps)
     return storage
 
 

@@ -41,10 +41,10 @@ __all__ = (
     "settle",
 )
 
-FAILED = "coatcheck could not offload a tool result; it stays as it is"
+FAILED = "coatcheck could not offload a tool result; it is kept, or cut if it is above the hard limit"
 """The warning for a failure of coatcheck's own, for ``coatcheck.log_failure``."""
 
-UNLIMITED = "coatcheck could not cut a tool result either; it stays as it is, whatever its size"
+UNLIMITED = "coatcheck could not cut a tool result either; it is kept, whatever its size"
 """The warning for a failure of the last resort."""
 
 Raw = TypeVar("Raw")

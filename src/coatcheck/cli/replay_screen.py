@@ -61,7 +61,15 @@ def show_replay(console: Console, report: ReplayReport) -> None:
 def _by_threshold(report: ReplayReport) -> Table:
     given, total = report.assumptions, report.total
     costs = given.price is not None
-    headings = ["Off-\nloaded", "Read\nback", "Billed\ntokens", "Saved", "With a\ncache", "+2% or\nmore", "With a\ncache"]
+    headings = [
+        "Off-\nloaded",
+        "Read\nback",
+        "Billed\ntokens",
+        "Saved",
+        "With a\ncache",
+        "+2% or\nmore",
+        "With a\ncache",
+    ]
     table = _table("Threshold", *headings, *(["Cost", "With a\ncache"] if costs else []))
     table.add_row("none", "0", "0", f"{total.without.tokens:,}", "", "", "", "", *_costs(total.without, given))
     best = total.best(given)
@@ -118,7 +126,9 @@ def _cut(name: str, longest: int) -> str:
 
 def _table(first: str, *others: str) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=0, expand=True, caption_justify="left")
-    table.add_column(first, no_wrap=True, ratio=1, min_width=len(DEFINITION) if first == "Tool" else len(first))  # a name is cut before a number is
+    table.add_column(
+        first, no_wrap=True, ratio=1, min_width=len(DEFINITION) if first == "Tool" else len(first)
+    )  # a name is cut before a number is
     for heading in others:
         table.add_column(heading, justify="right", no_wrap=True)
     return table

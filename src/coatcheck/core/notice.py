@@ -260,9 +260,13 @@ def malformed_reference(given: str) -> str:
     return f"reference must be one reference as a string, not {given}: {_WHICH_REFERENCE}"
 
 
-def no_reference(given: str) -> str:
-    """Return the message for a string that does not look like a reference, as short as Strands' own."""
-    return f"reference not found: {one_line(given)}"
+def no_reference(given: str, *, is_part: bool) -> str:
+    """Return the message for a string that does not have the form of a reference; ``is_part``: it has a part of one.
+
+    Where it has none, it is as short as Strands' own: hosts that changed to this package compare it.
+    """
+    how = ". It is not one whole reference: copy one from a placeholder." if is_part else ""
+    return f"reference not found: {one_line(given)}{how}"
 
 
 def too_slow(seconds: float) -> str:

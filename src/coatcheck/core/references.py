@@ -97,6 +97,9 @@ _EXACT_REFERENCE = re.compile(r"(?<![0-9a-z_-])[0-9a-z_]{1,32}-[0-9a-f]{16}-[0-9
 _EXACT_END = re.compile(r"-[0-9a-f]{16}-[0-9a-f]{4}")
 """How each of them ends. It is found a hundred times faster, because it begins with a character that never varies."""
 
+_PART = re.compile(r"[0-9A-Fa-f]{12}")
+"""Most of a digest: what has it was a reference before it was cut or copied wrongly."""
+
 _SCOPE_IN_NAME = re.compile(r"[0-9a-f]{16}_scope_([0-9a-f]{16})", re.ASCII | re.IGNORECASE)
 """Finds the tag of a scope in what ``storage_name`` makes. No tool's slug matches: the digest is too long for one."""
 
@@ -242,7 +245,7 @@ def resolve_reference(reference: object, scope: Scope) -> Key:
     given = _require_reference(reference, longest=MAX_REFERENCE_LENGTH)
     found = list(_REFERENCE.finditer(given))
     if len(found) != 1:
-        raise ReferenceNotFound(no_reference(given), reference=given)
+        raise ReferenceNotFound(no_reference(given, is_part=_PART.search(given) is not None), reference=given)
     digest, check = found[0].group(1).lower(), found[0].group(2).lower()
     if check != _hash_scope(scope, digest=digest)[:CHECK_LENGTH]:
         raise ReferenceNotFound(miss(given, expired=False), reference=given)

@@ -38,7 +38,7 @@ def cause_for_model(error: CoatcheckError) -> str:
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno is not None:
         return os.strerror(cause.errno)
-    return "the request was refused" if isinstance(error, InvalidRequest) else "the storage failed"
+    return "the host's settings refused it" if isinstance(error, InvalidRequest) else "the storage failed"
 
 
 def raised_at(error: Exception) -> str:

@@ -103,7 +103,8 @@ class LastResort:
         try:
             texts = [*_texts(blocks), *(block_left_out(_size_of(block)) for block in heavy)]
             size = sum(map(len, _texts(blocks))) + sum(map(_size_of, heavy))
-            tokens = Estimate(-(-size // BYTES_PER_TOKEN), exact=False)
+            about = -(-size // BYTES_PER_TOKEN)
+            tokens = Estimate(round(about, 2 - len(str(about))), exact=False)
             if isinstance(stored, Exception):
                 error = _ours(stored)
                 head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=cause_for_model(error))

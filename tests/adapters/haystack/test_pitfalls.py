@@ -425,7 +425,7 @@ def test_a_failing_write_back_leaves_the_raw_result(
         ToolResultOffloadHook(InMemoryStorage()).run(state)
 
     assert last(state).result == LONG
-    assert "it stays as it is" in caplog.text
+    assert "it is kept" in caplog.text
 
 
 def test_one_hook_serves_many_threads(tmp_path: Path) -> None:

@@ -130,6 +130,12 @@ def test_a_ready_offloader_takes_no_knobs(knobs: dict[str, Any]) -> None:
         ContextOffloader(Offloader(), **knobs)
 
 
+def test_a_budget_of_a_step_in_a_ready_offloader_does_nothing_which_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    ContextOffloader(Offloader(max_step_tokens=9_000))
+
+    assert "max_step_tokens of this Offloader does nothing here: Strands shows one call at a time" in caplog.text
+
+
 def test_a_wrong_knob_is_named() -> None:
     with pytest.raises(ValueError, match="max_step_tokens would do nothing here"):
         ContextOffloader(InMemoryStorage(), max_step_tokens=5_000)

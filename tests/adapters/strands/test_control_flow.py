@@ -301,7 +301,7 @@ def test_a_rewrite_that_fails_leaves_the_raw_result(knobs: dict[str, Any], caplo
 
     assert result.stop_reason == "end_turn"
     assert text_of(results(subject)[0]) == BIG
-    assert "it stays as it is" in caplog.text
+    assert "it is kept" in caplog.text
 
 
 def test_a_storage_that_fails_leaves_the_raw_result(caplog: pytest.LogCaptureFixture) -> None:
@@ -324,7 +324,7 @@ def test_a_result_without_content_passes(caplog: pytest.LogCaptureFixture) -> No
 
     subject("go")
 
-    assert "it stays as it is" in caplog.text
+    assert "it is kept" in caplog.text
 
 
 def test_an_eviction_that_fails_does_no_harm(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
