@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["coatcheck[agent-framework]", "agent-framework-openai"]
+#
+# [tool.uv.sources]
+# coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
 """An agent of the Microsoft Agent Framework whose tool returns far too much: middleware keeps the conversation small.
 

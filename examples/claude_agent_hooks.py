@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["coatcheck[claude]"]
+#
+# [tool.uv.sources]
+# coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
 """The hooks for the Claude Agent SDK, called as its runner calls them: no client, no model, no network.
 

@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["coatcheck"]
+#
+# [tool.uv.sources]
+# coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
 """The core by itself, with no framework: offload a tool result, read parts of it back.
 

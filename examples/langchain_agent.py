@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["coatcheck[langgraph]"]
+#
+# [tool.uv.sources]
+# coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
 """A LangChain agent whose tool returns far too much: one middleware keeps the conversation small.
 

@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["coatcheck[mcp]"]
+#
+# [tool.uv.sources]
+# coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
 """An MCP server whose tool returns far too much: one line keeps that out of the conversations of all its clients.
 

@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["coatcheck[openai-agents]"]
+#
+# [tool.uv.sources]
+# coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
 """An agent of the OpenAI Agents SDK whose tool returns far too much: wrapped tools keep the conversation small.
 

@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["coatcheck[pydantic-ai]", "pydantic-ai-slim[openai]"]
+#
+# [tool.uv.sources]
+# coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
 """An agent of Pydantic AI whose tool returns far too much: one capability keeps the conversation small.
 

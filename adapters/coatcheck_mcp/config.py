@@ -207,7 +207,7 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
 
     Raises:
         InvalidRequest: the file cannot be read, or something in it is wrong. The message names file, line and key of
-            each mistake, on a line of its own; of the first 20.
+            each mistake, on a line of its own, in the order of the file; of the first 20.
 
     """
     if path is None:
@@ -224,11 +224,11 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
             break
     if mistakes:
         told = [
-            str(mistake)
+            mistake
             for number, mistake in enumerate(mistakes)
             if not any(_comes_of(mistake, before) for before in mistakes[:number])
         ]
-        raise InvalidRequest("\n".join(told))
+        raise InvalidRequest("\n".join(map(str, sorted(told, key=lambda mistake: mistake.line))))
     return config
 
 

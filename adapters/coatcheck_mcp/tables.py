@@ -42,9 +42,10 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 class Mistake(InvalidRequest):
     """A refused value, key or table of a file."""
 
-    def __init__(self, message: str, *, keys: tuple[str, ...], what: str) -> None:
-        """Take the message, the keys that lead to what is refused, and what is wrong with it."""
+    def __init__(self, message: str, *, line: int, keys: tuple[str, ...], what: str) -> None:
+        """Take the message, the line and the keys of what is refused, and what is wrong with it."""
         super().__init__(message)
+        self.line = line
         self.keys = keys
         self.what = what
 
@@ -68,7 +69,7 @@ class Table:
 
         """
         keys = self.keys if key is None else (*self.keys, key)
-        raise Mistake(self.complaint(key, what), keys=keys, what=what) from None
+        raise Mistake(self.complaint(key, what), line=_line_of(self.text, keys), keys=keys, what=what) from None
 
     def without(self, keys: tuple[str, ...]) -> Table:
         """Return the table but for what ``keys`` lead to from here."""

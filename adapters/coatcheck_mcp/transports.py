@@ -226,7 +226,7 @@ def url_upstream(
             ``oauth``, for the person who logs in.
 
     """
-    if not httpx2.URL(url).host:
+    if not httpx2.URL(url).host or httpx2.URL(url).scheme not in {"http", "https"}:
         msg = f"the URL must be one like https://example.com/mcp, not {url!r}"
         raise ValueError(msg)
     auth = _oauth(url) if oauth else None

@@ -551,7 +551,7 @@ def test_a_wrong_option_does_not_count_and_is_told_on_stderr(home: Path, words: 
 
 
 def test_the_options_are_read_in_both_forms() -> None:
-    options, wrong = read_options(["--storage=/a=b", "--max-age", "60", "--max-bytes=5"])
+    options, wrong = read_options(["--storage=/a=b", "--max-age", "60s", "--max-bytes=5"])
 
     assert (options, wrong) == (Options(storage="/a=b", max_age=60, max_bytes=5), [])
 
@@ -566,6 +566,7 @@ def test_the_options_are_read_in_both_forms() -> None:
         ("--max-bytes=1.5GB", None),
         ("--max-bytes=7d", None),
         ("--max-age=d", None),
+        ("--max-age=30", None),  # seconds would be a surprise
         ("--max-age=-5", None),
         ("--max-result-tokens=2KB", None),
         ("--max-age=\u0665", None),
@@ -578,7 +579,7 @@ def test_ages_and_sizes_are_written_as_everywhere_else(word: str, means: Options
     assert len(wrong) == (means is None)
 
 
-@pytest.mark.parametrize("words", [["--no-such", "5"], ["--max-bytes", "many"], ["--storage", "--max-age=5"]])
+@pytest.mark.parametrize("words", [["--no-such", "5"], ["--max-bytes", "many"], ["--storage", "--max-age=5d"]])
 def test_one_mistake_is_one_complaint(words: list[str]) -> None:
     assert len(read_options(words)[1]) == 1
 

@@ -207,6 +207,14 @@ def test_words_that_somebody_wrote_into_the_command_are_named_when_they_go(setti
     assert "'tee' is not an option of the hook" in ended.output
 
 
+def test_a_file_in_a_folder_that_is_not_there_is_refused(settings: Path) -> None:
+    ended = call("install", "--file", settings.parent / "tpyo" / "settings.json")
+
+    assert ended.exit_code == 2
+    assert f"{settings.parent / 'tpyo'} is not a folder: make it first, or correct --file" in ended.output
+    assert not (settings.parent / "tpyo").exists()
+
+
 def test_install_says_how_to_list_what_the_hook_stores(settings: Path) -> None:
     write(settings, "{}")
 
@@ -219,8 +227,9 @@ def test_install_says_how_to_list_what_the_hook_stores(settings: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--", "--max-bytes=many"], "--max-bytes must be a number of bytes, or one with KB, MB, GB or TB such as 2GB"),
-        (["--max-age=0"], "--max-age must be a number of seconds, or one with s, m, h, d or w such as 7d, not '0'"),
+        (["--", "--max-bytes=many"], "--max-bytes must be a number of bytes, or one with KB, MB, GB or TB, such as"),
+        (["--max-age=0d"], "--max-age must be a number with s, m, h, d or w, such as 7d, not '0d'"),
+        (["--max-age=30"], "--max-age must be a number with s, m, h, d or w, such as 7d, not '30'"),
         (["--max-result-tokens=1k"], "--max-result-tokens must be a whole number above 0, not '1k'"),
         (["--storage"], "--storage lacks its value"),
         (

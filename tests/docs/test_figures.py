@@ -45,7 +45,7 @@ TOOL = definition_tokens(TiktokenCounter())
         ("docs/settings.md", f"{DEFAULT_CONTEXT_LINES} lines by default; all are counted, up to {MAX_HITS:,}"),
         ("docs/settings.md", f"on JSON and JSON Lines of at most {QUERY} (`max_query_bytes`)"),
         ("docs/guarantees.md", f"From a threshold of {SHRINK_FROM_TOKENS} tokens on"),
-        ("docs/storages.md", f"in this process, at most {MEMORY}, least recently used first out"),
+        ("docs/storages.md", f"in this process, at most {MEMORY}; evicts the least recently used first"),
         ("docs/storages.md", f"in a LangGraph store (Postgres, SQLite, ...), above {IN_A_STORE} in parts"),
         ("SECURITY.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
         ("docs/security.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
@@ -72,7 +72,7 @@ def test_a_limit_on_a_page_is_that_of_the_code(page: str, sentence: str) -> None
 
 def test_the_readme_counts_the_placeholder_that_it_shows() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(r"With coatcheck it has (\d+) .*?```text\n(.*?)\n```", readme, re.DOTALL)
+    found = re.search(r"With coatcheck it is (\d+) tokens long .*?```text\n(.*?)\n```", readme, re.DOTALL)
 
     assert found is not None
     assert int(found[1]) == TiktokenCounter().count(found[2])

@@ -165,6 +165,8 @@ def test_an_example_says_what_it_needs(path: Path) -> None:
 
     assert text.startswith("# /// script\n"), "begin with a PEP 723 header, so that `uv run` installs what it needs"
     assert re.search(r'^# +"coatcheck(\[[\w,-]+\])?",?$|^# dependencies = \["coatcheck[\["]', text, re.MULTILINE)
+    # Until the first release anybody could have the name on the package index.
+    assert '\n# [tool.uv.sources]\n# coatcheck = { path = ".." }' in text
 
 
 def test_there_is_an_example_for_each_adapter() -> None:

@@ -151,7 +151,7 @@ def uninstall(client: str, server: str, machine: Machine, *, file: Path | None =
 
 def _client(name: str | None) -> Client:
     if name is None or name not in CLIENTS:
-        msg = f"{name!r} is not one of {', '.join(CLIENTS)}; docs/mcp-clients.md has the lines to paste for others"
+        msg = f"{name!r} is not one of {', '.join(CLIENTS)}; for others, the lines to paste are in https://github.com/coatcheck/coatcheck/blob/main/docs/mcp-clients.md"
         raise InvalidRequest(msg)
     return CLIENTS[name]
 

@@ -73,6 +73,9 @@ def install(
     from coatcheck.hook.options import split_options  # noqa: PLC0415
 
     path = _path(file, project=project)
+    if file is not None and not path.parent.is_dir():
+        msg = f"{path.parent} is not a folder: make it first, or correct --file"
+        raise CannotRun(msg)
     given, dropped = _checked(options or [])
     notes: list[str] = []
 
@@ -149,7 +152,7 @@ def _listing(words: list[str]) -> Iterator[str]:
 
 @reported
 def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun = False) -> None:
-    """Take the hook out of the settings of Claude Code.
+    """Remove the hook from Claude Code's settings.
 
     Only its entry is removed; the rest of the file stays as it is now.
     """

@@ -13,11 +13,11 @@ __all__ = ("BYTES_PER_TOKEN", "OPTIONS", "Options", "read_options", "split_optio
 
 _UNITS = {
     "max_age": {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800},
-    "max_bytes": {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12},
+    "max_bytes": {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12},
 }
 _FORMS = {
-    "max_age": "a number of seconds, or one with s, m, h, d or w such as 7d",
-    "max_bytes": "a number of bytes, or one with KB, MB, GB or TB such as 2GB",
+    "max_age": "a number with s, m, h, d or w, such as 7d",
+    "max_bytes": "a number of bytes, or one with KB, MB, GB or TB, such as 2GB",
 }
 
 DEFAULT_STORAGE = "~/.coatcheck/hook"
@@ -101,7 +101,7 @@ def read_options(words: list[str]) -> tuple[Options, list[str]]:
         name = option.removeprefix("--").replace("-", "_")
         if isinstance(getattr(Options(), name), str):
             chosen[name] = value
-        elif number := _number(value, _UNITS.get(name, {})):
+        elif number := _number(value, _UNITS.get(name, {"": 1})):
             chosen[name] = number
         else:
             wrong.append(f"{option} must be {_FORMS.get(name, 'a whole number above 0')}, not {value!r}")
@@ -135,5 +135,5 @@ def split_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
 def _number(value: str, units: dict[str, int]) -> int:
     """Return an amount as people write it; 0 if it is none. As ``core.amounts``, which takes longer to load."""
     digits = value.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-    factor = {"": 1, **units}.get(value[len(digits) :].strip().lower(), 0)
+    factor = units.get(value[len(digits) :].strip().lower(), 0)
     return int(digits) * factor if digits.isascii() and digits.isdecimal() else 0

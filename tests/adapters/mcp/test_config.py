@@ -117,7 +117,7 @@ def test_every_key_is_read(write: Callable[[str], Path]) -> None:
     assert all(f"{key} = " in WHOLE for key in (*TOOL_KEYS, *SERVER_KEYS) if key != "headers")
 
 
-def test_all_mistakes_are_named_but_not_what_comes_of_them(write: Callable[[str], Path]) -> None:
+def test_all_mistakes_are_named_in_order_but_not_what_comes_of_them(write: Callable[[str], Path]) -> None:
     file = write("""\
 max_result_tokens = "4000"
 preview_tokens = -1
@@ -136,16 +136,16 @@ env = {}
 [servers.c]
 """)
     assert [line.split(" ")[:2] for line in refused(file).split("\n")] == [
-        ["coatcheck.toml:4:", "colour"],
         ["coatcheck.toml:1:", "max_result_tokens"],
         ["coatcheck.toml:2:", "preview_tokens"],
         ["coatcheck.toml:3:", "max_inline_tokens"],
+        ["coatcheck.toml:4:", "colour"],
+        ["coatcheck.toml:5:", "max_age"],
         ["coatcheck.toml:6:", "tools.github.search"],
         ["coatcheck.toml:11:", "servers.a.command"],
-        ["coatcheck.toml:14:", "servers.b.env"],
         ["coatcheck.toml:13:", "servers.b.url"],
+        ["coatcheck.toml:14:", "servers.b.env"],
         ["coatcheck.toml:15:", "[servers.c]"],
-        ["coatcheck.toml:5:", "max_age"],
     ]
 
 

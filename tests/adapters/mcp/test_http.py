@@ -382,6 +382,12 @@ async def test_a_url_where_nobody_answers_is_named_in_the_error_without_its_secr
                 pass
 
 
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/mcp", "127.0.0.1:8000/mcp", "http:///mcp", ""])
+def test_what_is_no_address_of_a_server_is_refused_before_a_client_comes(url: str) -> None:
+    with pytest.raises(ValueError, match=r"the URL must be one like https://example\.com/mcp"):
+        url_upstream(url)
+
+
 async def test_a_url_whose_host_is_unknown_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def unknown(*_: Any, **__: Any) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, UNKNOWN)

@@ -162,7 +162,7 @@ def start_beyond(start: int, lines: int) -> str:
     """Refuse a line range after the last line."""
     if lines == 1:
         return f"line_range.start ({start}) is beyond content length (1 line): read it by offset, or JSON by query"
-    return f"line_range.start ({start}) is beyond content length ({lines} lines)."
+    return f"line_range.start ({start:,}) is beyond content length ({lines:,} lines)."
 
 
 def numbered(line: int, text: str, *, width: int, marked: bool = False, item: int | None = None) -> str:
