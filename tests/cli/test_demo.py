@@ -165,6 +165,16 @@ def test_a_small_file_is_shown_as_kept(tmp_path: Path) -> None:
 
     assert "the result stays as it is" in ran.output
     assert "Stored file" not in ran.output
+    assert ran.output.endswith("Nothing was stored.\n")
+
+
+def test_where_nothing_was_stored_no_folder_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "small").write_text("only a few words")
+
+    assert run("demo", "--input", tmp_path / "small").exit_code == 0
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,7 @@ def test_a_redacted_message_of_a_session_is_read_as_redacted(tmp_path: Path) -> 
         (b'{"conversation": []}', "these are no messages: message 1 has no role"),
         (b"\xff\xfe\x00", "not text in UTF-8: see its byte 0"),
         (b"hello\n", "neither JSON nor JSON Lines"),
+        (b'{"a": 1}\n{"a": 2}\n{"a": "b\n', "line 3 is not JSON"),
         (b'{"role": "user", "content": "a"}\n{"role": ', "line 2"),
         (b'[{"role": "user"', "neither JSON nor JSON Lines"),
         (

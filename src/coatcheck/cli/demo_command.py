@@ -5,6 +5,7 @@ What the demo does is in ``demo`` and its neighbours, what it looks like in ``sc
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,6 +95,9 @@ def _run_demo(
     parts = tuple(_shown_one_by_one(console, map(agent.run, cases)))
     report = DemoReport(model=model or _SCRIPTED, storage=str(agent.folder), parts=parts)
     show_end(console, report)
+    if storage is None:
+        with suppress(OSError):  # unless something was stored there
+            agent.folder.rmdir()
     return report
 
 

@@ -67,7 +67,10 @@ def show_end(console: Console, report: DemoReport) -> None:
         console.print(Text(f"Answered from the data{saved}.", "bold green"))
     else:
         console.print(Text("Not answered from the data: see what was checked, above.", "bold red"))
-    console.print(Text(f"What was stored stays until you delete it: {printable(report.storage)}"), soft_wrap=True)
+    if any(part.outcome == "offloaded" for part in report.parts):
+        console.print(Text(f"What was stored stays until you delete it: {printable(report.storage)}"), soft_wrap=True)
+    else:
+        console.print(Text("Nothing was stored."))
 
 
 def working(console: Console, what: str) -> AbstractContextManager[object]:

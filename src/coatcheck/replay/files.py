@@ -134,6 +134,8 @@ def _of_lines(path: Path, text: str, *, whole_failed: ValueError) -> list[Conver
             except ValueError as error:
                 reason = f"as JSON: {whole_failed}; as JSON Lines: line {number:,}: {error}"
                 msg = f"{path} is neither JSON nor JSON Lines. {reason}. Accepted: {ACCEPTED}"
+                if values:  # one line was JSON, so the file is JSON Lines
+                    msg = f"{path}: line {number:,} is not JSON: {error}. Accepted: {ACCEPTED}"
                 raise InvalidRequest(msg) from None
     whole = [where for where, value in values.items() if _is_conversation(value)]
     if not whole:
