@@ -1,7 +1,7 @@
 """The two conversions: what a tool returned into content blocks, and blocks into such a result.
 
 Only these belong here, and finding references in an event. A result is a ``str``, a ``Part``, or any JSON value, which
-may hold parts with media. ADK sends whatever is no dictionary as ``{"result": ...}``, and ``{"error": ...}`` is its
+may hold parts with media. ADK sends whatever is not a dictionary as ``{"result": ...}``, and ``{"error": ...}`` is its
 convention for errors, so both are only wrappers here. A tool of an MCP server returns the protocol's ``CallToolResult``
 as a dictionary.
 """
@@ -158,7 +158,7 @@ def _holds_parts(value: object, depth: int = 0) -> bool:
 
 
 def _blocks_in(entry: object) -> Iterator[Block]:
-    """Yield what is no part, then the parts, in the order in which ADK sends them."""
+    """Yield what is not a part, then the parts, in the order in which ADK sends them."""
     if isinstance(entry, str):
         yield TextBlock(entry)
         return

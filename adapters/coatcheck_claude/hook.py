@@ -41,7 +41,7 @@ def hooks(
             as ``"coatcheck get --storage=/a/folder --scope=user-7"``.
 
     Raises:
-        InvalidRequest: ``scope`` is no scope.
+        InvalidRequest: ``scope`` is not a scope.
 
     """
     check_scope(scope)

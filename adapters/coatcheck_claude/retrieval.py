@@ -52,7 +52,7 @@ def server(offloader: Offloader, *, scope: Scope) -> McpSdkServerConfig:
 
 
 def _content_of(blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Return MCP content; a medium that is no image is named, since the SDK passes text and images only."""
+    """Return MCP content; a medium that is not an image is named, since the SDK passes text and images only."""
     return [content for block in blocks for content in [_converted(block)] if content is not None]
 
 

@@ -1,7 +1,7 @@
 """The two conversions: the result of a tool call into content blocks, and blocks into such a result.
 
 A result is a mapping, as the protocol has it: ``content``, a list of parts; ``structuredContent``; ``isError``;
-``_meta``. Structured content that says the same as the texts is no block of its own, so that it is stored once.
+``_meta``. Structured content that says the same as the texts is not a block of its own, so that it is stored once.
 Resource links and parts that are not understood pass through, the same object. Where a server hides more than that in
 them, the whole result is one JSON value.
 """
@@ -64,7 +64,7 @@ def texts_of(result: Result) -> list[str] | None:
 
 
 def side_size(result: Result) -> int:
-    """Return how long the JSON is of what is no text, medium or structured content: links, annotations, ``_meta``."""
+    """Return how long the JSON is of what is not text, medium or structured content: links, annotations, ``_meta``."""
     fields = {key: value for key, value in result.items() if key not in {"content", "structuredContent"}}
     sides = [fields, *(McpItem.parse(part).said for part in result.get("content") or ())]
     return len(json.dumps(sides, ensure_ascii=False, default=str))

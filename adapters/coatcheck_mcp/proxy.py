@@ -383,7 +383,7 @@ class Proxy:
                 raise
             result = {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}  # which can leave
         if "content" not in result and "structuredContent" not in result:
-            return result  # it asks the client for input, and is no result yet
+            return result  # it asks the client for input, and is not a result yet
         call = Call(
             tool_name=tool_name,
             arguments=params.arguments or {},

@@ -22,7 +22,7 @@ class _Session(Protocol):
 SessionT = TypeVar("SessionT", bound=_Session)
 
 
-@dataclass(eq=False)  # no slots: those of Python 3.10 lose the defaults of fields that are no arguments
+@dataclass(eq=False)  # no slots: those of Python 3.10 lose the defaults of fields that are not arguments
 class Starting(Generic[SessionT]):
     """The latest session, which is started again once it has ended."""
 

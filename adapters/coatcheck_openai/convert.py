@@ -43,7 +43,7 @@ def blocks_of(output: object) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(output: object) -> tuple[Block, ...]:
-    """Convert nothing but texts, and what is no part of the SDK's to the ``str`` that the model would get."""
+    """Convert nothing but texts, and what is not part of the SDK's to the ``str`` that the model would get."""
     return plain_blocks(_parts_of(output), lambda part: _fields_of(part).get("text") if _is_part(part) else str(part))
 
 
@@ -71,7 +71,7 @@ def offloaded_references(item: object) -> tuple[str, ...]:
 
 
 def has_media_as_text(output: object) -> bool:
-    """Return whether a list has media, and next to them what is no part: the SDK shows all of it as one text then."""
+    """Return whether a list has media, and next to them what is not a part: then the SDK shows all as one text."""
     if not isinstance(output, list | tuple) or not any(map(_may_be_media, output)):
         return False  # without a validation of each part, which takes seconds for a million rows
     kinds = [_fields_of(part).get("type") for part in output]

@@ -83,7 +83,7 @@ def test_what_is_there_and_no_folder_is_called_so(tmp_path: Path) -> None:
     ran = run("ls", "--storage", tmp_path / "file")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"coatcheck: {tmp_path / 'file'} is no folder; --storage")
+    assert ran.stderr.startswith(f"coatcheck: {tmp_path / 'file'} is not a folder; --storage")
 
 
 def test_a_folder_that_cannot_be_looked_for_is_no_trouble_of_the_output(tmp_path: Path) -> None:

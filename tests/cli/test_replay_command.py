@@ -232,7 +232,7 @@ def test_a_page_for_a_folder_that_is_not_there_is_refused_before_anything_is_rep
     ran = run("replay", big, "--html", big.parent / "nowhere/page.html")
 
     assert ran.exit_code == 2
-    assert "is no folder" in ran.output
+    assert "is not a folder" in ran.output
     assert "Threshold" not in ran.output
 
 
@@ -342,7 +342,7 @@ def test_the_page_is_written_or_its_path_is_named(name: str, big: Path, tmp_path
         size = (tmp_path / name).stat().st_size
         assert f"Page of {size / 1_000:,.0f} KB: {tmp_path / name}" in ran.output
     else:
-        assert f"{(tmp_path / name).parent} is no folder" in ran.stderr
+        assert f"{(tmp_path / name).parent} is not a folder" in ran.stderr
 
 
 def plainly(screen: str) -> str:

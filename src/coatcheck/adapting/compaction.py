@@ -24,7 +24,7 @@ MOST_KEPT = 20
 """How many references the line names. The retrieval tool lists older ones, so the line need not grow."""
 
 _OUTPUT = "function_call_output"
-"""The type of a tool result in OpenAI's Responses API, where it is no message."""
+"""The type of a tool result in OpenAI's Responses API, where it is not a message."""
 
 _ONE_REFERENCE = re.compile(r"[!-~]{1,110}")
 """A mark is trusted no further: a storage may choose its references, and frameworks keep 110 characters of one."""

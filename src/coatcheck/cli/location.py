@@ -108,7 +108,7 @@ def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limit
         msg = f"{storage.root}: {error.strerror}"
         raise CannotRun(msg) from None
     if not is_folder:
-        msg = f"{storage.root} is no folder; --storage or {STORAGE_VARIABLE} names another storage"
+        msg = f"{storage.root} is not a folder; --storage or {STORAGE_VARIABLE} names another storage"
         raise CannotRun(msg)
     return storage
 

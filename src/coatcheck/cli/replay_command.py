@@ -152,7 +152,7 @@ def _check_page(html: Path, transcripts: list[Path]) -> None:
         msg = f"{html} is a transcript: the page would replace it"
         raise typer.BadParameter(msg, param_hint="--html")
     if not html.absolute().parent.is_dir():
-        msg = f"{html.parent} is no folder: make it first, since replaying may take minutes"
+        msg = f"{html.parent} is not a folder: make it first, since replaying may take minutes"
         raise typer.BadParameter(msg, param_hint="--html")
 
 

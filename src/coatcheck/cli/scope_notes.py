@@ -34,7 +34,7 @@ class ScopeNote(NamedTuple):
 
 
 def write_note(storage: object, scope: str, *, server: str) -> None:
-    """Note that ``scope`` is a server in the working directory; nothing happens where that fails, or is no folder."""
+    """Note that ``scope`` is a server in the working directory; if that fails, nothing happens."""
     if not isinstance(storage, FileStorage):
         return
     name = f"{scope_part(scope)}.json"

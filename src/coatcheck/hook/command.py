@@ -127,7 +127,7 @@ def _find(words: list[str], verb: str) -> tuple[int, int] | None:
 def _start(words: list[str]) -> int | None:
     """Return where the command that goes on behind these words begins; None if it is that of another program.
 
-    There are at most assignments and wrappers before it, which are no part of it, and a launcher with its options.
+    There are at most assignments and wrappers before it, which are not part of it, and a launcher with its options.
     """
     start = 1 + max((index for index, word in enumerate(words) if word in _SEPARATORS), default=-1)
     while start < len(words):

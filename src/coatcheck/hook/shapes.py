@@ -45,7 +45,7 @@ _MOST_APART = 8
 """Values that leave one by one; of more, what holds them leaves. As ``core.items.MOST_APART``."""
 
 _MOST_FIELDS = 100
-"""An object with more is no record of a tool, and would not be small."""
+"""An object with more is not a record of a tool, and would not be small."""
 
 _WRITES = frozenset({"Edit", "MultiEdit", "NotebookEdit", "TodoWrite", "Write"})
 """Tools with a response that the client draws for people; the model reads a line or two of it."""
@@ -281,7 +281,7 @@ def _with(value: Any, path: Path, text: str) -> Any:  # noqa: ANN401 - as above
 def _with_text(value: object, text: str) -> dict[str, Any] | None:
     """Return an object with a text in place of its longest one, and nothing large in the others.
 
-    None: it is no object, has no text, holds large data, or has too many members. A large object in it goes with its
+    None: it is not an object, has no text, holds large data or too many members. A large object in it goes with its
     key: an empty one might pass for a medium.
     """
     if not isinstance(value, dict) or len(value) > _MOST_FIELDS:

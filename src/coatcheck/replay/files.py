@@ -181,7 +181,7 @@ def _conversation(
         if error.position:
             found = f"read as {error.recorded_as} it fits up to {message}, which {error}"
         else:
-            found = f"these are no messages: {message} {error}"
+            found = f"these are not messages: {message} {error}"
         msg = f"{place}{found}. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg) from None
     own = None if isinstance(value, list) else value.get("id") or value.get("session_id")

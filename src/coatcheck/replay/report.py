@@ -315,7 +315,7 @@ class ReplayReport:
 def _facts(row: Row, assumptions: Assumptions) -> dict[str, Any]:
     best = row.best(assumptions)
     return {
-        "name": row.name or None,  # null: everything that is no tool's
+        "name": row.name or None,  # null: everything that is not a tool's
         "results": row.results,
         "without": _billed(row.without, assumptions),
         "thresholds": [

@@ -195,7 +195,7 @@ def _descriptions_alone(folder: Folder, names: list[str]) -> dict[str, str]:
 
 
 def stem_of(name: str) -> str | None:
-    """Return the stem of a content file's name, or None if it is no such name."""
+    """Return the stem of a content file's name, or None if it is not such a name."""
     match = _CONTENT.fullmatch(name)
     return None if match is None else match.group(1)
 

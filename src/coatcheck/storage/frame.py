@@ -68,7 +68,7 @@ def read_head(frame: bytes, name: str) -> Head:
     """Return the head before the content; ``frame`` may end there, and ``name`` is for the error.
 
     Raises:
-        CorruptContent: it is no frame.
+        CorruptContent: it is not a frame.
 
     """
     start = _LENGTH_BYTES + int.from_bytes(frame[:_LENGTH_BYTES], "big")
@@ -98,7 +98,7 @@ def unframed(frame: bytes, name: str) -> tuple[Stored, float]:
     """Return the entry in a frame, and when it was saved.
 
     Raises:
-        CorruptContent: it is no frame, or not the whole one.
+        CorruptContent: it is not a frame, or not the whole one.
 
     """
     head = read_head(frame, name)

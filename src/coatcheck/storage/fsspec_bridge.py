@@ -60,7 +60,7 @@ class FsspecBridge:
 
         Raises:
             ImportError: fsspec is not installed.
-            InvalidRequest: this is no filesystem, one made with ``asynchronous=True``, one that cannot save a file
+            InvalidRequest: this is not a filesystem, one made with ``asynchronous=True``, one that cannot save a file
                 whole, or one that keeps copies; or ``folder`` is not a str, or empty.
 
         """

@@ -120,8 +120,8 @@ class LangGraphStoreBridge:
 
         Raises:
             InvalidRequest: ``store`` lacks a method of a store, or ``namespace`` is one that LangGraph's stores refuse:
-                it is no tuple of str, it is empty, a label is empty or contains a period or NUL, or the first label is
-                ``langgraph``.
+                it is not a tuple of str, it is empty, a label is empty or contains a period or NUL, or the first label
+                is ``langgraph``.
 
         """
         if isinstance(store, type) or not all(
@@ -434,6 +434,6 @@ def _decoded(value: Mapping[str, Any]) -> bytes:
 
 def _count(number: object, *, least: int = 0) -> int:
     if not isinstance(number, int) or number < least:
-        msg = f"{number!r} is no number of bytes"
+        msg = f"{number!r} is not a number of bytes"
         raise ValueError(msg)
     return number

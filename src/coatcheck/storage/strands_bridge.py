@@ -102,7 +102,7 @@ class StrandsStorageBridge:
         """Return the whole entry, or None.
 
         Raises:
-            StorageError: the key is malformed, or the entry is no frame.
+            StorageError: the key is malformed, or the entry is not a frame.
 
         """
         return _driven(self._load(key))

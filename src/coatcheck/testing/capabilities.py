@@ -277,7 +277,7 @@ class ListsContract(Contract):
         before = listing(storage, entry.key)[entry.key].modified
         save(storage, entry)
         after = listing(storage, entry.key)[entry.key].modified
-        assert math.isfinite(before), "the time of an entry is no number of seconds"
+        assert math.isfinite(before), "the time of an entry is not a number of seconds"
         assert after > before if aged else after >= before, "a second save did not refresh the entry's time"
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["threads", "asyncio"])

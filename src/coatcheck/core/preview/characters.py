@@ -15,5 +15,5 @@ _NO_CHARACTER = re.compile(r"&#0*[1-9][0-9]{7,};?")
 
 
 def unescaped(text: str) -> str:
-    """Return ``text`` with its character references resolved as browsers do; U+FFFD for what is no character."""
+    """Return ``text`` with its character references resolved as browsers do; U+FFFD for what is not a character."""
     return html.unescape(_NO_CHARACTER.sub("\ufffd", text))

@@ -68,7 +68,7 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
             break
         line = line.rstrip("\r")
         if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
-            return None  # a row that goes on behind a line end, or notes below the table: lines are no rows
+            return None  # a row that goes on behind a line end, or notes below the table: lines are not rows
         cost = counter.count(f"{line}\n")
         if cost > left:
             break
@@ -95,7 +95,7 @@ def _read(text: str, delimiter: str, search: OddSearch) -> Iterator[tuple[int, i
 
 
 def _cells_of(lines: list[str], delimiter: str, columns: int) -> list[str]:
-    """Return the cells of all rows, one row after the other; nothing where a line is no row of as many columns."""
+    """Return the cells of all rows, one row after the other; nothing where a line is not a row of as many columns."""
     if all(line.endswith("\r") for line in lines):
         lines = [line[:-1] for line in lines]
     # Without quotes, which mostly few rows have, it takes a third of the time.

@@ -25,7 +25,7 @@ _SEARCHED = 4_096
 
 _OPENING = re.compile(r"(?<![^\s:=(\[{,])[\"']")
 _MOST_ESCAPES = 100_000
-"""Backslashes in the text inside: with more of them it is no envelope, since some take a match each."""
+"""Backslashes in the text inside: with more of them it is not an envelope, since some take a match each."""
 
 _KNOWN = re.compile(
     r"[\s\[\](){}:,='\"]|\b(?:type|text|content|TextContent|_?meta|None|null|annotations|isError|is_?error|False|false"
@@ -77,7 +77,7 @@ def output_in(text: str) -> Output | None:
 
 
 def unwrapped(text: str) -> tuple[str, str] | None:
-    """Return the text inside and what else there is, or None if ``text`` is no envelope."""
+    """Return the text inside and what else there is, or None if ``text`` is not an envelope."""
     inside, rest = text, ""
     for _ in range(_MOST_LEVELS):
         found = _inside(inside)

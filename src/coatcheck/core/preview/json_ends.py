@@ -179,7 +179,7 @@ def _read(text: str, window: int, found: Found) -> _Ends:
     """Return both ends of the list in ``text``, as far as ``window`` characters show them.
 
     Raises:
-        NotRead: it is no such JSON.
+        NotRead: it is not such JSON.
 
     """
     start_of_list, path, before = opened(text)
@@ -205,7 +205,7 @@ def _read(text: str, window: int, found: Found) -> _Ends:
         start = tail.find(parting, start + 1)
         if start < 0:
             break
-        # Whatever is read without a fault from here to the very end was no part of a text or of a nested list: the
+        # Whatever is read without a fault from here to the very end was not part of a text or of a nested list: the
         # quotes and the brackets would not come out even.
         try:
             last, end = items_in(tail, start + len(parting) - 1)

@@ -84,7 +84,7 @@ def _odd_lines(
 
 
 def _read(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
-    """Add the records of each piece to ``search``; yield where it begins and ends, up to what is no object."""
+    """Add the records of each piece to ``search``; yield where it begins and ends, up to what is not an object."""
     for start, end in line_pieces(text, 0):
         try:
             records = [orjson.loads(line) for line in text[start:end].split("\n") if line and not line.isspace()]

@@ -85,7 +85,7 @@ def parting_of(window: str, items: list[Item]) -> str:
 def read_list(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
     """Add the records of the first list of ``text`` to ``search``; yield where each piece of it begins and ends.
 
-    Stops where the list ends, and at what is no object or longer than a piece.
+    Stops where the list ends, and at what is not an object or longer than a piece.
     """
     try:
         at = opened(text).at

@@ -97,7 +97,7 @@ _PAGE = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
 )
 """A comment may not contain ``-->``. Otherwise each further comment doubles the ways to match, and all are tried on a
-text that is no page."""
+text that is not a page."""
 
 _PART_OF_A_PAGE = re.compile(r"\s*<[!?a-zA-Z]")
 _XML = re.compile(r"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])[^\W\d][\w.:-]*[\s>])", re.IGNORECASE)

@@ -88,7 +88,7 @@ _UNITS_OF_A_STEP = 20
 def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: str = "") -> str | None:
     """Return the outline of ``value`` within ``budget`` tokens, or None if nothing useful fits.
 
-    Of a value that is no list of records, names in what the outline leaves out follow, as they are in its ``text``.
+    Of a value that is not a list of records, names in what the outline leaves out follow, as they are in its ``text``.
     """
     if not isinstance(value, (dict, list)) or budget <= 0:
         return None

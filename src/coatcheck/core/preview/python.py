@@ -76,7 +76,7 @@ _AS_LISTS = str.maketrans("()", "[]")
 
 
 def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return an outline within ``budget`` tokens, or None if the text is no literal or nothing useful fits."""
+    """Return an outline within ``budget`` tokens, or None if the text is not a literal or nothing useful fits."""
     if len(content.text) > MAX_PARSED_CHARACTERS:
         return None
     try:

@@ -133,7 +133,7 @@ class Previewed:
     """The lines that tell of trouble, if the text was searched for them before."""
 
     rare: Trouble | None = None
-    """The errors in text that is no log, if it was searched for rare ones before."""
+    """The errors in text that is not a log, if it was searched for rare ones before."""
 
     found: Found | None = None
     """The odd records, if the text was searched for them before."""

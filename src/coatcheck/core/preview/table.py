@@ -39,7 +39,7 @@ _LEAST_ROWS = 2
 _DEEPEST = 3
 _MOST_COLUMNS = 80
 _LEAST_FILLED = 0.4
-"""The share of the cells that must be filled: records that have less in common are no table."""
+"""The share of the cells that must be filled: records that have less in common are not a table."""
 
 _UNITS_OF_A_CELL = 24
 """Work of taking a cell from its record, and again of writing it."""
@@ -86,7 +86,7 @@ class Records:
 
 
 def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | None:
-    """Return header and rows within ``budget`` tokens, or None if the records are no table or not two would fit."""
+    """Return header and rows within ``budget`` tokens, or None if the records are not a table or not two would fit."""
     shown = Rows.of(records, counter)
     if shown is None:
         return None

@@ -25,7 +25,7 @@ how it ended."""
 
 _NUMBERED = re.compile(r"\s*\d+[:|\t]")
 _NUMBERED_LINES = 0.5
-"""The share of the first lines that must have numbers. Tools print a part of a file so: its end is no outcome."""
+"""The share of the first lines that must have numbers. Tools print a part of a file so: its end is not an outcome."""
 
 _SHARE_OF_NAMES = (0.6, 0.4)
 """The share of the budget for the names in what is not shown; less where the number of each line is among them. Found

@@ -147,7 +147,7 @@ class _Meter:
             elif isinstance(node, dict):
                 open_nodes.append(iter(node.values()))
             elif node is not None and not isinstance(node, (int, float)):
-                msg = "an expression (&...) is no value; it is an argument of functions such as sort_by"
+                msg = "an expression (&...) is not a value; it is an argument of functions such as sort_by"
                 raise TypeError(msg)
         self.charge(spent)
 
