@@ -1,13 +1,13 @@
-"""How the library is laid out: rooms, floors, arrows and circles, from its imports.
+"""How the library is laid out: parts, layers, dependencies and cycles, from its imports.
 
     python -m benchmarks.structure
 
-A room is a module or a package directly below ``src/coatcheck``. What lies inside a package counts as that package, and
-``__main__``, which starts the command line, counts as ``cli``. An arrow leads from a room to one that it imports,
-inside a function or for types as well. A circle is a set of rooms that all lead to each other; the floors are the
-longest way along the arrows, with a circle as one room. Circles are also looked for among the modules inside ``core``,
-``engine`` and ``storage``. What only a package's ``__init__`` imports is its front door: it is an arrow of the top
-level, but inside a package it is none.
+A part is a module or a package directly below ``src/coatcheck``. What is inside a package counts as that package, and
+``__main__``, which starts the command line, counts as ``cli``. A dependency is a part that another one imports, inside
+a function or for types as well. A cycle is a set of parts that all depend on each other; the layers are the longest
+chain of dependencies, with a cycle as one part. Cycles are also looked for among the modules inside ``core``,
+``engine`` and ``storage``. What only a package's ``__init__`` imports is its front door: it is a dependency of the top
+level, but not inside the package.
 """
 
 from __future__ import annotations
@@ -24,71 +24,73 @@ if TYPE_CHECKING:
 
 SOURCE = Path(__file__).parents[1] / "src/coatcheck"
 WITHIN = ("core", "engine", "storage")
-"""Packages without a circle among their modules."""
+"""Packages without a cycle among their modules."""
 
 STARTS = {"__main__": "cli"}
-"""Modules that only start a program, with its room. Nothing imports them."""
+"""Modules that only start a program, with its part. Nothing imports them."""
 
-MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 16, 6, 50
+MOST_PARTS, MOST_LAYERS, MOST_DEPENDENCIES = 16, 6, 50
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Rooms, and for each the rooms that it imports."""
+    """Parts, and for each the parts that it imports."""
 
-    arrows: Mapping[str, frozenset[str]]
+    dependencies: Mapping[str, frozenset[str]]
 
     @cached_property
-    def circles(self) -> list[list[str]]:
-        """Each set of rooms that lead to each other."""
-        reached = {room: self._reached(room) for room in self.arrows}
-        circles = {frozenset({room} | {far for far in reached[room] if room in reached[far]}) for room in self.arrows}
-        return sorted(sorted(circle) for circle in circles if len(circle) > 1)
+    def cycles(self) -> list[list[str]]:
+        """Each set of parts that lead to each other."""
+        reached = {part: self._reached(part) for part in self.dependencies}
+        cycles = {
+            frozenset({part} | {far for far in reached[part] if part in reached[far]}) for part in self.dependencies
+        }
+        return sorted(sorted(cycle) for cycle in cycles if len(cycle) > 1)
 
     @property
     def count(self) -> int:
-        """How many arrows there are."""
-        return sum(map(len, self.arrows.values()))
+        """How many dependencies there are."""
+        return sum(map(len, self.dependencies.values()))
 
     @property
-    def floors(self) -> list[list[str]]:
-        """The rooms by floor, the lowest first; those of a circle are on one."""
-        circle_of = {room: min(circle) for circle in self.circles for room in circle}
+    def layers(self) -> list[list[str]]:
+        """The parts by layer, the lowest first; those of a cycle are on one."""
+        cycle_of = {part: min(cycle) for cycle in self.cycles for part in cycle}
         merged: dict[str, set[str]] = {}
-        for room, far in self.arrows.items():
-            own = circle_of.get(room, room)
-            merged.setdefault(own, set()).update(circle_of.get(each, each) for each in far)
+        for part, far in self.dependencies.items():
+            own = cycle_of.get(part, part)
+            merged.setdefault(own, set()).update(cycle_of.get(each, each) for each in far)
             merged[own].discard(own)
-        floor: dict[str, int] = {}
-        for room in TopologicalSorter(merged).static_order():
-            floor[room] = max((floor[far] + 1 for far in merged[room]), default=0)
-        found: list[list[str]] = [[] for _ in range(max(floor.values(), default=-1) + 1)]
-        for room in sorted(self.arrows):
-            found[floor[circle_of.get(room, room)]].append(room)
+        layer: dict[str, int] = {}
+        for part in TopologicalSorter(merged).static_order():
+            layer[part] = max((layer[far] + 1 for far in merged[part]), default=0)
+        found: list[list[str]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
+        for part in sorted(self.dependencies):
+            found[layer[cycle_of.get(part, part)]].append(part)
         return found
 
-    def _reached(self, room: str) -> set[str]:
+    def _reached(self, part: str) -> set[str]:
         found: set[str] = set()
-        left = [room]
+        left = [part]
         while left:
-            new = self.arrows[left.pop()] - found
+            new = self.dependencies[left.pop()] - found
             found |= new
             left += new
         return found
 
 
 def plan_of(folder: Path) -> Plan:
-    """Return the plan of the rooms directly below ``folder``, a package; its own ``__init__`` is no room."""
+    """Return the plan of the parts directly below ``folder``, a package; its own ``__init__`` is not a part."""
     package = ".".join(("coatcheck", *folder.relative_to(SOURCE).parts))
-    rooms = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    arrows: dict[str, set[str]] = {room: set() for room in rooms - {"__init__"} - STARTS.keys()}
+    parts = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    dependencies: dict[str, set[str]] = {part: set() for part in parts - {"__init__"} - STARTS.keys()}
     for path in sorted(folder.rglob("*.py")):
-        room = path.relative_to(folder).parts[0].removesuffix(".py")
-        room = STARTS.get(room, room)
-        if room in arrows:
+        part = path.relative_to(folder).parts[0].removesuffix(".py")
+        part = STARTS.get(part, part)
+        if part in dependencies:
             names = {name.removeprefix(f"{package}.").partition(".")[0] for name in _imported(path, package)}
-            arrows[room] |= names & arrows.keys() - {room}
-    return Plan({room: frozenset(far) for room, far in arrows.items()})
+            dependencies[part] |= names & dependencies.keys() - {part}
+    return Plan({part: frozenset(far) for part, far in dependencies.items()})
 
 
 def _imported(path: Path, package: str) -> Iterator[str]:
@@ -106,14 +108,14 @@ def _imported(path: Path, package: str) -> Iterator[str]:
 def main() -> None:
     """Print the figures."""
     top = plan_of(SOURCE)
-    print(f"rooms   {len(top.arrows):3} (at most {MOST_ROOMS})")
-    print(f"floors  {len(top.floors):3} (at most {MOST_FLOORS})")
-    print(f"arrows  {top.count:3} (at most {MOST_ARROWS})")
-    for number, floor in enumerate(top.floors):
-        print(f"  floor {number}: {', '.join(floor)}")
+    print(f"parts        {len(top.dependencies):3} (at most {MOST_PARTS})")
+    print(f"layers       {len(top.layers):3} (at most {MOST_LAYERS})")
+    print(f"dependencies {top.count:3} (at most {MOST_DEPENDENCIES})")
+    for number, layer in enumerate(top.layers):
+        print(f"  layer {number}: {', '.join(layer)}")
     for name in ("", *WITHIN):
-        circles = plan_of(SOURCE / name).circles
-        print(f"circles in {name or 'the top level'}: {'; '.join(map(', '.join, circles)) or 'none'}")
+        cycles = plan_of(SOURCE / name).cycles
+        print(f"cycles in {name or 'the top level'}: {'; '.join(map(', '.join, cycles)) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
     python -m benchmarks.quality FOLDER --missed 250 JSON  what ours did not show that another did
 
 ``FOLDER`` holds recorded conversations, at any depth: ``{"id", "messages"}`` a line, one ``.jsonl`` file a set. Only
-results that exceed the budget count. Half of the sets that ``--withhold`` names is withheld: its figures come first,
+results that exceed the budget count. Half of the sets that ``--hold-out`` names is held out: its figures come first,
 and ``--missed`` never shows it, so that no rule is chosen on it.
 
 Ends with 1 if a kind of content loses to a plain head, or to head and tail: with 30 results or more, the whole 95%
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 from benchmarks.quality.measured import lost_spans, measure
 from benchmarks.quality.methods import OURS, all_ways
 from benchmarks.quality.plot import plot
-from benchmarks.quality.tables import find_losses, report, withheld
-from benchmarks.quality.transcripts import WITHHELD_SETS, read_results
+from benchmarks.quality.tables import find_losses, held_out, report
+from benchmarks.quality.transcripts import HELD_OUT_SETS, read_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,9 +42,9 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", action="store_true", help="write docs/quality.md and docs/quality.svg")
     parser.add_argument("--missed", nargs=2, metavar=("BUDGET", "KIND"), help="list what ours did not show")
-    parser.add_argument("--withhold", default=",".join(WITHHELD_SETS), metavar="SETS", help="default: %(default)s")
+    parser.add_argument("--hold-out", default=",".join(HELD_OUT_SETS), metavar="SETS", help="default: %(default)s")
     arguments = parser.parse_args(given)
-    results = list(read_results(arguments.folder, withhold=arguments.withhold.split(",")))
+    results = list(read_results(arguments.folder, hold_out=arguments.hold_out.split(",")))
     if not results:
         parser.error(f"{arguments.folder} holds no conversation that needed anything of a tool result")
     if arguments.missed:
@@ -60,7 +60,7 @@ def main(given: Sequence[str] | None = None) -> int:
         print("No kind loses to a plain head, nor to head and tail.")
     if arguments.write:
         write(text, DOCUMENT)
-        half = withheld(measured)
+        half = held_out(measured)
         plot(half if any(half.values()) else measured, DOCUMENT.with_suffix(".svg"))
     return 1 if losses else 0
 
@@ -75,7 +75,7 @@ def write(text: str, document: Path) -> None:
 def print_missed(results: Sequence[Result], budget: int, *, kind: str) -> None:
     """List the results of a kind of which another way shows more, with what it shows."""
     ways = all_ways()
-    chosen = [result for result in results if result.kind == kind and not result.withheld]
+    chosen = [result for result in results if result.kind == kind and not result.held_out]
     for one in measure(chosen, budget, ways=ways):
         best, spans = lost_spans(one.result, budget, ways=ways)
         if one.shown[best] > one.shown[OURS]:

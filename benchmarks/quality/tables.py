@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     ByBudget: TypeAlias = Mapping[int, Sequence[Measured]]
 
-__all__ = ("Loss", "find_losses", "report", "withheld")
+__all__ = ("Loss", "find_losses", "held_out", "report")
 
 LEAST_RESULTS = 5
 """Fewer results of a kind have no row."""
@@ -25,7 +25,7 @@ LEAST_RESULTS = 5
 LEAST_TO_DECIDE = 30
 """Fewer results of a kind do not decide whether it loses."""
 
-_WITHHELD = "### The withheld half: no rule was chosen on it\n"
+_HELD_OUT = "### The held-out half: no rule was chosen on it\n"
 _EVERYTHING = "### All conversations, those that rules were chosen on among them\n"
 
 
@@ -47,14 +47,14 @@ class Loss:
         )
 
 
-def withheld(measured: ByBudget) -> dict[int, Sequence[Measured]]:
+def held_out(measured: ByBudget) -> dict[int, Sequence[Measured]]:
     """Return what was measured on conversations that no rule was chosen on."""
-    return {budget: [one for one in ones if one.result.withheld] for budget, ones in measured.items()}
+    return {budget: [one for one in ones if one.result.held_out] for budget, ones in measured.items()}
 
 
 def find_losses(measured: ByBudget) -> Iterator[Loss]:
     """Yield the kinds with results enough whose whole interval against a plain way is below zero."""
-    for among, by_budget in (("withheld", withheld(measured)), ("all", measured)):
+    for among, by_budget in (("held out", held_out(measured)), ("all", measured)):
         for kind, budget, ones in _groups(by_budget, lambda one: one.result.kind):
             if len(ones) >= LEAST_TO_DECIDE:
                 gains = {plain: _gain(ones, plain) for plain in PLAIN}
@@ -66,10 +66,10 @@ def find_losses(measured: ByBudget) -> Iterator[Loss]:
 
 
 def report(measured: ByBudget) -> str:
-    """Return all tables as Markdown, those of the withheld half first."""
-    half = withheld(measured)
+    """Return all tables as Markdown, those of the held-out half first."""
+    half = held_out(measured)
     parts = [
-        *([_WITHHELD + "\n" + _tables(half)] if any(half.values()) else []),
+        *([_HELD_OUT + "\n" + _tables(half)] if any(half.values()) else []),
         _EVERYTHING + "\n" + _tables(measured),
         "In the preview, or in the answer to one search for words that the agent knows, in percent:",
         _ways(measured, lambda ones, name: _percent(_mean_of([one.reached[name] for one in ones], ones))),

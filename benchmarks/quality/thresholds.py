@@ -5,7 +5,7 @@
 
 Every turn sends a prefix (system prompt and other tools), the definition of the retrieval tool, and everything said
 before. A result is read back only if a later turn wrote something that its placeholder does not show: one search for
-all of it, in a turn of its own. ``FOLDER`` is that of ``benchmarks.quality``, and so is what is withheld.
+all of it, in a turn of its own. ``FOLDER`` is that of ``benchmarks.quality``, and so is what is held out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.quality.__main__ import write
-from benchmarks.quality.transcripts import WITHHELD_SETS, is_withheld, read_sets
+from benchmarks.quality.transcripts import HELD_OUT_SETS, is_held_out, read_sets
 from coatcheck import TiktokenCounter
 from coatcheck.core.plan import PREVIEW_SHARE
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
@@ -61,7 +61,7 @@ _COUNTER = TiktokenCounter()
 class Replayed:
     """One conversation: as it was recorded, and what leaves it with each threshold and preview."""
 
-    withheld: bool
+    held_out: bool
     plain: Sequence[BilledPart]
     left: Mapping[Knobs, Mapping[int, Left]]
 
@@ -86,9 +86,9 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", action="store_true", help="write docs/thresholds.md")
-    parser.add_argument("--withhold", default=",".join(WITHHELD_SETS), metavar="SETS", help="default: %(default)s")
+    parser.add_argument("--hold-out", default=",".join(HELD_OUT_SETS), metavar="SETS", help="default: %(default)s")
     arguments = parser.parse_args(given)
-    replayed = list(replay(arguments.folder, withhold=arguments.withhold.split(",")))
+    replayed = list(replay(arguments.folder, hold_out=arguments.hold_out.split(",")))
     if not replayed:
         parser.error(f"{arguments.folder} holds no conversation")
     text = "\n\n".join(report(replayed))
@@ -98,13 +98,13 @@ def main(given: Sequence[str] | None = None) -> int:
     return 0
 
 
-def replay(folder: Path, *, withhold: Sequence[str]) -> Iterator[Replayed]:
+def replay(folder: Path, *, hold_out: Sequence[str]) -> Iterator[Replayed]:
     """Yield every conversation below ``folder`` that has a turn."""
     for source, conversation in read_sets(folder):
         plain = plain_parts(conversation.parts, _COUNTER)
         if bill(plain).total.tokens:
             yield Replayed(
-                withheld=is_withheld(source, conversation.name, withhold),
+                held_out=is_held_out(source, conversation.name, hold_out),
                 plain=plain,
                 left=dict(_left(conversation, plain)),
             )
@@ -126,8 +126,8 @@ def _grid() -> list[Knobs]:
 
 def report(replayed: Sequence[Replayed]) -> Iterator[str]:
     """Yield headings and tables."""
-    half = [each for each in replayed if each.withheld]
-    for name, chosen in (("The withheld half", half), ("All conversations", replayed)):
+    half = [each for each in replayed if each.held_out]
+    for name, chosen in (("The held-out half", half), ("All conversations", replayed)):
         if chosen:
             yield f"### {name}: {len(chosen)} conversations"
             yield (

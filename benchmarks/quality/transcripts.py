@@ -1,4 +1,4 @@
-"""The tool results that something was needed of, from recorded conversations, and which of them are withheld.
+"""The tool results that something was needed of, from recorded conversations, and which of them are held out.
 
 What a span is, and of which result it was needed, is decided in ``coatcheck.replay.needs``.
 """
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from coatcheck.replay.conversation import Conversation, Part
 
-__all__ = ("WITHHELD_SETS", "Result", "is_withheld", "read_results", "read_sets")
+__all__ = ("HELD_OUT_SETS", "Result", "is_held_out", "read_results", "read_sets")
 
-WITHHELD_SETS = ("livemcpbench", "ko_agentbench")
+HELD_OUT_SETS = ("livemcpbench", "ko_agentbench")
 """File names, without their ending, of the sets that came after the rules were made."""
 
 _MOST_WORDS = 12
@@ -43,7 +43,7 @@ class Result:
     known: tuple[str, ...]
     """Words that the agent could search for: the user's, and those of its next call. None tells a needed span."""
 
-    withheld: bool
+    held_out: bool
     """Whether no rule was chosen on its conversation."""
 
 
@@ -57,12 +57,12 @@ def read_sets(folder: Path) -> Iterator[tuple[str, Conversation]]:
         yield from ((path.stem, conversation) for conversation in conversations)
 
 
-def is_withheld(source: str, name: str, sets: Collection[str]) -> bool:
-    """Return whether a conversation belongs to the withheld half of the sets that came last."""
+def is_held_out(source: str, name: str, sets: Collection[str]) -> bool:
+    """Return whether a conversation belongs to the held-out half of the sets that came last."""
     return source in sets and hashlib.sha256(f"coatcheck-heldout:{name}".encode()).digest()[0] % 2 == 0
 
 
-def read_results(folder: Path, *, withhold: Collection[str] = WITHHELD_SETS) -> Iterator[Result]:
+def read_results(folder: Path, *, hold_out: Collection[str] = HELD_OUT_SETS) -> Iterator[Result]:
     """Yield every tool result that anything was needed of, of every conversation below ``folder``."""
     for source, conversation in read_sets(folder):
         parts = conversation.parts
@@ -76,7 +76,7 @@ def read_results(folder: Path, *, withhold: Collection[str] = WITHHELD_SETS) -> 
                 kind=kind_of(text),
                 needed=needed,
                 known=_known(parts, position, needed=needed),
-                withheld=is_withheld(source, conversation.name, withhold),
+                held_out=is_held_out(source, conversation.name, hold_out),
             )
 
 

@@ -208,7 +208,7 @@ def test_words_that_somebody_wrote_into_the_command_are_named_when_they_go(setti
 
 
 def test_a_file_in_a_folder_that_is_not_there_is_refused(settings: Path) -> None:
-    ended = call("install", "--file", settings.parent / "tpyo" / "settings.json")
+    ended = call("install", "--file", str(settings.parent / "tpyo" / "settings.json"))
 
     assert ended.exit_code == 2
     assert f"{settings.parent / 'tpyo'} is not a folder: make it first, or correct --file" in ended.output

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.quality``: what is withheld, what is compared, and that it ends with 1 where a kind loses."""
+"""``python -m benchmarks.quality``: what is held out, what is compared, and that it ends with 1 where a kind loses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.quality import methods
 from benchmarks.quality.intervals import interval
 from benchmarks.quality.kinds import kind_of
 from benchmarks.quality.methods import COUNTER, PLAIN, all_ways
-from benchmarks.quality.transcripts import is_withheld, read_results
+from benchmarks.quality.transcripts import is_held_out, read_results
 from coatcheck import Always, Offloader, TextBlock
 
 if TYPE_CHECKING:
@@ -80,42 +80,42 @@ def test_it_ends_with_1_where_a_kind_with_results_enough_loses(
     assert (said in capsys.readouterr().out) == bool(code)
 
 
-def test_the_withheld_half_comes_first_and_is_that_of_the_named_sets_alone(
+def test_the_held_out_half_comes_first_and_is_that_of_the_named_sets_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = written(written(tmp_path, "late"), "early")
 
-    quality.main([str(folder), "--withhold", "late"])
+    quality.main([str(folder), "--hold-out", "late"])
 
     half, everything = capsys.readouterr().out.split("### ")[1:]
-    withheld = sum(is_withheld("late", f"conversation-{number}", ["late"]) for number in range(RESULTS))
-    assert 0 < withheld < RESULTS
-    assert half.startswith("The withheld half")
-    assert f"| way | 100 ({withheld}) | 250 ({withheld}) |" in half
+    held_out = sum(is_held_out("late", f"conversation-{number}", ["late"]) for number in range(RESULTS))
+    assert 0 < held_out < RESULTS
+    assert half.startswith("The held-out half")
+    assert f"| way | 100 ({held_out}) | 250 ({held_out}) |" in half
     assert f"| way | 100 ({2 * RESULTS}) | 250 ({2 * RESULTS}) |" in everything
     assert "| late |" in half
     assert "| early |" not in half
 
 
-def test_a_conversation_is_withheld_by_the_hash_of_its_name() -> None:
-    names = [name for name in ("one", "two", "three", "four") if is_withheld("late", name, ["late"])]
+def test_a_conversation_is_held_out_by_the_hash_of_its_name() -> None:
+    names = [name for name in ("one", "two", "three", "four") if is_held_out("late", name, ["late"])]
 
     assert names == ["one", "three", "four"]
-    assert not is_withheld("early", "one", ["late"])
+    assert not is_held_out("early", "one", ["late"])
 
 
-def test_what_ours_missed_is_never_listed_of_the_withheld_half(
+def test_what_ours_missed_is_never_listed_of_the_held_out_half(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ways: dict[str, Way] = {**chosen_ways(), methods.OURS: losing}
     monkeypatch.setattr(quality, "all_ways", lambda: ways)
 
-    quality.main([str(written(tmp_path, "late")), "--missed", "100", "JSON", "--withhold", "late"])
+    quality.main([str(written(tmp_path, "late")), "--missed", "100", "JSON", "--hold-out", "late"])
 
     listed = capsys.readouterr().out
     for number in range(RESULTS):
-        withheld = is_withheld("late", f"conversation-{number}", ["late"])
-        assert (f"=== late/conversation-{number}: ours 0%, head 100%: ['R-{number}-1']" in listed) == (not withheld)
+        held_out = is_held_out("late", f"conversation-{number}", ["late"])
+        assert (f"=== late/conversation-{number}: ours 0%, head 100%: ['R-{number}-1']" in listed) == (not held_out)
 
 
 def test_a_whole_placeholder_keeps_to_the_budget(tmp_path: Path) -> None:

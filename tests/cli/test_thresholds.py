@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.quality import thresholds
-from benchmarks.quality.transcripts import is_withheld
+from benchmarks.quality.transcripts import is_held_out
 from coatcheck.replay.measure import definition_tokens
 from tests.replay.samples import BIG, openai
 
@@ -31,7 +31,7 @@ def written(folder: Path, *conversations: list[dict[str, Any]]) -> Path:
 
 
 def replayed(folder: Path) -> list[thresholds.Replayed]:
-    return list(thresholds.replay(folder, withhold=["a_set"]))
+    return list(thresholds.replay(folder, hold_out=["a_set"]))
 
 
 def test_what_is_saved_is_the_share_of_the_whole_bill_prefix_and_definition_included(tmp_path: Path) -> None:
@@ -79,17 +79,17 @@ def test_a_tool_offered_late_saves_its_definition_and_costs_the_cache(tmp_path: 
     assert late.saved[1] < always.saved[1]
 
 
-def test_the_withheld_half_comes_first_with_a_row_for_the_defaults(
+def test_the_held_out_half_comes_first_with_a_row_for_the_defaults(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = written(tmp_path, *([openai("short")] * 6))
-    withheld = sum(is_withheld("a_set", f"c{number}", ["a_set"]) for number in range(6))
-    assert 0 < withheld < 6
+    held_out = sum(is_held_out("a_set", f"c{number}", ["a_set"]) for number in range(6))
+    assert 0 < held_out < 6
 
-    assert thresholds.main([str(folder), "--withhold", "a_set"]) == 0
+    assert thresholds.main([str(folder), "--hold-out", "a_set"]) == 0
 
     half, everything = capsys.readouterr().out.split("### ")[1:]
-    assert half.startswith(f"The withheld half: {withheld} conversations")
+    assert half.startswith(f"The held-out half: {held_out} conversations")
     assert everything.startswith("All conversations: 6 conversations")
     threshold, preview = thresholds.DEFAULTS
     assert f"| **{threshold:,}** | **{preview:,}** |" in half

@@ -95,7 +95,7 @@ def test_whatever_a_tool_returns_is_stored(parts: list[str], budget: int) -> Non
 
     assert isinstance(outcome, Offloaded)
     assert [offloader.load(str(found)).data for found in outcome.references] == [
-        text.encode("utf-8", "replace") for text in texts
+        text.encode("utf-8", "surrogatepass") for text in texts
     ]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import InvalidRequest
@@ -14,6 +16,9 @@ from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
 from tests.core.reading_driver import REFERENCE, Stored, attempt, body, foreign, shown, split_lines, stored
 from tests.core.strategies import long_texts, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class CharacterCounter(TokenCounter):
@@ -247,6 +252,33 @@ def test_no_answer_exceeds_its_budget_in_real_tokens(text: str, selectors: dict[
     if isinstance(answer, InvalidRequest):
         return
     assert counter.count(answer.text) <= budget
+
+
+def _start_of(call: Mapping[str, object]) -> tuple[str, int] | None:
+    """Return where a call begins: at a character, or a line; None where it says neither, or counts from the end."""
+    if "offset" in call:
+        offset = int(str(call["offset"]))
+        return None if offset < 0 else ("offset", offset)
+    if isinstance(call.get("line_range"), str):
+        return "line", int(str(call["line_range"]).partition("-")[0])
+    return None
+
+
+_AROUND = f"{'the ' * 200}\n" * 5
+
+
+@example(text=f"{_AROUND}ERROR\n{_AROUND}", selectors={"pattern": "ERROR", "context_lines": 5}, budget=300)
+@given(text=_CONTENTS, selectors=_selectors(), budget=st.integers(MINIMUM_BUDGET, 700))
+def test_each_next_call_goes_further_than_the_one_before(text: str, selectors: dict[str, object], budget: int) -> None:
+    content, call = stored(text[:10_000]), dict(selectors)
+    for _ in range(20):
+        answer = attempt(partial(content.follow, call, budget=budget))
+        if isinstance(answer, InvalidRequest) or answer.next_call is None:
+            return
+        before, after = _start_of(call), _start_of(answer.next_call)
+        assert after is not None
+        assert before is None or before[0] != after[0] or before[1] < after[1], f"{call} leads to {answer.next_call}"
+        call = dict(answer.next_call)
 
 
 def test_a_next_call_that_takes_too_much_is_described() -> None:

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.core.arguments import LAST_LINE, MAX_CONTEXT_LINES, Request, parse_request
+from coatcheck.core.arguments import LAST_LINE, MAX_CONTEXT_LINES, OPTIONS, Request, parse_request
 from coatcheck.core.errors import InvalidRequest
 from tests.core.reading_driver import attempt
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_what_is_empty_is_not_given(nothing: str | None) -> None:
-    request = parse_request(pattern=nothing, line_range=nothing, context_lines=nothing, query=nothing, offset=nothing)
+    request = parse_request(**dict.fromkeys(OPTIONS, nothing))
 
     assert request == Request()
     assert request.selects_nothing
@@ -123,7 +123,7 @@ _ENDS = st.sampled_from(["start", "end", "x"])
 _ANYTHING = _LEAVES | st.lists(_LEAVES, max_size=3) | st.dictionaries(_ENDS, _LEAVES, max_size=2)
 
 
-@given(pattern=_ANYTHING, line_range=_ANYTHING, context_lines=_ANYTHING, query=_ANYTHING, offset=_ANYTHING)
+@given(**dict.fromkeys(OPTIONS, _ANYTHING))
 def test_anything_is_a_request_or_refused(**arguments: object) -> None:
     request = attempt(lambda: parse_request(**arguments))
     if isinstance(request, InvalidRequest):

@@ -67,7 +67,8 @@ TOOL = definition_tokens(TiktokenCounter())
     ],
 )
 def test_a_limit_on_a_page_is_that_of_the_code(page: str, sentence: str) -> None:
-    assert sentence in " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    says = sentence in " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    assert says, f"{page} must say: {sentence}"
 
 
 def test_the_readme_counts_the_placeholder_that_it_shows() -> None:

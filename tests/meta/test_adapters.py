@@ -102,7 +102,11 @@ NAMING_ALL = {
     "README.md": "\n## ",
     "docs/api/adapters.md": "\n## ",
     "docs/comparison.md": None,
+    "docs/contract.md": None,
     "docs/guarantees.md": None,
+    "docs/observability.md": None,
+    "docs/storages.md": None,
+    "src/coatcheck/adapting/compaction.py": None,
     "src/coatcheck/scopes.py": None,
 }
 """Files that name every framework, and what ends the part that does."""
@@ -143,6 +147,16 @@ def test_what_is_said_of_all_frameworks_names_an_adapters(package: str, page: st
     words = (ROOT / page).read_text("utf-8").split(NAMING_ALL[page] or "\0")[0].replace('"', " ").split()
 
     assert any(name in " ".join(words) for name in title.split(" and "))
+
+
+TESTS_OF_ALL = {"test_formats.py", "test_front_door.py", "test_last_resort.py", "test_scopes.py"}
+
+
+@pytest.mark.parametrize("package", sorted(FRAMEWORK_PAGES.keys() - OF_CLIENTS))
+def test_every_adapter_has_the_tests_that_all_have(package: str) -> None:
+    found = {path.name for path in (ROOT / "tests/adapters").glob("*/test_*.py") if package in path.read_text("utf-8")}
+
+    assert not TESTS_OF_ALL - found, f"in the folder of {package} below tests/adapters"
 
 
 def test_functions_are_alike_whatever_their_names_and_constants(tmp_path: Path) -> None:

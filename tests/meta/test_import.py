@@ -7,14 +7,13 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from tests.meta.source_tree import FRAMEWORKS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-_HEAVY = """
-    agent_framework agents boto3 fastmcp fsspec google haystack jmespath langchain langchain_core langgraph mcp
-    opentelemetry pydantic pydantic_ai re2 rich strands tiktoken typer
-"""
-HEAVY = frozenset(_HEAVY.split())
+_LIBRARIES = {"boto3", "fsspec", "jmespath", "opentelemetry", "re2", "rich", "tiktoken", "typer"}
+HEAVY = _LIBRARIES.union(*FRAMEWORKS.values())
 """What only those pay for who use it."""
 
 _LATER = """

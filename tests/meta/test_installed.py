@@ -18,20 +18,15 @@ from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
+import tomli
 
 import coatcheck
 
-PACKAGES = (
-    "coatcheck",
-    "coatcheck_adk",
-    "coatcheck_agent_framework",
-    "coatcheck_claude",
-    "coatcheck_haystack",
-    "coatcheck_langchain",
-    "coatcheck_mcp",
-    "coatcheck_openai",
-    "coatcheck_pydantic_ai",
-    "coatcheck_strands",
+_PROJECT = tomli.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+PACKAGES = sorted(
+    package
+    for path in _PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    if (package := Path(path).name).startswith("coatcheck")
 )
 
 

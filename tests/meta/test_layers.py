@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.meta.source_tree import ROOT, SHARED_PACKAGES, Import, Module, adapter_packages, declared_all, modules
+from tests.meta.source_tree import (
+    FRAMEWORKS,
+    ROOT,
+    SHARED_PACKAGES,
+    Import,
+    Module,
+    adapter_packages,
+    declared_all,
+    modules,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,20 +43,6 @@ PURE_LIBRARIES = frozenset({"jmespath", "orjson", "re2"})
 
 LEAST = 8
 """Fewer modules than this means that the walk went wrong, not that the rules hold."""
-
-FRAMEWORKS = {
-    "coatcheck_adk": {"google", "pydantic_core"},  # ADK makes JSON of results with pydantic
-    "coatcheck_agent_framework": {"agent_framework", "pydantic"},  # the framework takes schemas as models of pydantic
-    "coatcheck_claude": {"claude_agent_sdk"},
-    "coatcheck_haystack": {"haystack"},
-    "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
-    # FastMCP brings the protocol's own packages, and what they speak with; tomli reads TOML on Python 3.10.
-    "coatcheck_mcp": {"anyio", "fastmcp", "httpx2", "mcp", "mcp_types", "pydantic", "starlette", "tomli", "uvicorn"},
-    "coatcheck_openai": {"agents", "mcp"},  # the SDK brings mcp, whose results its servers return
-    "coatcheck_pydantic_ai": {"pydantic", "pydantic_ai", "pydantic_core"},  # which makes errors and JSON of results
-    "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage takes
-}
-"""Each adapter's own framework: what it may import next to the standard library and coatcheck's public names."""
 
 ADAPTER_OF = {"haystack_integrations": "coatcheck_haystack"}
 """For what we add to a framework's own namespace package: the adapter that it may import."""

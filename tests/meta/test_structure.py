@@ -1,4 +1,4 @@
-"""No circle among rooms: whoever reads a room needs to know only what lies below it. See ``benchmarks.structure``."""
+"""No cycle among parts: whoever reads a part needs to know only what lies below it. See ``benchmarks.structure``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.structure import MOST_ARROWS, MOST_FLOORS, MOST_ROOMS, SOURCE, STARTS, WITHIN, plan_of
+from benchmarks.structure import MOST_DEPENDENCIES, MOST_LAYERS, MOST_PARTS, SOURCE, STARTS, WITHIN, plan_of
 from tests.meta.source_tree import modules
 
 if TYPE_CHECKING:
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("package", ["", *WITHIN], ids=lambda name: name or "top level")
-def test_no_room_leads_back_to_itself(package: str) -> None:
+def test_no_part_leads_back_to_itself(package: str) -> None:
     plan = plan_of(SOURCE / package)
 
-    assert len(plan.arrows) > 5
-    assert not plan.circles
+    assert len(plan.dependencies) > 5
+    assert not plan.cycles
 
 
 def test_the_house_is_small_enough_to_be_seen_at_a_glance() -> None:
     plan = plan_of(SOURCE)
 
-    assert len(plan.arrows) <= MOST_ROOMS
-    assert len(plan.floors) <= MOST_FLOORS
-    assert plan.count <= MOST_ARROWS
+    assert len(plan.dependencies) <= MOST_PARTS
+    assert len(plan.layers) <= MOST_LAYERS
+    assert plan.count <= MOST_DEPENDENCIES
 
 
-def test_a_module_that_counts_as_the_room_that_it_starts_only_starts_it() -> None:
-    for name, room in STARTS.items():
+def test_a_module_that_counts_as_the_part_that_it_starts_only_starts_it() -> None:
+    for name, part in STARTS.items():
         [start] = [module for module in modules("src") if module.name == f"coatcheck.{name}"]
         imported = {each.module for each in start.imports()} - {"__future__"}
 
-        assert imported == {f"coatcheck.{room}"}
+        assert imported == {f"coatcheck.{part}"}
         assert not any(each.module.endswith(name) for module in modules("src") for each in module.imports())
 
 
-def test_a_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cycle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.structure.SOURCE", tmp_path)
     (tmp_path / "one.py").write_text(
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import coatcheck.two.part\n"
@@ -51,6 +51,6 @@ def test_a_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     plan = plan_of(tmp_path)
 
-    assert plan.circles == [["one", "three", "two"]]
+    assert plan.cycles == [["one", "three", "two"]]
     assert plan.count == 5
-    assert plan.floors == [["one", "three", "two"], ["four"]]
+    assert plan.layers == [["one", "three", "two"], ["four"]]

@@ -26,6 +26,9 @@ MOST_KEPT = 20
 _OUTPUT = "function_call_output"
 """The type of a tool result in OpenAI's Responses API, where it is not a message."""
 
+_WRITERS = frozenset({"assistant", "developer", "system", "user"})
+"""The roles of those who may name a reference in their own words. What has another role, or none, may be a tool's."""
+
 _ONE_REFERENCE = re.compile(r"[!-~]{1,110}")
 """A mark is trusted no further: a storage may choose its references, and frameworks keep 110 characters of one."""
 
@@ -37,8 +40,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
 
     Args:
         messages: the messages that will go: those of LangChain, Haystack, Strands, the Microsoft Agent Framework,
-            Pydantic AI, contents of Google ADK, or of an API as JSON values, as a session of the OpenAI Agents SDK
-            keeps them. Anything else is skipped.
+            Pydantic AI, contents of Google ADK, or of the APIs of OpenAI, Anthropic and Bedrock as JSON values, as a
+            session of the OpenAI Agents SDK keeps them. Anything else is skipped.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
@@ -93,16 +96,16 @@ def _parts_of(message: object) -> list[_Part]:
     contents = message.get("contents") if isinstance(message, Mapping) else getattr(message, "contents", None)
     if isinstance(contents, list | tuple):  # of the Microsoft Agent Framework, or what a saved session keeps of one
         return [_part_of_contents(each if isinstance(each, Mapping) else vars(each)) for each in contents]
-    if isinstance(message, Mapping):  # of an API, or of Strands, whose tool results are parts of a user's message
-        is_result = message.get("role") == "tool" or message.get("type") == _OUTPUT
+    if isinstance(message, Mapping):  # of an API, or of Strands
+        is_result = message.get("role") not in _WRITERS
         content = message.get("output" if message.get("type") == _OUTPUT else "content")
         parts = [_Part(None, mark=message.get(MARK))]
         for each in content if isinstance(content, list | tuple) else [content]:
-            result = each.get("toolResult") if isinstance(each, Mapping) else None
-            if isinstance(result, Mapping):
-                parts.append(_Part(result.get("content"), mark=result.get(MARK), is_result=True))
-            else:
+            result = _result_in(each)
+            if result is None:
                 parts.append(_Part(each, is_result=is_result))
+            else:
+                parts.append(_Part(result.get("content"), mark=result.get(MARK), is_result=True))
         return parts
     extra, meta = getattr(message, "additional_kwargs", None), getattr(message, "meta", None)
     if isinstance(extra, Mapping):  # of LangChain
@@ -114,6 +117,14 @@ def _parts_of(message: object) -> list[_Part]:
         return [_Part(texts), _Part(results, mark=meta.get("tool_result_offloaded"), is_result=True)]
     held = getattr(message, "parts", None)
     return [_part_of(part) for part in held] if isinstance(held, list | tuple) else []
+
+
+def _result_in(part: object) -> Mapping[str, object] | None:
+    """Return the tool result that is a part of a user's message, as in Anthropic's API, Bedrock's and Strands."""
+    if not isinstance(part, Mapping):
+        return None
+    result = part if part.get("type") == "tool_result" else part.get("toolResult")
+    return result if isinstance(result, Mapping) else None
 
 
 def _part_of(part: object) -> _Part:

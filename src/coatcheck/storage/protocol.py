@@ -1,9 +1,9 @@
 """What a storage is: bytes under keys, and the capabilities that it may add.
 
 A storage has two methods; a foreign one that names its references itself has ``NamesReferences`` instead. Everything
-else is a capability, which the engine finds with ``isinstance``. A storage with none of them works, but it is slower on
-large content and has no clean-up. All methods may be plain or ``async``: the engine awaits what is awaitable and keeps
-everything else off the event loop.
+else is a capability: the engine looks for its methods by name, because ``isinstance`` misses methods that a storage
+passes on. A storage with none of them works, but it is slower on large content and has no clean-up. All methods may be
+plain or ``async``: the engine awaits what is awaitable and keeps everything else off the event loop.
 
 Keys are made by ``coatcheck.core.references.Key``. They contain only hex digits, one ``/`` and an optional ``-lines``;
 a storage may rely on that and should refuse anything else.
