@@ -92,7 +92,7 @@ class ToolMessages(Delivery[Any]):
     def look(self) -> Sequence[Batch]:
         """Return the new results that are for the model."""
         calls = self.find_calls()
-        settled, arrivals = calls.find_settled(), list[Arrival]()
+        settled, arrivals = calls.find_answered(), list[Arrival]()
         run = calls.config.get("metadata") if isinstance(calls.config, dict) else None
         for native, message in find_messages(self.raw, key=self.hook.key):
             call = calls.by_id.get(message.tool_call_id, {})

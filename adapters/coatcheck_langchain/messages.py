@@ -58,7 +58,7 @@ class Calls:
     error: Exception | None = None
     """Why nothing else is known, if it could not be found out."""
 
-    def find_settled(self) -> set[str]:
+    def find_answered(self) -> set[str]:
         """Return the ids of earlier calls, which were answered before, and of calls that code made.
 
         LangChain's tool calls do not say that code made them, as some providers let it. The content blocks of the

@@ -19,7 +19,7 @@ from coatcheck_mcp.limits import id_in, refusal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "mended")
+__all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "repair_or_refuse")
 
 _WHY = 200
 """Characters of the parser's reason."""
@@ -77,7 +77,7 @@ def in_our_words(error: MCPError) -> MCPError:
     return error if found is None else MCPError(code=INTERNAL_ERROR, message=refusal(int(found[1])))
 
 
-def mended(fault: Exception) -> SessionMessage | Exception:
+def repair_or_refuse(fault: Exception) -> SessionMessage | Exception:
     """Return a message in place of a line that is none; the fault itself if there is nobody to tell.
 
     Half a surrogate pair, as a server has it that cuts a text within an emoji, becomes U+FFFD. Any other answer becomes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
 
-from coatcheck_mcp.faults import mended
+from coatcheck_mcp.faults import repair_or_refuse
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -110,7 +110,7 @@ class PacedReads(_Closing):
             self.ended = True
             raise
         if isinstance(item, Exception):
-            return mended(item)
+            return repair_or_refuse(item)
         if isinstance(getattr(item, "message", None), JSONRPCNotification):
             # The task of the one before has begun by now, so that the gate has counted it.
             await anyio.lowlevel.checkpoint()

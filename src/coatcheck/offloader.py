@@ -150,7 +150,7 @@ class Offloader:
             InvalidRequest: an argument is wrong, or no scope was given and ``require_scope`` is set.
 
         """
-        arrived = self._arrived(
+        request = self._make_request(
             blocks,
             tool_name,
             tool_args=tool_args,
@@ -162,7 +162,7 @@ class Offloader:
             policy=policy,
             retrieval_tool=retrieval_tool,
         )
-        return arrived if isinstance(arrived, Kept) else run(self._engine.offload(arrived))
+        return request if isinstance(request, Kept) else run(self._engine.offload(request))
 
     async def aoffload(
         self,
@@ -179,7 +179,7 @@ class Offloader:
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Outcome:
         """Do what ``offload`` does, without blocking the event loop."""
-        arrived = self._arrived(
+        request = self._make_request(
             blocks,
             tool_name,
             tool_args=tool_args,
@@ -191,9 +191,9 @@ class Offloader:
             policy=policy,
             retrieval_tool=retrieval_tool,
         )
-        if isinstance(arrived, Kept):
-            return arrived
-        return await arun(self._engine.offload(arrived), short=certainly_within(arrived.result.blocks, SHORT_BYTES))
+        if isinstance(request, Kept):
+            return request
+        return await arun(self._engine.offload(request), short=certainly_within(request.result.blocks, SHORT_BYTES))
 
     def keeps(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
         """Return whether a result made of ``texts`` alone certainly stays. If so, count it: nothing is left to do.
@@ -243,7 +243,7 @@ class Offloader:
         """
         return run(
             self._engine.offload_step(
-                self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
+                self._make_step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
             )
         )
 
@@ -257,7 +257,7 @@ class Offloader:
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> tuple[Outcome, ...]:
         """Do what ``offload_step`` does, without blocking the event loop."""
-        calls = self._step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
+        calls = self._make_step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
         short = certainly_within((block for call in calls for block in call.result.blocks), SHORT_BYTES)
         return await arun(self._engine.offload_step(calls), short=short)
 
@@ -593,7 +593,7 @@ class Offloader:
         except Exception as error:  # noqa: BLE001 - the result is cut then, and the notice says why
             return error
 
-    def _step(
+    def _make_step(
         self,
         results: Sequence[ToolResult],
         scope: Scope | None,
@@ -616,7 +616,7 @@ class Offloader:
             calls.append(OffloadRequest(result=result, about=about, policy=policy, retrieval_tool=retrieval_tool))
         return calls
 
-    def _arrived(
+    def _make_request(
         self,
         blocks: Sequence[Block],
         tool_name: str,

@@ -96,7 +96,7 @@ KINDS = {
 
 @pytest.mark.parametrize("text", KINDS.values(), ids=KINDS.keys())
 def test_a_preview_gives_the_tokenizer_little_more_than_what_it_shows(text: str, given_to_tokenizer: list[str]) -> None:
-    content = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + 1, exceeds=2_500)
+    content = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + 1, more_than=2_500)
     counted = CountedOnce(TIKTOKEN)
     assert counted.exceeds(text, 2_500)
     given_to_tokenizer.clear()  # what decides is counted before

@@ -243,7 +243,7 @@ def test_a_counter_that_raises_in_a_preview_costs_neither_the_save_nor_the_resul
     assert offloader.load(str(outcome.references[0])).data == LARGE.text.encode()
     assert offloader.stats().failed == offloader.stats().truncated == 0
     assert [record.message.partition("\n")[0] for record in caplog.records] == [
-        "preview_sorts failed on a result of 't', which is shown more simply: MemoryError"
+        "preview_repeats failed on a result of 't', which is shown more simply: MemoryError"
     ]
 
 

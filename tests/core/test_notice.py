@@ -26,7 +26,7 @@ from coatcheck.core.notice import notice_of, one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.no_cover  # megabytes go down a road that other tests cover
+pytestmark = pytest.mark.no_cover  # megabytes go down a path that other tests cover
 
 COUNTER = TiktokenCounter("o200k_base")
 MOST_NOTICE_TOKENS = 60

@@ -31,7 +31,7 @@ KINDS = {
     "preview_delimited": "id,name,size,kind\n" + "".join(f"{n},name {n},{n * 2},k\n" for n in range(900)),
     "preview_log": "".join(f"2026-01-01 10:00:00 INFO step {number}\n" for number in range(900)),
     "preview_noise": "Zm9vYmFyQmF6MTIz" * 900,
-    "preview_sorts": "one of many lines, of words\n" * 900,
+    "preview_repeats": "one of many lines, of words\n" * 900,
     "preview_text": "".join(f"part_{number} is one of many lines, of words\n" for number in range(900)),
 }
 """A text of each kind, by the function that shows it."""

@@ -263,7 +263,7 @@ def test_matches_say_how_many_each_file_has() -> None:
 def test_large_values_are_not_taken_for_another_kind_by_their_first_line() -> None:
     text = json.dumps({"a": 1}) + "\n" + _lines("and then {n} lines of prose\n")
 
-    assert _kind_of(text, "application/json") == "sorts"
+    assert _kind_of(text, "application/json") == "repeats"
 
 
 def test_a_tag_around_lines_makes_no_xml_of_them() -> None:

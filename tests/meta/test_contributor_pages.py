@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 BASES = ("", "src/coatcheck", "src/coatcheck/core", "adapters/coatcheck_langchain")
-"""Where paths begin: the last is the adapter that the road leads through."""
+"""Where paths begin: the last is the adapter that the path leads through."""
 
 ANYWHERE = ("src", "adapters", "tests")
 """Where a file may be that is named without its folder."""

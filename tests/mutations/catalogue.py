@@ -65,7 +65,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/preview/json_list.py", "if math.isinf(number):", "if False:", _LARGE_JSON),
     Mutation("core/preview/json_ends.py", 'or head[at - 1] == "]"', "", _LARGE_JSON),
     Mutation("core/preview/json_ends.py", "if another.search(text, start, stop):", "if False:", _LARGE_JSON),
-    Mutation("core/preview/log.py", "if len(sort.lines) == _ALIKE:", "if False:", _PREVIEW),
+    Mutation("core/preview/log.py", "if len(group.lines) == _ALIKE:", "if False:", _PREVIEW),
     Mutation("core/preview/work.py", "self.left -= units", "self._left -= 0", ("core/test_preview_work.py",)),
     # Reading back.
     Mutation("core/reading/source.py", "return first, min(last, index.lines)", "return first, last", _SEARCH),

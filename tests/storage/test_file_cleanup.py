@@ -255,14 +255,14 @@ def test_a_save_survives_that_its_empty_folder_is_swept_away(
 ) -> None:
     save(storage, entry)
     storage.delete(entry.key)
-    written = Folder.written
+    written = Folder.temporary_file
 
     def sweep_first(folder: Folder, content: bytes, *, fsync: bool) -> AbstractContextManager[str]:
-        monkeypatch.setattr(Folder, "written", written)
+        monkeypatch.setattr(Folder, "temporary_file", written)
         folder.path.rmdir()
-        return folder.written(content, fsync=fsync)
+        return folder.temporary_file(content, fsync=fsync)
 
-    monkeypatch.setattr(Folder, "written", sweep_first)
+    monkeypatch.setattr(Folder, "temporary_file", sweep_first)
     save(storage, entry)
 
     check_holds(storage, entry, "although its folder was swept away while it was saved")
@@ -337,16 +337,16 @@ def test_of_two_contents_that_meet_under_one_name_the_first_stays(
     root: Path, storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = make_entry(b"named first")
-    written = Folder.written
+    written = Folder.temporary_file
 
     @contextmanager
     def save_another_next(folder: Folder, content: bytes, *, fsync: bool) -> Iterator[str]:
-        monkeypatch.setattr(Folder, "written", written)
-        with folder.written(content, fsync=fsync) as name:
+        monkeypatch.setattr(Folder, "temporary_file", written)
+        with folder.temporary_file(content, fsync=fsync) as name:
             save(storage, entry)
             yield name
 
-    monkeypatch.setattr(Folder, "written", save_another_next)
+    monkeypatch.setattr(Folder, "temporary_file", save_another_next)
     with pytest.raises(StorageError, match="another content"):
         save(storage, Entry(entry.key, b"named second", "image/png", {"sha256": "2" * 64}))
 
@@ -407,15 +407,15 @@ def test_a_link_planted_while_a_save_runs_is_not_followed(
     planted = scope if level == "scope" else root / "v1"
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / scope.name).mkdir(parents=True)
-    written = Folder.written
+    written = Folder.temporary_file
 
     def plant_first(folder: Folder, content: bytes, *, fsync: bool) -> AbstractContextManager[str]:
-        monkeypatch.setattr(Folder, "written", written)
+        monkeypatch.setattr(Folder, "temporary_file", written)
         planted.rename(tmp_path / "moved away")
         planted.symlink_to(elsewhere, target_is_directory=True)
-        return folder.written(content, fsync=fsync)
+        return folder.temporary_file(content, fsync=fsync)
 
-    monkeypatch.setattr(Folder, "written", plant_first)
+    monkeypatch.setattr(Folder, "temporary_file", plant_first)
     save(storage, entry)
 
     assert files(elsewhere) == set()

@@ -25,7 +25,7 @@ from coatcheck import (
 from coatcheck.testing import DeletesContract, ListsContract, StorageContract
 from coatcheck.testing.samples import make_entry
 from coatcheck.testing.storage import save
-from coatcheck.testing.suite import settle
+from coatcheck.testing.suite import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -108,7 +108,7 @@ def test_what_strands_own_offloader_wrote_can_be_loaded() -> None:
     storage = Unified()
     storage.write(f"offloader/{KEY}", b"\x00\x0atext/plainhello")
 
-    found = settle(StrandsStorageBridge(storage).load(KEY))
+    found = wait_for(StrandsStorageBridge(storage).load(KEY))
 
     assert found is not None
     assert (found.content, found.content_type, found.metadata) == (b"hello", "text/plain", {})
@@ -119,7 +119,7 @@ def test_what_others_wrote_is_not_listed() -> None:
     storage.write("offloader/tooluse_1_0", b"\x00\x0atext/plainhello")
     storage.write(f"session/{KEY}", b"theirs")
 
-    assert settle(StrandsStorageBridge(storage).entries("")) == []
+    assert wait_for(StrandsStorageBridge(storage).entries("")) == []
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_what_is_no_frame_is_corrupt(frame: bytes) -> None:
     storage.write(f"offloader/{KEY}", frame)
 
     with pytest.raises(CorruptContent, match=f"offloader/{KEY}"):
-        settle(StrandsStorageBridge(storage).load(KEY))
+        wait_for(StrandsStorageBridge(storage).load(KEY))
 
 
 @pytest.mark.parametrize("damage", [{"saved": "nan"}, {"saved": 1e300}, {"saved": -1.0}, {"size": -5}])
@@ -141,8 +141,8 @@ def test_a_time_or_a_size_that_cannot_be_is_corrupt_and_listed_as_old(damage: di
     bridge = StrandsStorageBridge(storage)
 
     with pytest.raises(CorruptContent, match="no frame"):
-        settle(bridge.load(KEY))
-    assert [listed.modified for listed in settle(bridge.entries(""))] == [0.0]
+        wait_for(bridge.load(KEY))
+    assert [listed.modified for listed in wait_for(bridge.entries(""))] == [0.0]
 
 
 def test_more_metadata_than_a_frame_holds_is_refused() -> None:
@@ -239,7 +239,7 @@ def test_the_notes_of_a_storage_are_no_content(reference: str) -> None:
     shelf = Shelf()
     shelf.held[reference] = b"the references of everybody", "application/json"
 
-    assert settle(StrandsOffloaderStorageBridge(shelf).load(reference)) is None
+    assert wait_for(StrandsOffloaderStorageBridge(shelf).load(reference)) is None
 
 
 def test_a_damaged_entry_hides_no_other_is_deleted_with_its_scope_and_can_be_saved_again() -> None:
@@ -250,9 +250,9 @@ def test_a_damaged_entry_hides_no_other_is_deleted_with_its_scope_and_can_be_sav
         save(bridge, entry)
     unified.held[f"offloader/{damaged.key}"] = b"no frame"
 
-    assert {listed.key for listed in settle(bridge.entries(""))} == {damaged.key, well.key}
+    assert {listed.key for listed in wait_for(bridge.entries(""))} == {damaged.key, well.key}
     save(bridge, damaged)
-    found = settle(bridge.load(damaged.key))
+    found = wait_for(bridge.load(damaged.key))
     assert found is not None
     assert found.content == damaged.content
     unified.held[f"offloader/{damaged.key}"] = b"no frame"

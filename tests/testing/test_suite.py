@@ -11,7 +11,7 @@ import pytest
 import coatcheck.testing
 from coatcheck import InMemoryStorage
 from coatcheck.testing import AdapterContract, ReadsRangesContract, StorageContract
-from coatcheck.testing.suite import require_same, settle
+from coatcheck.testing.suite import require_same, wait_for
 from tests.testing.dict_storages import DictStorage
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def test_settle_gives_values_and_awaits_awaitables() -> None:
     async def later() -> int:
         return 2
 
-    assert settle(1) == 1
-    assert settle(later()) == 2
+    assert wait_for(1) == 1
+    assert wait_for(later()) == 2
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def write_note(storage: object, scope: str, *, server: str) -> None:
         folder = os.fsencode(os.getcwd()).decode("utf-8", "replace")  # noqa: PTH109 - as a str
         data = json.dumps(ScopeNote(scope, server, folder)._asdict()).encode()
         make_folders(storage.root, (_FOLDER,), fsync=False)
-        with open_folder(storage.root, _FOLDER) as notes, notes.written(data, fsync=False) as written:
+        with open_folder(storage.root, _FOLDER) as notes, notes.temporary_file(data, fsync=False) as written:
             notes.rename(written, name)
 
 

@@ -64,7 +64,7 @@ class LastResort:
         texts = _texts(blocks)
         if sum(map(len, texts)) > self._limit or sum(map(utf8_length, texts)) > self._limit:
             return True
-        return any(self._is_heavy(block) for block in blocks)
+        return any(self._exceeds_limit(block) for block in blocks)
 
     def store(self, blocks: Sequence[Block], scope: Scope | Exception, *, tool_name: str) -> Effects[Reference]:
         """Store everything that is taken out, joined by line ends, and return the reference.
@@ -76,7 +76,7 @@ class LastResort:
         """
         if isinstance(scope, Exception):
             raise scope
-        held = [*_texts(blocks), *(_as_json(block) for block in blocks if self._is_heavy(block))]
+        held = [*_texts(blocks), *(_as_json(block) for block in blocks if self._exceeds_limit(block))]
         data = "\n".join(held).encode("utf-8", "surrogatepass")
         digest = self._contents.start_hash(data, "text/plain").result()
         saved = yield from self._contents.save(data, "text/plain", digest=digest, scope=scope, tool_name=tool_name)
@@ -98,8 +98,8 @@ class LastResort:
     ) -> Offloaded | Truncated:
         """Return what enters the conversation: head and tail of the texts, and every other small block as it is."""
         others = [block for block in blocks if not isinstance(block, TextBlock)]
-        heavy = [block for block in others if self._is_heavy(block)]
-        rest = [block for block in others if not self._is_heavy(block)]
+        heavy = [block for block in others if self._exceeds_limit(block)]
+        rest = [block for block in others if not self._exceeds_limit(block)]
         try:
             texts = [*_texts(blocks), *(block_left_out(_size_of(block)) for block in heavy)]
             size = sum(map(len, _texts(blocks))) + sum(map(_size_of, heavy))
@@ -142,7 +142,7 @@ class LastResort:
             about = dataclasses.replace(about, references=tuple(reference.id for reference in outcome.references))
             self._recorder.record("offloaded", about, counts=counts, size=size, tokens=cost)
 
-    def _is_heavy(self, block: Block) -> bool:
+    def _exceeds_limit(self, block: Block) -> bool:
         return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit
 
 

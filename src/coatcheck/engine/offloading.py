@@ -1,4 +1,4 @@
-"""The road of one tool result out of the conversation: measure, decide, encode, hash, preview, save, placeholder.
+"""The path of one tool result out of the conversation: measure, decide, encode, hash, preview, save, placeholder.
 
 ``Offloading.offload`` is where it begins, and the methods below it are in the order in which they run. It keeps two
 rules. It returns a placeholder only after everything that the placeholder refers to is saved. And whatever fails, the
@@ -71,10 +71,10 @@ class Offloading:
         self._settings = settings
         self._recorder = recorder
         self._counter = settings.counter
-        self._in_bytes: Offloading | None = None
+        self._by_bytes: Offloading | None = None
         """Does the same without the host's token counter, if there is one."""
         if type(settings.counter) not in {ByteCounter, TiktokenCounter}:
-            self._in_bytes = Offloading(contents, replace(settings, token_counter=ByteCounter()), recorder)
+            self._by_bytes = Offloading(contents, replace(settings, token_counter=ByteCounter()), recorder)
 
     def offload(self, request: OffloadRequest, decided: tuple[Measure, Decision] | None = None) -> Effects[Outcome]:
         """Decide about one result, unless ``offload_step`` has ``decided``, and carry the decision out."""
@@ -84,10 +84,10 @@ class Offloading:
         except CoatcheckError:
             raise
         except Exception as error:
-            if self._in_bytes is None:
+            if self._by_bytes is None:
                 raise
             self._blame_counter(error, request)
-            return (yield from self._in_bytes.offload(request))
+            return (yield from self._by_bytes.offload(request))
 
     def _decide(
         self, request: OffloadRequest, confirm: Callable[[int], object] | None
@@ -191,7 +191,7 @@ class Offloading:
                 encoded = yield from index_text(part.text, data, chunks)
                 content = Previewed(text=part.text, content_type=part.content_type, lines=encoded.lines)
                 if sum(1 for each in departure.parts if each.text) == 1:
-                    content = replace(content, exceeds=departure.measure.exceeded - departure.measure.media)
+                    content = replace(content, more_than=departure.measure.exceeded - departure.measure.media)
                     if len(content.text) > preview.LARGE_CHARACTERS:
                         content = yield from preview.search_for_odd(content)
                     budget = departure.decision.preview_tokens
@@ -276,10 +276,10 @@ class Offloading:
         except CoatcheckError:
             raise
         except Exception as error:
-            if self._in_bytes is None:
+            if self._by_bytes is None:
                 raise
             self._blame_counter(error, requests[0])
-            return (yield from self._in_bytes.offload_step(requests))
+            return (yield from self._by_bytes.offload_step(requests))
         outcomes: list[Outcome] = []
         for request, (measure, _), decision in zip(requests, decided, decisions, strict=True):
             outcomes.append((yield from self.offload(request, (measure, decision))))

@@ -1,4 +1,4 @@
-"""The road of one hook: what the client says on stdin, and the answer on stdout. It exits with 0, whatever happens.
+"""The path of one hook: what the client says on stdin, and the answer on stdout. It exits with 0, whatever happens.
 
 Without an answer the client shows the result as it is. That is what happens to a result that is small, that the client
 has put into a file itself, or that is not JSON. A result that could not be stored stays too, up to the hard limit; so

@@ -305,8 +305,8 @@ class FileStorage:
                         folder.touch(name)
                         return
             with (
-                folder.written(content, fsync=self._fsync) as written,
-                folder.written(dumps(description), fsync=self._fsync) as described,
+                folder.temporary_file(content, fsync=self._fsync) as written,
+                folder.temporary_file(dumps(description), fsync=self._fsync) as described,
             ):
                 self._name(folder, stem, (described, written), description)
             if self._fsync:

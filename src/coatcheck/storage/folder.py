@@ -114,7 +114,7 @@ class Folder:
             return file.read() if length is None else file.read(length)
 
     @contextmanager
-    def written(self, content: bytes, *, fsync: bool) -> Iterator[str]:
+    def temporary_file(self, content: bytes, *, fsync: bool) -> Iterator[str]:
         """Write a temporary file, for its owner only, and yield its name to be renamed; if that fails, remove it."""
         name = f".{os.urandom(16).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOSE_ON_EXEC | _BINARY

@@ -91,9 +91,9 @@ class StrandsStorageBridge:
             StorageError: the key is malformed, or another content has it.
 
         """
-        return _driven(self._save(key, content, content_type=content_type, metadata=metadata))
+        return _run_calls(self._save(key, content, content_type=content_type, metadata=metadata))
 
-    def described(self, metadata: Mapping[str, str], existing: Mapping[str, str] | None) -> Mapping[str, str]:
+    def metadata_to_save(self, metadata: Mapping[str, str], existing: Mapping[str, str] | None) -> Mapping[str, str]:
         """Return the metadata to save; ``existing`` are those that are there, or None. A subclass may add to it."""
         del existing
         return metadata
@@ -105,7 +105,7 @@ class StrandsStorageBridge:
             StorageError: the key is malformed, or the entry is not a frame.
 
         """
-        return _driven(self._load(key))
+        return _run_calls(self._load(key))
 
     def delete(self, key: str) -> MaybeAwaitable[None]:
         """Remove the entry, if it is there.
@@ -118,7 +118,7 @@ class StrandsStorageBridge:
 
     def entries(self, prefix: str) -> MaybeAwaitable[Iterable[Listed]]:
         """Return the entries that have a key with this ``prefix``, even damaged ones, with the time 0."""
-        return _driven(self._entries(prefix))
+        return _run_calls(self._entries(prefix))
 
     def _save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Calls[None]:
         name = self._name(key)
@@ -129,7 +129,7 @@ class StrandsStorageBridge:
                 existing = unframed(found, name)[0].metadata
         if existing is not None:
             refuse_other_content(key, existing, metadata)
-        described = self.described(metadata, existing)
+        described = self.metadata_to_save(metadata, existing)
         yield self._storage.write(
             name, framed(content, content_type=content_type, metadata=described, saved=self._clock())
         )
@@ -168,7 +168,7 @@ class StrandsOffloaderStorageBridge:
 
     def load(self, key: str) -> MaybeAwaitable[Stored | None]:
         """Return the entry with this reference, or None."""
-        return _driven(self._load(key))
+        return _run_calls(self._load(key))
 
     def _load(self, key: str) -> Calls[Stored | None]:
         if re.split(r"[/\\]", key)[-1].startswith("."):
@@ -188,19 +188,19 @@ def _listed(key: str, frame: bytes) -> Listed:
     return Listed(key=key, size=entry.size, modified=saved, metadata=entry.metadata, content_type=entry.content_type)
 
 
-def _driven(calls: Calls[Result]) -> MaybeAwaitable[Result]:
+def _run_calls(calls: Calls[Result]) -> MaybeAwaitable[Result]:
     """Run ``calls`` to their end, or up to the first answer that must be awaited."""
     answer: object = None
     try:
         while True:
             answer = calls.send(answer)
             if inspect.isawaitable(answer):
-                return _adriven(calls, answer)
+                return _arun_calls(calls, answer)
     except StopIteration as stop:
         return cast("Result", stop.value)
 
 
-async def _adriven(calls: Calls[Result], first: Awaitable[object]) -> Result:
+async def _arun_calls(calls: Calls[Result], first: Awaitable[object]) -> Result:
     answer: object = first
     try:
         while True:

@@ -24,7 +24,7 @@ from coatcheck.offloader import Offloader
 from coatcheck.storage.protocol import Deletes, Lists, ListsPages, LocalPath, ReadsRanges, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
 from coatcheck.testing.storage import THREADS, check_holds, save
-from coatcheck.testing.suite import Contract, require_same, settle
+from coatcheck.testing.suite import Contract, require_same, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -125,7 +125,7 @@ class ReadsRangesContract(Contract):
 
         If this fails, check that the backend's "not found" becomes None, as in ``load``.
         """
-        assert settle(storage.load_range(make_entry(b"never saved").key, start=0, length=0)) is None
+        assert wait_for(storage.load_range(make_entry(b"never saved").key, start=0, length=0)) is None
 
 
 class DeletesContract(Contract):
@@ -141,8 +141,8 @@ class DeletesContract(Contract):
         entry = make_entry(b"to be deleted")
         save(storage, entry)
         check_holds(storage, entry, "before it is deleted")  # and is now in whatever cache there is
-        settle(storage.delete(entry.key))
-        assert settle(storage.load(entry.key)) is None, "the entry is still there after delete"
+        wait_for(storage.delete(entry.key))
+        assert wait_for(storage.load(entry.key)) is None, "the entry is still there after delete"
 
     def test_deleting_twice_is_no_error(self, storage: DeletingStorage) -> None:
         """Two sweeps may meet: deleting what is gone, or never was, succeeds.
@@ -152,8 +152,8 @@ class DeletesContract(Contract):
         entry = make_entry(b"to be deleted twice")
         save(storage, entry)
         for _ in range(2):
-            settle(storage.delete(entry.key))
-        settle(storage.delete(make_entry(b"never saved").key))
+            wait_for(storage.delete(entry.key))
+        wait_for(storage.delete(make_entry(b"never saved").key))
 
     def test_deleting_leaves_the_others(self, storage: DeletingStorage) -> None:
         """Deleting one entry keeps the others of its scope, those of other scopes, and its own index.
@@ -165,7 +165,7 @@ class DeletesContract(Contract):
         others.append(Entry(str(Key.parse(deleted.key).line_index), b"index", "application/json", {"sha256": "1" * 64}))
         for entry in (deleted, *others):
             save(storage, entry)
-        settle(storage.delete(deleted.key))
+        wait_for(storage.delete(deleted.key))
         for entry in others:
             check_holds(storage, entry, "after another entry was deleted")
 
@@ -176,7 +176,7 @@ class DeletesContract(Contract):
         """
         entry = make_entry(b"deleted, then saved again")
         save(storage, entry)
-        settle(storage.delete(entry.key))
+        wait_for(storage.delete(entry.key))
         save(storage, entry)
         check_holds(storage, entry, "after it was deleted and saved again")
 
@@ -189,7 +189,7 @@ class DeletesContract(Contract):
             [TextBlock("content that will be gone")], tool_name="contract", scope="mine"
         )
         reference = outcome.references[0].id
-        settle(storage.delete(str(resolve_reference(reference, "mine"))))
+        wait_for(storage.delete(str(resolve_reference(reference, "mine"))))
         restarted = Offloader(storage)
         for ask in (restarted.load, restarted.retrieve):
             assert _miss(ask, reference, "mine") is ReferenceExpired, "what was deleted has not expired"
@@ -262,7 +262,7 @@ class ListsContract(Contract):
         if isinstance(storage, Deletes):
             assert Offloader(storage).delete_scopes(under=above) == len(below), "delete_scopes counted wrong"
             for entry in below:
-                assert settle(storage.load(entry.key)) is None, "an entry is still there after delete_scopes"
+                assert wait_for(storage.load(entry.key)) is None, "an entry is still there after delete_scopes"
         for entry in others:
             check_holds(storage, entry, "after other scopes were deleted")
 
@@ -306,7 +306,7 @@ class ListsContract(Contract):
         save(storage, entry)
         with pytest.raises(StorageError):
             save(storage, Entry(entry.key, b"tampered", "image/png", {"sha256": "2" * 64}))
-        found = settle(storage.entries(entry.key))
+        found = wait_for(storage.entries(entry.key))
         assert [listed.size for listed in found] == [len(entry.content)], "a refused save left something behind"
 
 
@@ -381,7 +381,7 @@ class ListsPagesContract(Contract):
         save(storage, older)
         aged = self.make_older(storage, older.key)
         save(storage, newer)
-        page = settle(storage.page(f"{Key.parse(newer.key).scope}/", limit=2))
+        page = wait_for(storage.page(f"{Key.parse(newer.key).scope}/", limit=2))
         times = [entry.modified for entry in page.entries]
         assert times == sorted(times, reverse=True), "the entries of a page are not in order"
         if aged:
@@ -394,7 +394,7 @@ class ListsPagesContract(Contract):
         """
         entry = make_entry(b"content", tool="search%20orders")
         save(storage, entry)
-        (listed,) = settle(storage.page(entry.key, limit=1)).entries
+        (listed,) = wait_for(storage.page(entry.key, limit=1)).entries
         assert listed.metadata is None or dict(listed.metadata) == entry.metadata, "the metadata are wrong"
 
     def test_nothing_is_an_empty_page(self, storage: PagingStorage) -> None:
@@ -402,7 +402,7 @@ class ListsPagesContract(Contract):
 
         If this fails, check for a first entry that is taken for granted.
         """
-        page = settle(storage.page("0" * 16 + "/", limit=10))
+        page = wait_for(storage.page("0" * 16 + "/", limit=10))
         assert page.entries == (), "the page of an unknown scope is not empty"
         assert page.after is None, "an empty listing has a further page"
 
@@ -410,7 +410,7 @@ class ListsPagesContract(Contract):
 def _pages(storage: PagingStorage, prefix: str, *, limit: int) -> Iterator[Page]:
     after: str | None = None
     for _ in range(MOST_PAGES):
-        page = settle(storage.page(prefix, limit=limit, after=after))
+        page = wait_for(storage.page(prefix, limit=limit, after=after))
         yield page
         after = page.after
         if after is None:
@@ -433,10 +433,10 @@ class SweepsContract(Contract):
             save(storage, entry)
         later = listing(storage, named.key)[named.key].modified + 1
         never_saved = make_entry(b"never saved")
-        assert settle(storage.sweep([named.key, never_saved.key], before=later)) == 1, "the count is wrong"
-        assert settle(storage.load(named.key)) is None, "the entry is still there after the sweep"
+        assert wait_for(storage.sweep([named.key, never_saved.key], before=later)) == 1, "the count is wrong"
+        assert wait_for(storage.load(named.key)) is None, "the entry is still there after the sweep"
         check_holds(storage, other, "after a sweep that did not name it")
-        assert settle(storage.sweep([named.key], before=later)) == 0, "what was gone already was counted"
+        assert wait_for(storage.sweep([named.key], before=later)) == 0, "what was gone already was counted"
 
     def test_spares_what_was_used_since(self, storage: SweepingStorage) -> None:
         """Between listing and sweeping a conversation may have got the content again: it must not lose it.
@@ -446,7 +446,7 @@ class SweepsContract(Contract):
         entry = make_entry(b"used again")
         save(storage, entry)
         limit = listing(storage, entry.key)[entry.key].modified
-        assert settle(storage.sweep([entry.key], before=limit)) == 0, "the count is wrong"
+        assert wait_for(storage.sweep([entry.key], before=limit)) == 0, "the count is wrong"
         check_holds(storage, entry, "after a sweep of what was older")
 
 
@@ -503,7 +503,7 @@ def _miss(ask: Callable[..., object], reference: str, scope: str) -> type[Except
 
 def part(storage: RangedStorage, entry: Entry, *, start: int, length: int) -> Stored:
     """Load a part of an entry that must be there, sync or async."""
-    found = settle(storage.load_range(entry.key, start=start, length=length))
+    found = wait_for(storage.load_range(entry.key, start=start, length=length))
     assert found is not None, f"load_range(start={start}, length={length}) returned None for an entry that is there"
     return found
 
@@ -523,4 +523,4 @@ def check_range(storage: RangedStorage, entry: Entry, *, start: int, length: int
 
 def listing(storage: ListingStorage, prefix: str) -> dict[str, Listed]:
     """List entries by key, sync or async."""
-    return {found.key: found for found in settle(storage.entries(prefix))}
+    return {found.key: found for found in wait_for(storage.entries(prefix))}

@@ -30,7 +30,7 @@ from coatcheck.core.policy import Always
 from coatcheck.offloader import Offloader
 from coatcheck.storage.protocol import Deletes, Lists, ListsPages, LocalPath, ReadsRanges, Storage, Stored, Sweeps
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
-from coatcheck.testing.suite import Contract, require_same, settle
+from coatcheck.testing.suite import Contract, require_same, wait_for
 
 if TYPE_CHECKING:
     from coatcheck.core.outcomes import Outcome
@@ -141,7 +141,7 @@ class StorageContract(Contract):
         """
         save(storage, make_entry(b"something else"))
         try:
-            found = settle(storage.load(make_entry(b"never saved").key))
+            found = wait_for(storage.load(make_entry(b"never saved").key))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the defect
             pytest.fail(f"load of an unknown key raised {error!r} instead of returning None", pytrace=False)
         assert found is None, "load of an unknown key returned something else than None"
@@ -152,7 +152,7 @@ class StorageContract(Contract):
         If this fails, check for a cache that also keeps answers of "not found".
         """
         entry = make_entry(b"looked for too early")
-        assert settle(storage.load(entry.key)) is None
+        assert wait_for(storage.load(entry.key)) is None
         save(storage, entry)
         check_holds(storage, entry, "after it was looked for in vain: the miss is remembered")
 
@@ -198,7 +198,7 @@ class StorageContract(Contract):
         """
         mine, yours = make_entry(b"equal content", scope="mine"), make_entry(b"equal content", scope="yours")
         save(storage, mine)
-        assert settle(storage.load(yours.key)) is None, (
+        assert wait_for(storage.load(yours.key)) is None, (
             "an entry of one scope was loaded under the key of another scope"
         )
         save(storage, yours)
@@ -216,7 +216,7 @@ class StorageContract(Contract):
         others = [make_entry(b"equal content", scope=other) for other in (scope[0], (*scope[:-1], "other"))]
         save(storage, mine)
         for other in others:
-            assert settle(storage.load(other.key)) is None, "an entry was loaded under the key of another scope"
+            assert wait_for(storage.load(other.key)) is None, "an entry was loaded under the key of another scope"
             save(storage, other)
         check_holds(storage, mine, "after other scopes saved the same content")
 
@@ -227,7 +227,7 @@ class StorageContract(Contract):
         """
         entry = make_entry(b"as it was saved")
         content, metadata = bytearray(entry.content), dict(entry.metadata)
-        settle(storage.save(entry.key, cast("bytes", content), content_type=entry.content_type, metadata=metadata))
+        wait_for(storage.save(entry.key, cast("bytes", content), content_type=entry.content_type, metadata=metadata))
         content[:] = b"changed later!!"
         metadata["sha256"] = "changed later"
         check_holds(storage, entry, "after the caller changed its own copy: a mutable alias is kept")
@@ -255,10 +255,10 @@ class StorageContract(Contract):
         entry = make_entry(b"what is there")
         save(storage, entry)
         with suppress(*REFUSALS):
-            assert settle(storage.load(key)) is None, f"the malformed key {key!r} reads something that it never saved"
+            assert wait_for(storage.load(key)) is None, f"the malformed key {key!r} reads something that it never saved"
         with suppress(*REFUSALS):
-            settle(storage.save(key, b"intruder", content_type="text/plain", metadata={"sha256": "0" * 64}))
-            found = settle(storage.load(key))
+            wait_for(storage.save(key, b"intruder", content_type="text/plain", metadata={"sha256": "0" * 64}))
+            found = wait_for(storage.load(key))
             assert found is not None, f"what was saved under the malformed key {key!r} is not there"
             require_same(found.content, b"intruder", f"the malformed key {key!r} reads something else")
         check_holds(storage, entry, f"after a save under the malformed key {key!r}")
@@ -290,14 +290,14 @@ class StorageContract(Contract):
 
 def save(storage: Storage, entry: Entry) -> None:
     """Save an entry, sync or async."""
-    settle(
+    wait_for(
         storage.save(entry.key, entry.content, content_type=entry.content_type, metadata=dict(entry.metadata)),
     )
 
 
 def load(storage: Storage, entry: Entry) -> Stored:
     """Load an entry that must be there, sync or async."""
-    found = settle(storage.load(entry.key))
+    found = wait_for(storage.load(entry.key))
     assert found is not None, f"the entry is not there: load({entry.key!r}) returned None"
     assert isinstance(found, Stored), f"load returned {type(found).__name__} instead of coatcheck.Stored"
     return found

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from coatcheck.core.policy import MaybeAwaitable
 
-__all__ = ("Contract", "require_same", "settle")
+__all__ = ("Contract", "require_same", "wait_for")
 
 Result = TypeVar("Result")
 
@@ -46,10 +46,10 @@ class Contract:
 
 
 @overload
-def settle(value: Awaitable[Result]) -> Result: ...
+def wait_for(value: Awaitable[Result]) -> Result: ...
 @overload
-def settle(value: MaybeAwaitable[Result]) -> Result: ...
-def settle(value: MaybeAwaitable[Result]) -> Result:
+def wait_for(value: MaybeAwaitable[Result]) -> Result: ...
+def wait_for(value: MaybeAwaitable[Result]) -> Result:
     """Return ``value``, or, where it is awaitable, what it gives: so one suite tests sync and async alike.
 
     Each call has an event loop of its own, as in frameworks that start one for each run: nothing that you keep may

@@ -26,7 +26,7 @@ from coatcheck.testing.faults import BrokenOnPurpose, FailingOffloader, FailingR
 from coatcheck.testing.harness import NamesScopes, Returned, Run
 from coatcheck.testing.scenario import IDENTITY, KNOBS, PARTS, SCOPE
 from coatcheck.testing.scripting import Script, page_content, shown_references
-from coatcheck.testing.suite import require_same, settle
+from coatcheck.testing.suite import require_same, wait_for
 from coatcheck.testing.watching import ToolWatch, warnings_logged
 
 if TYPE_CHECKING:
@@ -407,6 +407,6 @@ def _texts(blocks: Sequence[Block]) -> str:
 
 def _contents(storage: _Keeping) -> dict[str, bytes]:
     """Return all that a storage holds."""
-    keys = [listed.key for listed in settle(storage.entries(""))]
-    found = {key: settle(storage.load(key)) for key in keys}
+    keys = [listed.key for listed in wait_for(storage.entries(""))]
+    found = {key: wait_for(storage.load(key)) for key in keys}
     return {key: entry.content for key, entry in found.items() if entry is not None}

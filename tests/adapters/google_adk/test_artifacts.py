@@ -10,7 +10,7 @@ from google.adk.artifacts import FileArtifactService, InMemoryArtifactService
 from coatcheck.testing import DeletesContract, ListsContract, StorageContract
 from coatcheck.testing.samples import make_entry
 from coatcheck.testing.storage import save
-from coatcheck.testing.suite import settle
+from coatcheck.testing.suite import wait_for
 from coatcheck_adk import ArtifactServiceBridge, OffloadPlugin
 from tests.adapters.google_adk.agents import APP, USER, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, call, reading
@@ -58,11 +58,11 @@ def test_what_is_no_entry_is_not_listed() -> None:
     storage = ArtifactServiceBridge(service)
     entry = make_entry(b"content")
     save(storage, entry)
-    settle(
+    wait_for(
         service.save_artifact(
             app_name="coatcheck", user_id="coatcheck", filename="user:notes.txt", artifact={"text": "notes"}
         )
     )
 
-    assert [listed.key for listed in settle(storage.entries(""))] == [entry.key]
+    assert [listed.key for listed in wait_for(storage.entries(""))] == [entry.key]
     assert repr(storage) == "ArtifactServiceBridge(InMemoryArtifactService)"

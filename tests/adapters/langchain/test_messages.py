@@ -153,7 +153,7 @@ def test_the_calls_are_found_in_the_input(value: object, key: str) -> None:
     calls = calls_of(value, key)
 
     assert {call_id: call["args"] for call_id, call in calls.by_id.items()} == {"b": {"q": "cats"}}
-    assert calls.find_settled() == {"a"}
+    assert calls.find_answered() == {"a"}
 
 
 def test_calls_may_be_the_input_themselves() -> None:
@@ -165,13 +165,13 @@ def test_an_input_of_another_form_says_nothing(value: object) -> None:
     calls = calls_of(value)
 
     assert not calls.by_id
-    assert not calls.find_settled()
+    assert not calls.find_answered()
 
 
 def test_an_id_that_a_new_call_repeats_is_not_answered_yet() -> None:
     again = AIMessage("", tool_calls=[tool_call("search", call_id="a")])
 
-    assert calls_of([*EARLIER, again]).find_settled() == set()
+    assert calls_of([*EARLIER, again]).find_answered() == set()
 
 
 def test_an_id_used_twice_in_a_step_tells_no_name() -> None:

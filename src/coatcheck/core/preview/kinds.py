@@ -17,11 +17,11 @@ from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_ends import search_json
 from coatcheck.core.preview.json_lines import preview_json_lines, search_json_lines
-from coatcheck.core.preview.log import RARE, find_rare_trouble, find_trouble, lacking, name_trouble, preview_log
+from coatcheck.core.preview.log import RARE, find_rare_trouble, find_trouble, missing_from, name_trouble, preview_log
 from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
-from coatcheck.core.preview.sorts import preview_sorts, search_sorts
+from coatcheck.core.preview.repeats import preview_repeats, search_repeats
 from coatcheck.core.preview.source import Found, Previewed, Trouble, ends_within, plain, sample_of
 from coatcheck.core.preview.text import preview_text
 from coatcheck.core.preview.work import Metered, TooMuchWork, count_parts
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Search
     from coatcheck.core.tokens import TokenCounter
 
-    Show: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
+    PreviewFunction: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
 
 __all__ = ("LARGE_CHARACTERS", "kinds_of", "preview", "search_for_odd")
 
 _HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
 _LOG_TYPES = frozenset({"text/log", "text/x-log"})
-_TYPES: dict[Show, frozenset[str]] = {
+_TYPES: dict[PreviewFunction, frozenset[str]] = {
     preview_json: frozenset({"application/json", "text/json"}),
     preview_json_lines: frozenset(
         {"application/jsonl", "application/ndjson", "application/x-jsonlines", "application/x-ndjson"}
@@ -71,7 +71,7 @@ _ESCAPE = re.compile(r"\\[\\\"'ntru/]")
 
 _INSIDE = "text inside, unescaped, so line numbers are its own; search with pattern:"
 
-_AS_LINES = frozenset({preview_log, preview_sorts, preview_text})
+_AS_LINES = frozenset({preview_log, preview_repeats, preview_text})
 
 _SHOW_TROUBLE = frozenset({preview_log, preview_noise})
 """They show rare errors themselves, or hold none."""
@@ -79,11 +79,11 @@ _SHOW_TROUBLE = frozenset({preview_log, preview_noise})
 LITTLE_WORK = frozenset({preview_log, preview_text})
 """They look at little more than they show, so no limit of work applies to them."""
 
-SEARCHES: dict[Show, Search] = {
+SEARCHES: dict[PreviewFunction, Search] = {
     preview_json: search_json,
     preview_json_lines: search_json_lines,
     preview_delimited: search_delimited,
-    preview_sorts: search_sorts,
+    preview_repeats: search_repeats,
 }
 """What finds the odd records or lines of a kind in a long text, in pieces."""
 
@@ -138,15 +138,15 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
         return ""
     once = counter if isinstance(counter, CountedOnce) else CountedOnce(counter)
     metered = Metered(once)
-    shows: list[Show] = []
+    candidates: list[PreviewFunction] = []
     # A preview is a convenience: no fault in one may cost the result that it is made of.
     try:
-        if content.exceeds < budget and not once.exceeds(content.text, budget):
+        if content.more_than < budget and not once.exceeds(content.text, budget):
             return to_valid_unicode(content.text)
-        shows = kinds_of(content)
+        candidates = kinds_of(content)
     except Exception as error:  # noqa: BLE001 - MemoryError and RecursionError are among them
         content.failures["kinds_of"] = error
-    for show in shows:
+    for show in candidates:
         if show.__name__ in content.failures:
             continue
         try:
@@ -165,7 +165,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     return to_valid_unicode(ends_within(content.text, budget))
 
 
-def _show_below_errors(show: Show, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+def _show_below_errors(show: PreviewFunction, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return the preview of one kind, below the rare errors that it would hide; None if nothing of the kind fits."""
     errors = name_trouble(content, budget, counter)
     if not errors:
@@ -174,7 +174,7 @@ def _show_below_errors(show: Show, content: Previewed, budget: int, counter: Tok
     shown = show(content, left, counter)
     if shown is None:
         return None
-    hidden = lacking(shown, errors)
+    hidden = missing_from(shown, errors)
     if not hidden:  # what they would have taken tells more
         try:
             return show(content, budget, counter)
@@ -197,8 +197,8 @@ def search_for_odd(content: Previewed) -> Generator[None, None, Previewed]:
 
 
 def _searched(content: Previewed) -> Generator[None, None, Previewed]:
-    shows = kinds_of(content)
-    if shows[0] is preview_log:
+    candidates = kinds_of(content)
+    if candidates[0] is preview_log:
         trouble = Trouble()
         yield from find_trouble(trouble, content.text)
         return replace(content, trouble=trouble)
@@ -206,7 +206,7 @@ def _searched(content: Previewed) -> Generator[None, None, Previewed]:
         rare = Trouble()
         yield from find_rare_trouble(rare, content)
         content = replace(content, rare=rare)
-    for search in filter(None, map(SEARCHES.get, shows)):
+    for search in filter(None, map(SEARCHES.get, candidates)):
         found = Found(by=search)
         yield from search(found, content)
         if found.end:
@@ -214,7 +214,7 @@ def _searched(content: Previewed) -> Generator[None, None, Previewed]:
     return content
 
 
-def kinds_of(content: Previewed) -> list[Show]:
+def kinds_of(content: Previewed) -> list[PreviewFunction]:
     """Return the functions that may show ``content``, the declared kind first; plain text is always among them.
 
     The order matters: JSON Lines may look like one list, and the rows of a table may begin with a time.
@@ -228,7 +228,7 @@ def kinds_of(content: Previewed) -> list[Show]:
     # An envelope: a quote opens, and behind it is a bracket or something escaped.
     is_quoted = any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head)
     is_escaped = "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
-    may_be: dict[Show, object] = {
+    may_be: dict[PreviewFunction, object] = {
         preview_command_output: head.lstrip()[:1] == "<" and output_in(content.text),
         preview_envelope: is_quoted or is_escaped,
         preview_json: is_pair and first != "(",
@@ -246,7 +246,7 @@ def kinds_of(content: Previewed) -> list[Show]:
             or _is_terminal(tail)
         ),
         preview_noise: _NOISE.search(head, max(0, len(head) // 2 - _AROUND), len(head) // 2 + _AROUND),
-        preview_sorts: True,
+        preview_repeats: True,
         preview_text: True,
     }
     declared = content.declared
@@ -284,7 +284,7 @@ def preview_command_output(content: Previewed, budget: int, counter: TokenCounte
 
 
 def _preview_inside(
-    text: str, heading: str, budget: int, counter: TokenCounter, *, unless: Collection[Show] = ()
+    text: str, heading: str, budget: int, counter: TokenCounter, *, unless: Collection[PreviewFunction] = ()
 ) -> str | None:
     """Return the heading and a preview of the text inside; None if nothing fits, or a kind of ``unless`` shows it."""
     left = budget - counter.count(heading) - 1

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 import re2
 
 from coatcheck.core.forks import in_forked_child
-from coatcheck.core.preview.source import IN_NUMBERS, LONGEST_LINE, Sort, Trouble, join_lines, lines_of, pick, plain
+from coatcheck.core.preview.source import (
+    IN_NUMBERS,
+    LONGEST_LINE,
+    LineGroup,
+    Trouble,
+    join_lines,
+    lines_of,
+    pick,
+    plain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("RARE", "find_rare_trouble", "find_trouble", "lacking", "name_trouble", "preview_log")
+__all__ = ("RARE", "find_rare_trouble", "find_trouble", "missing_from", "name_trouble", "preview_log")
 
 _FATAL = r"\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|^(?:fatal|panic):|: fatal error:|[Ss]egmentation fault|Killed$|\| panic:"
 _ERROR = (
@@ -144,14 +153,14 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
                 (one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR"
             )
             trouble.counts[level] = min(trouble.counts[level] + 1, MOST_COUNTED)
-            sorts = trouble.sorts[level]
-            sort = sorts.setdefault(line.translate(None, IN_NUMBERS), Sort())
-            sort.count += 1
-            if len(sort.lines) == _ALIKE:
-                sort.lines.popitem()  # the last one so far
-            sort.lines[number] = line.decode("utf-8", "replace")
-            if len(sorts) > _KEPT:
-                sorts.pop(next(islice(sorts, _KEPT // 2, None)))
+            groups = trouble.groups[level]
+            group = groups.setdefault(line.translate(None, IN_NUMBERS), LineGroup())
+            group.count += 1
+            if len(group.lines) == _ALIKE:
+                group.lines.popitem()  # the last one so far
+            group.lines[number] = line.decode("utf-8", "replace")
+            if len(groups) > _KEPT:
+                groups.pop(next(islice(groups, _KEPT // 2, None)))
             trouble.noted += 1
             if trouble.noted == rare:
                 return
@@ -172,7 +181,7 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     trouble = content.trouble or Trouble()
     for _ in find_trouble(trouble, content.text) if content.trouble is None else ():
         pass
-    summary, suspects = _told(trouble, content)
+    summary, suspects = _summarize(trouble, content)
     left = budget - (counter.count(summary) if summary else 0)
     chosen_of_them = pick(
         suspects, suspects.__getitem__, content.lines, max(_LEAST_FOR_TROUBLE, int(left * _TROUBLE_SHARE)), counter
@@ -190,10 +199,10 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
 
 
-def _told(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, str]]:
+def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, str]]:
     """Return a summary, which is empty where all is well, and lines of trouble by number.
 
-    The worst level comes first, of each the first sort, the last, the second, and so on. A line of each sort comes
+    The worst level comes first, of each the first group, the last, the second, and so on. A line of each group comes
     before the second of any, with how many there are of it.
     """
     counts = ", ".join(
@@ -203,13 +212,13 @@ def _told(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, str]]:
     said = "; ".join(filter(None, (counts, unseen if trouble.searched < content.lines else "")))
     ranked: dict[int, str] = {}
     for level in _LEVELS:
-        sorts = list(trouble.sorts[level].values())
-        half = (len(sorts) + 1) // 2
-        order = [sort for pair in zip_longest(sorts[:half], reversed(sorts[half:])) for sort in pair if sort]
+        groups = list(trouble.groups[level].values())
+        half = (len(groups) + 1) // 2
+        order = [group for pair in zip_longest(groups[:half], reversed(groups[half:])) for group in pair if group]
         for turn in (0, -1, 1):
-            for sort in order:
-                number, line = [*sort.lines.items()][turn if turn < len(sort.lines) else 0]
-                alike = f" ({sort.count:,} alike)" if turn == 0 and sort.count > len(sort.lines) else ""
+            for group in order:
+                number, line = [*group.lines.items()][turn if turn < len(group.lines) else 0]
+                alike = f" ({group.count:,} alike)" if turn == 0 and group.count > len(group.lines) else ""
                 ranked.setdefault(number, plain(line) + alike)
     return f"[{said}]\n" if said else "", ranked
 
@@ -226,7 +235,7 @@ def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list
         pass
     if trouble.noted > content.lines // RARE:
         return []
-    summary, suspects = _told(trouble, content)
+    summary, suspects = _summarize(trouble, content)
     lines = [summary]
     left = max(int(budget * _SHARE), min(_LEAST_FOR_TROUBLE, budget // 2)) - counter.count(summary)
     for number, line in islice(suspects.items(), _MOST_NAMED):
@@ -238,7 +247,7 @@ def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list
     return lines if len(lines) > 1 or (summary and left >= 0 and not trouble.noted) else []
 
 
-def lacking(shown: str, errors: list[str]) -> list[str]:
+def missing_from(shown: str, errors: list[str]) -> list[str]:
     """Return ``errors`` without the lines that ``shown`` has, in any notation; nothing if it has them all."""
     summary, *named = errors
     rows = [row for row in shown.split("\n") if not row.startswith(_BEGINS_A_GAP)]

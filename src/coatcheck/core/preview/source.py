@@ -24,8 +24,8 @@ __all__ = (
     "LEVELS",
     "LOOKED_AT_WHOLE",
     "Found",
+    "LineGroup",
     "Previewed",
-    "Sort",
     "Trouble",
     "ends_within",
     "gap_of_lines",
@@ -56,14 +56,14 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@
 
 
 IN_NUMBERS = b"0123456789.,"
-"""Lines that differ in nothing else are of one sort."""
+"""Lines that differ in nothing else are of one group."""
 
 LEVELS = ("FATAL", "ERROR", "WARN")
 """The levels of trouble, the worst first."""
 
 
 @dataclass(slots=True)
-class Sort:
+class LineGroup:
     """Lines that differ in numbers only."""
 
     count: int = 0
@@ -76,8 +76,8 @@ class Trouble:
     """The lines of a text that tell of trouble, as far as it has been searched."""
 
     counts: dict[str, int] = field(default_factory=dict.fromkeys(LEVELS, 0).copy)
-    sorts: dict[str, dict[bytes, Sort]] = field(default_factory=partial(defaultdict, dict))
-    """By level, the first and the last sorts of its lines, by the line without its numbers."""
+    groups: dict[str, dict[bytes, LineGroup]] = field(default_factory=partial(defaultdict, dict))
+    """By level, the first and the last groups of its lines, by the line without its numbers."""
 
     searched: int = 0
     """Lines that were searched."""
@@ -106,8 +106,8 @@ class Found:
     tail: int = 0
     """Where the last but one of the pieces begins that were searched."""
 
-    sorts: dict[bytes, Sort] = field(default_factory=dict)
-    """The lines of a text by what they are without numbers, each sort with its first line."""
+    groups: dict[bytes, LineGroup] = field(default_factory=dict)
+    """The lines of a text by what they are without numbers, each group with its first line."""
 
     by: Search | None = None
     """What has searched."""
@@ -126,7 +126,7 @@ class Previewed:
     lines: int
     """Lines in the text: ``\\n`` ends one, and the last needs none."""
 
-    exceeds: int = 0
+    more_than: int = 0
     """Tokens that the text is known to exceed; nothing is known by default."""
 
     trouble: Trouble | None = None

@@ -1,4 +1,4 @@
-"""Text in which most lines differ from others in numbers only: how many are of each sort, and one of each as it is.
+"""Text in which most lines differ from others in numbers only: how many are of each group, and one of each as it is.
 
 Digits in a name, such as ``file_3.txt`` or ``G101``, tell lines apart: the names are what the agent needs.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.names import with_names
 from coatcheck.core.preview.pieces import MOST_SEARCHED, found_in, line_pieces
-from coatcheck.core.preview.source import IN_NUMBERS, Found, Sort, join_lines, lines_of, pick, plain
+from coatcheck.core.preview.source import IN_NUMBERS, Found, LineGroup, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,64 +20,64 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("preview_sorts", "search_sorts")
+__all__ = ("preview_repeats", "search_repeats")
 
 _LEAST_LINES = 20
 _LEAST_ALIKE = 4
 _LEAST_SHARE = 2 / 3
-"""The share of the lines that must be of a sort, blank ones aside. Otherwise head and tail of the text say more."""
+"""The share of the lines that must be of a group, blank ones aside. Otherwise head and tail of the text say more."""
 
 _MOST_DIGITS = 0.25
 """The share of a line that may be digits: in a line of figures, these are what the agent needs."""
 
 _LEAST_WORDS = 2
 _SHARE_BEFORE_NAMES = 0.75
-"""The share of the budget that lines get at least. Names and numbers in lines of rare sorts get the rest, if any."""
+"""The share of the budget that lines get at least. Names and numbers in lines of rare groups get the rest, if any."""
 
 _RARE = 0.1
-"""The share of the lines below which a sort is rare."""
+"""The share of the lines below which a group is rare."""
 
 _MOST_NAMED = 4
 """Sorts in the heading, those with the most lines."""
 
-_MOST_SORTS = 20_000
-"""With more sorts of lines than this, a text is not treated as repetitive."""
+_MOST_GROUPS = 20_000
+"""With more groups of lines than this, a text is not treated as repetitive."""
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBERED_NAME = re.compile(r"[^\W\d][/._-]?\d")
 
 
-def search_sorts(found: Found, content: Previewed) -> Iterator[None]:
-    """Count the lines of each sort; yield after each piece. Stops where few lines are alike."""
+def search_repeats(found: Found, content: Previewed) -> Iterator[None]:
+    """Count the lines of each group; yield after each piece. Stops where few lines are alike."""
     text, number = content.text, 1
     for start, end in line_pieces(text, 0) if len(text) <= MOST_SEARCHED else ():
         lines = text[start:end].removesuffix("\n").split("\n")
         keys = _keys(lines)
         counts = Counter(keys)
         alike = sum(count for count in counts.values() if count >= _LEAST_ALIKE)
-        if alike < _LEAST_SHARE * len(keys) and not found.sorts:
+        if alike < _LEAST_SHARE * len(keys) and not found.groups:
             return
         firsts = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
         for key, count in counts.items():
-            if key not in found.sorts:
-                found.sorts[key] = Sort(lines={number + firsts[key]: lines[firsts[key]]})
-            found.sorts[key].count += count
-        if len(found.sorts) > _MOST_SORTS:
+            if key not in found.groups:
+                found.groups[key] = LineGroup(lines={number + firsts[key]: lines[firsts[key]]})
+            found.groups[key].count += count
+        if len(found.groups) > _MOST_GROUPS:
             return
         number += len(lines)
         found.end = end
         yield
 
 
-def preview_sorts(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return lines within ``budget`` tokens, one of each sort before the second of any, or None if few are alike.
+def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return lines within ``budget`` tokens, one of each group before the second of any, or None if few are alike.
 
-    Names and numbers in lines of the rarer sorts follow: what is rare is what the agent asks for.
+    Names and numbers in lines of the rarer groups follow: what is rare is what the agent asks for.
     """
-    found = found_in(content, search_sorts) if content.lines >= _LEAST_LINES else Found()
+    found = found_in(content, search_repeats) if content.lines >= _LEAST_LINES else Found()
     if found.end < len(content.text):
         return None
-    firsts = {number: (line, sort.count) for sort in found.sorts.values() for number, line in sort.lines.items()}
+    firsts = {number: (line, group.count) for group in found.groups.values() for number, line in group.lines.items()}
     alike = {number: count for number, (line, count) in firsts.items() if count >= _LEAST_ALIKE and _is_sort(line)}
     others = {number: count for number, (line, count) in firsts.items() if number not in alike and line.strip()}
     if sum(alike.values()) < _LEAST_SHARE * (sum(alike.values()) + sum(others.values())):
@@ -95,7 +95,7 @@ def preview_sorts(content: Previewed, budget: int, counter: TokenCounter) -> str
         return heading + join_lines(chosen, content.lines) if alike.keys() & chosen.keys() else ""
 
     rare = (one for one, key in zip(raw.values(), _keys(raw.values()), strict=True)
-            if found.sorts[key].count < _RARE * content.lines)  # fmt: skip
+            if found.groups[key].count < _RARE * content.lines)  # fmt: skip
     shown = lines_within(int(budget * _SHARE_BEFORE_NAMES))
     named = with_names(shown, "\n".join(rare), budget, counter)
     made = named if named != shown else lines_within(budget)
@@ -103,7 +103,7 @@ def preview_sorts(content: Previewed, budget: int, counter: TokenCounter) -> str
 
 
 def _heading(alike: Mapping[int, int]) -> str:
-    """Return the line that says how many lines are like the first of their sort, by its number.
+    """Return the line that says how many lines are like the first of their group, by its number.
 
     Not behind the line itself, where it would read as part of what the tool returned.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coatcheck import TiktokenCounter
-from coatcheck.core.preview import Previewed, preview, sorts
+from coatcheck.core.preview import Previewed, preview, repeats
 
 TIKTOKEN = TiktokenCounter()
 
@@ -60,7 +60,7 @@ def test_a_line_of_its_own_sort_in_8_mb_is_shown(place: int) -> None:
 
 
 def test_text_of_more_than_8_mb_is_not_searched_so_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorts, "MOST_SEARCHED", 50_000)
+    monkeypatch.setattr(repeats, "MOST_SEARCHED", 50_000)
 
     assert not any("alike" in line for line in _shown(_chunks(3_000)))
 
