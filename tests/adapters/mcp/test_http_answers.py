@@ -144,7 +144,7 @@ async def test_an_answer_with_another_id_is_the_answer_all_the_same(line: str, s
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 11, 100])
 @pytest.mark.parametrize(
-    ("text", "repair_or_refuse"),
+    ("text", "mended"),
     [
         ("a\\ud83d", "a\\ufffd"),
         ("\\ude00\\ud83d", "\\ufffd\\ufffd"),
