@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 from coatcheck.adapting import ScopeOption, WarnOnce, check_scope, make_offloader, resolve_scope
 from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offload_result
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name, is_retrieval_name
-from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope
+from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope, working_folder
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -79,8 +79,9 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         Args:
             storage: where content goes: a storage, or a ready ``Offloader``.
             scope: who may read back: a scope, or a callable on FastMCP's ``MiddlewareContext``. Else the authenticated
-                subject; else, for a server on stdio or in memory, one scope for its name and working directory. A
-                server on HTTP without either stores nothing.
+                subject; else, for a server on stdio or in memory, one scope for its name and the directory in which it
+                was started. A server on HTTP without either, such as one with tokens that name no subject, stores
+                nothing.
             native_media: the retrieval tool returns images and files themselves instead of a description.
             **options: of ``Offloader``.
 
@@ -94,6 +95,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         self.offloader = make_offloader(storage, options, owner="OffloadMiddleware", no_steps=no_steps)
         self._scope = check_scope(scope)
         self._native_media = native_media
+        self._folder = working_folder()
         self._warn = WarnOnce(logger)
         self._taken: Collection[str] = ()
         """The names of the retrieval tool that tools of the server's own have."""
@@ -200,11 +202,10 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         except Exception as error:  # noqa: BLE001 - the user's callable; the guard reports it
             return error, None
         token = get_access_token()
-        if token is not None:
-            return given, subject_scope(token)
-        if ctx.transport in {None, "stdio"}:
-            return given, folder_scope(ctx.fastmcp.name)
-        return (no_scope() if given is None else given), None
+        if token is None and ctx.transport in {None, "stdio"}:
+            return given, folder_scope(ctx.fastmcp.name, self._folder)
+        subject = None if token is None else subject_scope(token)
+        return (no_scope() if given is None and subject is None else given), subject
 
 
 def _namespace(ctx: Context, name: str) -> str:

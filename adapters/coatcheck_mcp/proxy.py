@@ -33,7 +33,7 @@ from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offl
 from coatcheck_mcp.link import Link, SessionForgotten
 from coatcheck_mcp.names import LONGEST_SERVER, find_clash
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
-from coatcheck_mcp.scope import folder_scope
+from coatcheck_mcp.scope import folder_scope, working_folder
 from coatcheck_mcp.several import Several
 from coatcheck_mcp.starting import Starting
 
@@ -115,7 +115,7 @@ class Proxy:
         storage: StorageOrOffloader | None = None,
         *,
         scope: Scope | None = None,
-        identity_of: Callable[[str], Scope | None] = folder_scope,
+        identity_of: Callable[[str], Scope | None] | None = None,
         policy_of: Callable[[str], Policy | None] = lambda _: None,
         on_tools: Callable[[Collection[str]], None] | None = None,
         native_media: bool = True,
@@ -129,8 +129,8 @@ class Proxy:
                 mapping of their names; tools and prompts are then called ``NAME_TOOL`` everywhere.
             storage: where content goes: a storage, or a ready ``Offloader``.
             scope: who may read back. None: the ambient scope, else the identity.
-            identity_of: returns the scope of a server's clients by the server's name. By default it is a digest of that
-                name and the working directory, so that references live across restarts and projects do not mix.
+            identity_of: returns the scope of a server's clients by the server's name. None: a digest of that name and
+                the working directory, so that references live across restarts and projects do not mix.
             policy_of: returns the policy of a tool by its name; None: the offloader's policies decide.
             on_tools: is told the names of all tools, once, when they are known: as ``policy_of`` gets them.
             native_media: the retrieval tool returns images and files themselves instead of a description.
@@ -149,7 +149,7 @@ class Proxy:
             _check_names(upstream)
         self._upstream = upstream
         self._scope = scope
-        self._identity_of = identity_of
+        self._identity_of = identity_of or partial(folder_scope, folder=working_folder())
         self._policy_of = policy_of
         self._on_tools = on_tools
         self._native_media = native_media

@@ -7,7 +7,7 @@ each request of a modern client another one.
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
 from mcp.server.auth.provider import principal_components
@@ -15,32 +15,50 @@ from mcp.server.auth.provider import principal_components
 from coatcheck import InvalidRequest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mcp.server.auth.provider import AccessToken
 
-__all__ = ("folder_scope", "no_scope", "subject_scope")
+__all__ = ("folder_scope", "no_scope", "subject_scope", "working_folder")
 
 
-def folder_scope(server: str, folder: str | Path | None = None) -> str:
+def working_folder() -> str:
+    """Return the working directory; if it was deleted, the path that it had, as far as the shell has said it.
+
+    Ask for it once, at the start: a tool may change it, and its scope must not change with it.
+    """
+    try:
+        return os.getcwd()  # noqa: PTH109 - as a str
+    except OSError:
+        return os.environ.get("PWD", "")
+
+
+def folder_scope(server: str, folder: str | Path) -> str:
     """Return the scope of a server that one client has started in a folder: the same after a restart.
 
     Args:
         server: the server's name.
-        folder: the folder that it runs in; None for the working directory.
+        folder: the absolute folder that it runs in.
 
     """
-    place = Path(folder or ".").resolve()
+    place = os.path.realpath(folder)
     digest = hashlib.sha256(f"{server}\0{place}".encode("utf-8", "surrogateescape")).hexdigest()
     return f"mcp-{digest[:32]}"
 
 
-def subject_scope(token: AccessToken) -> tuple[str, ...]:
-    """Return the scope of whom a token authenticates: client, issuer and subject, as far as the token names them."""
-    return tuple(part or "-" for part in principal_components(token))
+def subject_scope(token: AccessToken) -> tuple[str, str, str] | None:
+    """Return the scope of whom a token authenticates: client, issuer and subject. None: it names no subject.
+
+    Without a subject, all users of a client would be one. Verifiers put it into the claims alone, too.
+    """
+    client, issuer, subject = principal_components(token)
+    subject = subject or str((token.claims or {}).get("sub") or "")
+    return (client or "-", issuer or "-", subject) if subject else None
 
 
 def no_scope() -> InvalidRequest:
     """Return the error for a client over HTTP whom nobody knows."""
     return InvalidRequest(
         "nobody can tell the clients of this server apart, so nothing is stored: pass scope=... to OffloadMiddleware,"
-        " or add authentication to the server"
+        " or add authentication to the server, with tokens that name a subject (sub)"
     )

@@ -279,7 +279,6 @@ def _proxy(
     name: str | None,
 ) -> Proxy:
     from coatcheck_mcp import Proxy  # noqa: PLC0415 - see _settings
-    from coatcheck_mcp.scope import folder_scope  # noqa: PLC0415 - see _settings
 
     where = storage or settings.storage
     limits = _limits(settings, storage)
@@ -290,7 +289,7 @@ def _proxy(
         upstream,
         stored,
         scope=chosen,
-        identity_of=folder_scope if chosen is not None else _said_once(where, stored, name),
+        identity_of=None if chosen is not None else _said_once(where, stored, name),
         policy_of=partial(settings.rule_of, server=name) if is_one else settings.rule_of_shown,
         on_tools=partial(
             _say_unused, settings, partial(settings.names_of, server=name) if is_one else settings.names_of_shown
@@ -333,11 +332,13 @@ def _said_once(where: str, stored: Storage, name: str | None) -> Callable[[str],
     A server has its name once it is up. The ``name`` that the user gave goes before what the server calls itself.
     """
     from coatcheck.cli.scope_notes import write_note  # noqa: PLC0415 - see _settings
-    from coatcheck_mcp.scope import folder_scope  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp.scope import folder_scope, working_folder  # noqa: PLC0415 - see _settings
+
+    folder = working_folder()  # now: it may be deleted, as that of a worktree
 
     @cache
     def said(server: str) -> str:
-        scope: str = folder_scope(name or server)
+        scope: str = folder_scope(name or server, folder)
         _say_how_to_list(where, scope)
         write_note(stored, scope, server=name or server)
         return scope

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
-from fastmcp.server.auth import require_scopes, restrict_tag
+from fastmcp.server.auth import AccessToken, TokenVerifier, require_scopes, restrict_tag
 from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
 from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.middleware import AuthMiddleware
@@ -315,6 +316,59 @@ async def test_over_http_each_subject_reads_what_its_own_token_stored() -> None:
         for client, is_error in ((ann, False), (bob, True)):
             answer = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference}, raise_on_error=False)
             assert answer.is_error is is_error
+
+
+class _ClaimsOnly(TokenVerifier):
+    """Names the subject in the claims alone, as verifiers may."""
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        return AccessToken(token=token, client_id="app", scopes=[], claims={"sub": token})
+
+
+async def test_over_http_a_subject_that_only_the_claims_name_is_one_too() -> None:
+    server = server_with(OffloadMiddleware(InMemoryStorage()))
+    server.auth = _ClaimsOnly()
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(server.http_app(), listener), Client(url, auth="ann") as ann, Client(url, auth="bob") as bob:
+        (reference,) = offloaded_references(await ann.call_tool("log"))
+        for client, is_error in ((ann, False), (bob, True)):
+            answer = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference}, raise_on_error=False)
+            assert answer.is_error is is_error
+        listed = await bob.call_tool(RETRIEVAL_TOOL, {})
+        assert reference not in str(listed.content)
+
+
+@pytest.mark.parametrize("claims", [{}, {"sub": ""}, {"sub": None}])
+async def test_over_http_nothing_is_stored_for_tokens_that_name_no_subject(claims: dict[str, str | None]) -> None:
+    storage = InMemoryStorage()
+    server = server_with(OffloadMiddleware(storage))
+    server.auth = StaticTokenVerifier({name: {"client_id": "app", **claims} for name in ("ann", "bob")})
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(server.http_app(), listener), Client(url, auth="ann") as ann:
+        assert (await ann.call_tool("log")).content[0].text == LOG
+    assert not list(storage.entries(""))
+
+
+async def test_a_tool_that_changes_or_loses_the_working_directory_changes_no_scope(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    server = server_with(OffloadMiddleware(InMemoryStorage()))
+
+    @server.tool
+    def leave() -> str:
+        (tmp_path / "gone").mkdir()
+        os.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+        return "left"
+
+    async with Client(server) as client:
+        (reference,) = offloaded_references(await client.call_tool("log"))
+        assert (await client.call_tool("leave")).content[0].text == "left"
+        assert offloaded_references(await client.call_tool("log")) == (reference,)
+        assert not (await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})).is_error
 
 
 @pytest.mark.parametrize("stateless", [False, True])

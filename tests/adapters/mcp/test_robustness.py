@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from coatcheck import FileStorage, Offloader
+from coatcheck import RETRIEVAL_TOOL, FileStorage, Offloader
 from coatcheck_mcp import offloaded_references
 from coatcheck_mcp.scope import folder_scope
 from tests.adapters.mcp.servers import Everything
@@ -93,6 +94,22 @@ def test_two_hundred_calls_at_once_get_their_own_results(start: Callable[..., Pr
             found = answers[identifier]["content"][0]["text"]
         assert len(found) == size
         assert bool(references) == (size >= 100_000)
+
+
+@pytest.mark.parametrize("options", [(), ("--scope", "mine")], ids=["folder", "scope"])
+def test_a_working_directory_that_is_deleted_breaks_no_call(options: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    process = Process(tmp_path / "work", *TINY, options=options, storage=os.fspath(tmp_path / "store"))
+    try:
+        process.shake_hands()
+        shutil.rmtree(tmp_path / "work")
+        assert process.ask("tools/list")["result"]["tools"]
+        answer = process.ask("tools/call", name="huge", arguments={"size": 100_000})
+        (reference,) = answer["result"]["_meta"]["coatcheck"]["references"]
+        back = process.ask("tools/call", name=RETRIEVAL_TOOL, arguments={"reference": reference})
+        assert not back["result"]["isError"]
+    finally:
+        process.end()
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
