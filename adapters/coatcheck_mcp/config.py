@@ -11,6 +11,7 @@ import os
 import re
 from dataclasses import KW_ONLY, dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -35,6 +36,7 @@ __all__ = (
     "Config",
     "Server",
     "ToolRule",
+    "fault_in_header",
     "load",
 )
 
@@ -360,6 +362,12 @@ def _rule(table: Table, settings: Settings) -> ToolRule:
     return OverTokens(threshold)
 
 
+def fault_in_header(value: str) -> str:
+    """Return what keeps a value from being sent as a header, or ""; never the value, which may be a secret."""
+    is_sent = value.isascii() and value.isprintable()
+    return "" if is_sent else "holds a line end, another control character or a letter that is not ASCII"
+
+
 def _servers(root: Table, variables: Mapping[str, str] | None) -> dict[str, Server]:
     tables = root.tables("servers")
     clash = find_clash(tables)
@@ -369,6 +377,28 @@ def _servers(root: Table, variables: Mapping[str, str] | None) -> dict[str, Serv
             None, f"needs another name: {other} begins with it, so their tools could not be told apart"
         )
     return {name: _server(name, table, variables) for name, table in tables.items()}
+
+
+def _filled_in(table: Table, key: str, text: str, *, variables: Mapping[str, str] | None) -> str:
+    """Return a value of ``key`` with its variables filled in, unless there are no ``variables``.
+
+    Raises:
+        Mistake: a variable is not set. In a header, one is empty, or the whole cannot be sent.
+
+    """
+    if variables is None:
+        return text
+    named = VARIABLE.findall(text)
+    if missing := [variable for variable in named if variable not in variables]:
+        table.refuse(key, f"names the variable {missing[0]}, which is not set; set it where the proxy starts")
+    if key != "headers":
+        return VARIABLE.sub(lambda found: variables[found[1]], text)
+    if blank := [variable for variable in named if not variables[variable].strip()]:
+        table.refuse(key, f"names the variable {blank[0]}, which is empty; give it a value where the proxy starts")
+    value = VARIABLE.sub(lambda found: variables[found[1]].strip(), text)  # a token from a file has a line end
+    if fault := fault_in_header(value):
+        table.refuse(key, fault)
+    return value
 
 
 def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Server:
@@ -387,14 +417,7 @@ def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Ser
     if url is not None and re.match(r"https?://[^/]", url) is None:
         table.refuse("url", f"must begin with http:// or https:// and a host, not {shown(url)}")
 
-    def filled(key: str, text: str) -> str:
-        if variables is None:
-            return text
-        missing = [variable for variable in VARIABLE.findall(text) if variable not in variables]
-        if missing:
-            table.refuse(key, f"names the variable {missing[0]}, which is not set; set it where the proxy starts")
-        return VARIABLE.sub(lambda found: variables[found[1]], text)
-
+    filled = partial(_filled_in, table, variables=variables)
     return Server(
         name,
         command=command,

@@ -192,28 +192,36 @@ def _settings(path: Path | None, *, fill_in: bool = False) -> Config:
 
 def _headers(given: Sequence[str]) -> dict[str, str]:
     """Return the headers that ``NAME:VALUE`` name. Secrets belong into variables: others see a command line."""
+    from coatcheck_mcp.config import fault_in_header  # noqa: PLC0415 - see _settings
+
     headers = {}
     for each in given:
         name, colon, value = each.partition(":")
         if not colon or not name.strip():
             msg = f"--header must be NAME:VALUE, such as 'Authorization: Bearer $TOKEN', not {each!r}"
             raise CannotRun(msg)
-        headers[name.strip()] = _VARIABLE.sub(partial(_value_of, header=name.strip()), value.strip())
+        filled_in = _VARIABLE.sub(partial(_value_of, header=name.strip()), value.strip())
+        if fault := fault_in_header(filled_in):
+            msg = f"the value of --header {name.strip()} {fault}; correct it, or the variable in it"
+            raise CannotRun(msg)
+        headers[name.strip()] = filled_in
     return headers
 
 
 def _value_of(found: re.Match[str], *, header: str) -> str:
-    """Return the value of a variable in a header.
+    """Return the value of a variable in a header, without blanks around it: a token from a file has a line end.
 
     Raises:
-        CannotRun: it is not set. The server would get its name in place of a token.
+        CannotRun: it is not set, so that the server would get its name in place of a token; or it is empty.
 
     """
     name = found[1] or found[2]
-    if name not in os.environ:
-        msg = f"--header {header} names the variable {name}, which is not set; set it where the proxy starts"
+    value = os.environ.get(name, "").strip()
+    if not value:
+        what = "is empty; give it a value" if name in os.environ else "is not set; set it"
+        msg = f"--header {header} names the variable {name}, which {what} where the proxy starts"
         raise CannotRun(msg)
-    return os.environ[name]
+    return value
 
 
 def _upstream(

@@ -314,6 +314,34 @@ def test_a_mistake_is_named_with_its_line_and_its_key(write: Callable[[str], Pat
     assert complaint in refused(write(text), variables={})
 
 
+HEADERS = '[servers.far]\nurl = "http://h/mcp"\nheaders.Authorization = "Bearer ${TOKEN}"'
+
+
+def test_a_token_from_a_file_loses_its_line_end(write: Callable[[str], Path]) -> None:
+    server = load(write(HEADERS), variables={"TOKEN": "s3cret\n"}).servers["far"]
+
+    assert server.headers == {"Authorization": "Bearer s3cret"}
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("", "names the variable TOKEN, which is empty"),
+        ("\n", "names the variable TOKEN, which is empty"),
+        ("s3cr\net", "holds a line end, another control character or"),
+        ("s3crét", "or a letter that is not ASCII"),
+    ],
+)
+def test_a_value_that_no_header_can_have_is_refused_and_not_shown(
+    token: str, why: str, write: Callable[[str], Path]
+) -> None:
+    said = refused(write(HEADERS), variables={"TOKEN": token})
+
+    assert said.startswith("coatcheck.toml:3: servers.far.headers ")
+    assert why in said
+    assert "s3cr" not in said
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in a folder")
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "coatcheck.toml")

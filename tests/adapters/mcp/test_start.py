@@ -183,6 +183,26 @@ class TestHeaders:
 
         assert headers_of(given) == {"A": "$1-bc", "B": "$ and 5$", "C": "plain"}
 
+    def test_a_token_from_a_file_loses_its_line_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TOKEN", "s3cret\r\n")
+
+        assert headers_of(["Authorization: Bearer $TOKEN"]) == {"Authorization": "Bearer s3cret"}
+
+    @pytest.mark.parametrize("token", ["", " \n", "s3cr\net", "s3cret\x01", "s3crét", "s3cret😀"])
+    def test_a_value_that_no_header_can_have_is_refused_and_not_shown(
+        self, tmp_path: Path, token: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("coatcheck.cli.mcp_command._serve", lambda _: None)
+        monkeypatch.setenv("TOKEN", token)
+        ran = run(
+            "mcp", f"--storage={tmp_path}", "--url=http://127.0.0.1:1/mcp", "--header=Authorization: Bearer $TOKEN"
+        )
+
+        assert ran.exit_code == 2
+        assert "--header Authorization" in ran.stderr
+        assert ("TOKEN, which is empty; give it a value" in ran.stderr) is (not token.strip())
+        assert "s3cr" not in ran.stderr
+
 
 class TestWords:
     def test_a_port_that_is_taken_is_said_on_one_line(self, tmp_path: Path) -> None:
