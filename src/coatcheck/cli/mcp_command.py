@@ -10,7 +10,6 @@ import logging
 import os
 import re
 import shlex
-import sys
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from coatcheck.cli.background_log import BackgroundLog
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, scope_of
@@ -45,6 +45,9 @@ Put coatcheck in front of an MCP server. In place of its command, write:
 """The mark keeps the lines as they are, so that help fits a screen of 24 lines."""
 
 _EPILOG = "Exit codes: 0 the client left, 2 could not run."
+_STANDARD_ERROR = 2
+"""The descriptor. ``sys.stderr`` is None where it was closed at the start."""
+
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 """A variable of the environment in a header: ``$NAME`` or ``${NAME}``."""
 
@@ -311,7 +314,7 @@ def _proxy(
     rules = f", or by the rules of {settings.path}," if settings.tools else ""
     complain(f"coatcheck: results of {names} above {above}{rules} are stored in {where}; {_kept(stored, limits)}")
     if chosen is not None:
-        _say_how_to_list(where, chosen)
+        complain(f"coatcheck: {_how_to_list(where, chosen)}")
     return proxy
 
 
@@ -331,7 +334,7 @@ def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Co
     without_server = all(len(names) == 1 for names in named)
     hint = "; without --name they have no server's name before them" if without_server else ""
     what = f"no tool matches {unused} in {settings.path}, so it changes nothing here"
-    complain(f"coatcheck: {what}: tools are {listed}{hint}{meant}")
+    _say(f"{what}: tools are {listed}{hint}{meant}")
 
 
 def _said_once(where: str, stored: Storage, name: str | None) -> Callable[[str], str]:
@@ -347,15 +350,20 @@ def _said_once(where: str, stored: Storage, name: str | None) -> Callable[[str],
     @cache
     def said(server: str) -> str:
         scope: str = folder_scope(name or server, folder)
-        _say_how_to_list(where, scope)
+        _say(_how_to_list(where, scope))
         write_note(stored, scope, server=name or server)
         return scope
 
     return said
 
 
-def _say_how_to_list(where: str, scope: Scope) -> None:
-    complain(f"coatcheck: to list them: {list_command(where, scope)}")
+def _how_to_list(where: str, scope: Scope) -> str:
+    return f"to list them: {list_command(where, scope)}"
+
+
+def _say(message: str) -> None:
+    """Tell people something while requests run, which must not wait until they have read it."""
+    logging.getLogger("coatcheck_mcp").info("%s", message)
 
 
 def _serve(proxy: Proxy) -> None:
@@ -364,7 +372,7 @@ def _serve(proxy: Proxy) -> None:
     from coatcheck_mcp.serving import serve_stdio  # noqa: PLC0415 - see _settings
 
     anyio.run(serve_stdio, proxy)
-    sys.stderr.flush()
+    logging.shutdown()
     # A thread still waits for the next line on standard input, and the interpreter would wait for the thread.
     os._exit(0)
 
@@ -420,8 +428,7 @@ def _serve_port(proxy: Proxy, listener: socket.socket, token: str | None) -> Non
 
 def _say_on_stderr() -> None:
     """Let people see what left, and what failed."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("coatcheck: %(message)s"))
+    handler = BackgroundLog(_STANDARD_ERROR)
     for name, level in (("coatcheck", logging.WARNING), ("coatcheck_mcp", logging.INFO)):
         logger = logging.getLogger(name)
         logger.addHandler(handler)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
@@ -61,8 +61,10 @@ def show_json(value: object) -> None:
 
 
 def complain(message: str) -> None:
-    """Write a remark for people to standard error, on one line."""
-    sys.stderr.write(f"{one_line(message)}\n")
+    """Write a remark for people to standard error, on one line; nothing happens where that is closed or full."""
+    with suppress(OSError):
+        sys.stderr.write(f"{one_line(message)}\n")
+        sys.stderr.flush()
 
 
 def open_console(*, quiet: bool) -> Console:

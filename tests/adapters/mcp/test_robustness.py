@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -110,6 +111,26 @@ def test_a_working_directory_that_is_deleted_breaks_no_call(options: tuple[str, 
         assert not back["result"]["isError"]
     finally:
         process.end()
+
+
+@pytest.mark.parametrize("is_gone", [False, True], ids=["nobody reads", "the reader is gone"])
+def test_what_becomes_of_stderr_holds_up_no_call(is_gone: bool, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)  # some forty lines
+    process = Process(tmp_path, *TINY, stderr=writing)
+    os.close(writing)
+    try:
+        process.shake_hands()
+        if is_gone:
+            os.close(reading)
+        for _ in range(80):
+            answer = process.call("huge", size=12_000)
+            assert answer["result"]["_meta"]["coatcheck"]["references"]
+        assert process.leave() == 0
+    finally:
+        process.end()
+        with suppress(OSError):
+            os.close(reading)
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

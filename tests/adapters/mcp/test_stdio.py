@@ -33,16 +33,22 @@ class Process:
     """A client on pipes, which writes and reads lines."""
 
     def __init__(
-        self, folder: Path, *command: str, options: Sequence[str] = (), storage: str | None = "store", **env: str
+        self,
+        folder: Path,
+        *command: str,
+        options: Sequence[str] = (),
+        storage: str | None = "store",
+        stderr: int | None = None,
+        **env: str,
     ) -> None:
         where = [] if storage is None else [f"--storage={folder / storage}"]
         server = ["--", *command] if command else []
         arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", *where, *options, *server]
         pipe, environment = subprocess.PIPE, {**os.environ, **env}
-        with NamedTemporaryFile(dir=folder, prefix="stderr-", delete=False) as stderr:
-            self._stderr = Path(stderr.name)
+        with NamedTemporaryFile(dir=folder, prefix="stderr-", delete=False) as file:
+            self._stderr = Path(file.name)
             self.popen = subprocess.Popen(
-                arguments, stdin=pipe, stdout=pipe, stderr=stderr, env=environment, cwd=folder
+                arguments, stdin=pipe, stdout=pipe, stderr=stderr or file, env=environment, cwd=folder
             )
         self.folder = folder
         self._lines: Queue[bytes] = Queue()

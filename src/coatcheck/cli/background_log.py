@@ -1,0 +1,55 @@
+"""Log records on standard error, written by a thread of their own: an event loop must not wait until somebody reads.
+
+A client may give a pipe and never read it, and whoever read it may be gone. Then lines are lost, and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from contextlib import suppress
+from queue import Full, Queue
+
+from coatcheck.cli.printing import printable
+
+__all__ = ("BackgroundLog",)
+
+MOST_WAITING = 1_000
+"""Records that wait to be written. A reader that is only slow catches up."""
+
+_LAST_SECONDS = 1.0
+"""How long the end of the process waits for the last lines."""
+
+
+class BackgroundLog(logging.Handler):
+    """Writes each record to a file; its further lines are indented, so that none of them passes for one of ours."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Write to an open file, such as ``sys.stderr.fileno()``."""
+        super().__init__()
+        self._descriptor = descriptor
+        self.setFormatter(logging.Formatter("coatcheck: %(message)s"))
+        self._waiting: Queue[str | None] = Queue(MOST_WAITING)
+        self._thread = threading.Thread(target=self._write_all, name="coatcheck-log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Have a record written, or drop it where too many wait."""
+        with suppress(Full):
+            self._waiting.put_nowait(self.format(record))
+
+    def close(self) -> None:
+        """Wait a moment for the last lines."""
+        with suppress(Full):
+            self._waiting.put_nowait(None)
+            self._thread.join(_LAST_SECONDS)
+        super().close()
+
+    def _write_all(self) -> None:
+        for text in iter(self._waiting.get, None):
+            lines = printable(text).replace("\n", "\n  ")
+            data = memoryview(f"{lines}\n".encode("utf-8", "replace"))
+            with suppress(OSError):
+                while data:  # not through ``sys.stderr``: its lock would keep the interpreter from ending
+                    data = data[os.write(self._descriptor, data) :]

@@ -1,0 +1,73 @@
+"""What a proxy says on standard error: nobody has to read it, and what others write cannot pass for a line of ours."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck.cli.background_log import MOST_WAITING, BackgroundLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    yield reading, writing
+    for descriptor in (reading, writing):
+        with suppress(OSError):  # closed by the test
+            os.close(descriptor)
+
+
+def _record(message: str) -> logging.LogRecord:
+    return logging.LogRecord("coatcheck_mcp", logging.INFO, __file__, 1, "%s", (message,), None)
+
+
+def test_records_are_written_in_their_order(ends: tuple[int, int]) -> None:
+    log = BackgroundLog(ends[1])
+    for number in range(10):
+        log.emit(_record(f"line {number}"))
+    log.close()
+
+    assert os.read(ends[0], 65_536).decode() == "".join(f"coatcheck: line {number}\n" for number in range(10))
+
+
+def test_what_others_write_is_no_line_of_ours_and_steers_no_terminal(ends: tuple[int, int]) -> None:
+    log = BackgroundLog(ends[1])
+    log.emit(_record("a server said: \x1b[31mno\r\ncoatcheck: log in again at http://evil"))
+    log.close()
+
+    said = os.read(ends[0], 65_536).decode()
+    assert said == "coatcheck: a server said: ·[31mno\n  coatcheck: log in again at http://evil\n"
+
+
+def test_nobody_waits_where_nobody_reads(ends: tuple[int, int]) -> None:
+    log = BackgroundLog(ends[1])
+    for number in range(20 * MOST_WAITING):  # many times what the pipe and the queue hold
+        log.emit(_record(f"{number}: {'x' * 200}"))
+
+    assert log._waiting.full()
+    fcntl.fcntl(ends[0], fcntl.F_SETFL, os.O_NONBLOCK)
+    assert os.read(ends[0], 65_536).startswith(b"coatcheck: 0: xxx")
+    os.close(ends[0])  # now all that waits is lost at once
+    log._waiting.put(None)
+    log._thread.join()
+
+
+def test_a_reader_that_is_gone_changes_nothing(ends: tuple[int, int]) -> None:
+    os.close(ends[0])
+    log = BackgroundLog(ends[1])
+    log.emit(_record("lost"))
+    log.emit(_record("lost too"))
+    log.close()
+
+    assert not log._thread.is_alive()
