@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from json.encoder import encode_basestring
 from typing import Any, TypeAlias
 
 from coatcheck import Block, JsonBlock, Offloaded, TextBlock, Truncated
@@ -19,6 +20,7 @@ __all__ = (
     "Result",
     "blocks_of",
     "file_size",
+    "is_large",
     "kept_of",
     "offloaded_references",
     "plain_blocks_of",
@@ -30,6 +32,12 @@ __all__ = (
 
 Result: TypeAlias = Mapping[str, Any]
 """The result of ``tools/call``, as the protocol has it."""
+
+_CONTENT = frozenset({"content", "structuredContent"})
+_TEXT_ONLY = {"type", "text"}
+_MANY_PARTS = 1_000
+_MUCH_JSON = 50_000
+"""Characters, some half a millisecond to make or to measure."""
 
 _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 """Types that models take as they are, at a price that does not depend on the length of the base64."""
@@ -54,32 +62,68 @@ def plain_blocks_of(result: Result) -> tuple[Block, ...]:
     return tuple(TextBlock(json.dumps(block.value)) if isinstance(block, JsonBlock) else block for block in blocks)
 
 
+def is_large(result: Result) -> bool:
+    """Return whether a look at a result may take longer than an event loop should wait."""
+    structured = result.get("structuredContent")
+    is_long = len(result.get("content") or ()) > _MANY_PARTS
+    return is_long or (structured is not None and _size_of(structured, up_to=_MUCH_JSON) > _MUCH_JSON)
+
+
 def texts_of(result: Result) -> list[str] | None:
-    """Return what a result without media says, structured content as JSON; None for any other result."""
+    """Return what a result without media says, structured content as JSON; None for any other, or a large one."""
     texts = [part.get("text") if part.get("type") == "text" else None for part in result.get("content") or ()]
-    if not all(isinstance(text, str) for text in texts):
+    if is_large(result) or not all(isinstance(text, str) for text in texts):
         return None
     structured = result.get("structuredContent")
     return [*texts, *(() if structured is None else (json.dumps(structured),))]
 
 
-def side_size(result: Result) -> int:
-    """Return how long the JSON is of what is not text, medium or structured content: links, annotations, ``_meta``."""
-    fields = {key: value for key, value in result.items() if key not in {"content", "structuredContent"}}
-    sides = [fields, *(McpItem.parse(part).said for part in result.get("content") or ())]
-    return len(json.dumps(sides, ensure_ascii=False, default=str))
+def side_size(result: Result, *, up_to: int) -> int:
+    """Return about how long the JSON is of what is not text, medium or structured content; not counted ``up_to``.
+
+    Those are links, annotations and ``_meta``. JSON itself would be made in one step, and no other thread gets a turn.
+    """
+    size = _size_of([{key: value for key, value in result.items() if key not in _CONTENT}], up_to=up_to)
+    for part in result.get("content") or ():
+        if size > up_to:
+            break
+        if part.keys() != _TEXT_ONLY:  # what most parts are
+            size += _size_of(McpItem.parse(part).said, up_to=up_to - size)
+    return size
+
+
+def _size_of(value: object, *, up_to: int) -> int:
+    """Return about how many characters a value has as JSON; stop above ``up_to``."""
+    size, left = 0, [value]
+    while left and size <= up_to:
+        one = left.pop()
+        match one:
+            case str():
+                size += len(one) if len(one) > up_to else len(encode_basestring(one))
+            case Mapping():
+                size += 2 + 4 * len(one)
+                left += [*one, *one.values()]
+            case list() | tuple():
+                size += 2 + 2 * len(one)
+                left += one
+            case bool() | None:
+                size += 5
+            case int():
+                size += 1 + one.bit_length() * 3 // 10
+            case _:  # a fraction
+                size += 18
+    return size
 
 
 def file_size(result: Result) -> int:
     """Return how long the base64 is of files that no model takes as a medium: a client has only their text to show."""
-    resources = [part.get("resource") for part in result.get("content") or () if part.get("type") == "resource"]
-    return sum(
-        len(held["blob"])
-        for held in resources
-        if isinstance(held, Mapping)
-        and isinstance(held.get("blob"), str)
-        and not str(held.get("mimeType")).startswith(_MEDIA)
-    )
+    size = 0
+    for part in result.get("content") or ():
+        item = McpItem.parse(part)
+        if item.encoded is not None:
+            held = item.said["resource"] if item.said["type"] == "resource" else item.said
+            size += 0 if str(held.get("mimeType")).startswith(_MEDIA) else len(item.encoded)
+    return size
 
 
 def whole_of(result: Result) -> tuple[Block, ...]:

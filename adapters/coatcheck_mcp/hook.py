@@ -17,6 +17,7 @@ from coatcheck_mcp.convert import (
     Result,
     blocks_of,
     file_size,
+    is_large,
     kept_of,
     plain_blocks_of,
     rewrite,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Policy, Scope, Truncated
 
-__all__ = ("Call", "exceeds_hard_limit", "logger", "may_leave", "offload_result")
+__all__ = ("Call", "exceeds_hard_limit", "hard_limit", "logger", "may_leave", "offload_result")
 
 logger = logging.getLogger("coatcheck_mcp")
 
@@ -77,11 +78,15 @@ class _Delivery(Delivery[Result]):
     call: Call
     offloader: Offloader
 
+    @property
+    def is_heavy(self) -> bool:
+        return is_large(self.raw)
+
     def look(self) -> Sequence[Batch]:
         call, error = self.call, bool(self.raw.get("isError"))
         policy, texts = _policy_of(self.offloader, call, self.raw), texts_of(self.raw)
         # Links and annotations are for the client, which may show them to the model: they too end at the hard limit.
-        whole = exceeds_hard_limit(side_size(self.raw), self.offloader)
+        whole = exceeds_hard_limit(side_size(self.raw, up_to=hard_limit(self.offloader)), self.offloader)
         keeps = self.offloader.keeps
         if not whole and policy is None and texts and keeps(texts, tool_name=call.tool_name, is_error=error):
             return ()
@@ -130,9 +135,14 @@ async def offload_result(result: Result, call: Call, offloader: Offloader) -> Re
     return await asettle(_Delivery(raw=result, call=call, offloader=offloader), logger=logger)
 
 
+def hard_limit(offloader: Offloader) -> int:
+    """Return how many characters that nobody counts in tokens any conversation may take."""
+    return CHARACTERS_PER_TOKEN * offloader.settings.max_inline_tokens
+
+
 def exceeds_hard_limit(characters: int, offloader: Offloader) -> bool:
     """Return whether so many characters, which nobody counts in tokens, are too many for any conversation."""
-    return characters > CHARACTERS_PER_TOKEN * offloader.settings.max_inline_tokens
+    return characters > hard_limit(offloader)
 
 
 def may_leave(tool_name: str, offloader: Offloader, policy: Policy | None = None) -> bool:

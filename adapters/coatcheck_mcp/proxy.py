@@ -29,7 +29,7 @@ from coatcheck.adapting import OfferTool, WarnOnce, is_offered_late, make_offloa
 from coatcheck_mcp.client import LIST_CHANGES, Client, Identified
 from coatcheck_mcp.convert import Result, offloaded_references, side_size
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
-from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offload_result
+from coatcheck_mcp.hook import Call, exceeds_hard_limit, hard_limit, logger, may_leave, offload_result
 from coatcheck_mcp.link import Link, SessionForgotten
 from coatcheck_mcp.names import LONGEST_SERVER, find_clash
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
@@ -379,7 +379,7 @@ class Proxy:
             result = await link.forward(_without_task(ctx))
         except MCPError as refused:
             error = refused.error.model_dump(mode="json", exclude_none=True)
-            if not exceeds_hard_limit(side_size(error), self.offloader):
+            if not exceeds_hard_limit(side_size(error, up_to=hard_limit(self.offloader)), self.offloader):
                 raise
             result = {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}  # which can leave
         if "content" not in result and "structuredContent" not in result:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from bisect import bisect_left
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from coatcheck.core.notice import ALL_LOST
 from coatcheck.hook import answer, shapes
 from coatcheck.hook.answer import respond
 from coatcheck.hook.options import Options
+from coatcheck.storage import folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -364,7 +367,7 @@ def test_after_an_internal_error_what_cannot_be_stored_is_lost(
     options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "coatcheck.offloader", None)
-    monkeypatch.delitem(sys.modules, "coatcheck.hook.leaving", raising=False)
+    monkeypatch.delitem(sys.modules, "coatcheck.hook.storing", raising=False)
 
     assert answered(said(json.dumps(LARGE)), options) == ALL_LOST
 
@@ -387,6 +390,40 @@ def test_texts_that_cannot_be_stored_are_cut_so_that_they_keep_the_limit_togethe
     found = answered(said(texts), Options(storage=str(tmp_path / "file")))
 
     assert len(json.dumps(found)) <= HARD
+    assert all(text.startswith("Tool result cut. ") for text in found.values())
+
+
+def test_many_texts_next_to_numbers_keep_the_limit_together_with_their_placeholders(options: Options) -> None:
+    texts = {f"text {number}": f"{number}" + LARGE[:4_150] for number in range(45)}
+
+    found = answered(said({"numbers": list(range(10_000, 41_500)), **texts}), options)
+
+    assert len(json.dumps(found, separators=(",", ":"))) <= HARD
+
+
+def test_a_folder_that_another_process_locks_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = pytest.importorskip("fcntl").flock
+    options, tried = Options(storage=str(tmp_path)), list[str]()
+    answered(said({"text": LARGE}), options)  # makes the folders
+    monkeypatch.setattr(folder, "LOCK_SECONDS", 0.01)
+    save = FileStorage.save
+
+    def count(self: FileStorage, key: str, content: bytes, **rest: Any) -> None:  # noqa: ANN401
+        tried.append(key)
+        save(self, key, content, **rest)
+
+    monkeypatch.setattr(FileStorage, "save", count)
+    with ExitStack() as held:
+        for path in (path for path in tmp_path.rglob("*") if path.is_dir()):
+            descriptor = os.open(path, os.O_RDONLY)
+            held.callback(os.close, descriptor)
+            flock(descriptor, 2)  # LOCK_EX
+
+        found = answered(said({str(number): f"{number}" + LARGE for number in range(8)}), options)
+
+    assert len(tried) == 1
     assert all(text.startswith("Tool result cut. ") for text in found.values())
 
 

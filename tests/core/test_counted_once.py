@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import time
 from math import inf
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,6 +18,9 @@ from coatcheck import InMemoryStorage, Offloaded, Offloader, TextBlock, Tiktoken
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.preview.delimited import preview_delimited
 from coatcheck.core.tokens import CountedOnce
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TIKTOKEN = TiktokenCounter()
 PIECES = [*"\n\r/ aZ9.,'\t", "\n\n", "  ", "]\n", "\u0301", "é", "工", "👍🏽", "word "]
@@ -104,6 +110,20 @@ def test_a_preview_gives_the_tokenizer_little_more_than_what_it_shows(text: str,
 
     assert sum(map(len, given_to_tokenizer)) < 2.1 * len(shown)
     assert 700 < TIKTOKEN.count(shown) <= 1_000
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("text", ["!AAA" * 5_000_000, "\u6c49\u5b57" * 5_000_000], ids=["base64", "Chinese"])
+def test_the_head_of_a_line_without_blanks_costs_a_look_at_its_beginning(text: str) -> None:
+    def seconds(work: Callable[[], object]) -> float:
+        started = time.process_time()
+        work()
+        return time.process_time() - started
+
+    counted = CountedOnce(TIKTOKEN)
+    least = min(seconds(lambda: re.compile("[^\n]*").match(text)) for _ in range(3))
+
+    assert min(seconds(lambda: counted.head(text, 500)) for _ in range(3)) < 10 * least
 
 
 PARCELS = json.dumps(

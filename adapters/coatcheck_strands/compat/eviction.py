@@ -41,7 +41,7 @@ class EvictingBridge(StrandsStorageBridge):
         super().__init__(storage, prefix=prefix)
         self.cycles = cycles
 
-    def described(self, metadata: Mapping[str, str], existing: Mapping[str, str] | None) -> Mapping[str, str]:
+    def metadata_to_save(self, metadata: Mapping[str, str], existing: Mapping[str, str] | None) -> Mapping[str, str]:
         """Return the metadata with the one plugin that saved the entry, or with nobody once there are two."""
         is_own = existing is None or existing.get(_OWNER) == self.cycles.owner
         return {**metadata, _OWNER: self.cycles.owner if is_own else ""}

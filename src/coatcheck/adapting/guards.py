@@ -176,6 +176,11 @@ class Delivery(ABC, Generic[Raw]):
     raw: Raw
     """What the framework goes on with where nothing changes."""
 
+    @property
+    def is_heavy(self) -> bool:
+        """Whether ``look`` takes longer than an event loop should wait, so that it gets a thread."""
+        return False
+
     @abstractmethod
     def look(self) -> Sequence[Batch]:
         """Return the results that may be offloaded, or none. Called once, on the caller's thread."""
@@ -229,7 +234,7 @@ def settle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
 async def asettle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
     """Do what ``settle`` does, without blocking the event loop."""
     try:
-        batches = delivery.look()
+        batches = await call_off_loop(delivery.is_heavy, delivery.look)
         offloaded = [
             (arrival, outcome)
             for batch in batches
@@ -243,7 +248,7 @@ async def asettle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
     try:
         cut = [
             (arrival, outcome)
-            for batch in delivery.look_again()
+            for batch in await call_off_loop(delivery.is_heavy, delivery.look_again)
             for arrival, arguments in zip(batch.arrivals, batch.last_resorts(), strict=True)
             if (outcome := await batch.offloader.alast_resort(**arguments)) is not None
         ]

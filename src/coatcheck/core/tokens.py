@@ -536,7 +536,7 @@ def _pieces(text: str) -> Iterator[str]:
         while len(line) > _LINE_CHARACTERS:
             end = gap_before(line, _LINE_CHARACTERS)
             if end is None:
-                gap = _GAP.search(line, _LINE_CHARACTERS)
+                gap = _GAP.search(line, _LINE_CHARACTERS, _LINE_CHARACTERS + _PIECE_CHARACTERS)
                 end = gap.start() if gap else len(line)
             yield line[:end]
             line = line[end:]

@@ -192,12 +192,15 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
         return {}
     try:
         with loading:
-            from coatcheck.hook.leaving import offload  # noqa: PLC0415 - the library: most of what a large result takes
+            from coatcheck.hook.storing import make_offloader, offload  # noqa: PLC0415
 
         # All of them together must keep the hard limit if they cannot be stored.
         each = len(texts) if _size(texts) > options.hard_limit else 1
         options = replace(options, max_inline_tokens=options.max_inline_tokens // each)
-        found = {path: offload(text, tool, session, options=options) for path, text in texts.items()}
+        offloader = make_offloader(options)
+        found = {
+            path: offload(text, offloader, tool=tool, session=session, options=options) for path, text in texts.items()
+        }
     except Exception as error:  # noqa: BLE001 - an internal error; the hard limit holds all the same
         with loading:
             from coatcheck.core.notice import ALL_LOST  # noqa: PLC0415

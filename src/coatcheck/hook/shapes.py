@@ -41,6 +41,9 @@ _MOST_LEVELS = 50
 _MOST_LOOKED_AT = 8
 """Members that tell how many of a list are measured at once."""
 
+_PLACEHOLDER_BYTES = 2_600
+"""With a preview of 500 tokens, which are four bytes each here."""
+
 _MOST_APART = 8
 """Values that leave one by one; of more, what holds them leaves. As ``core.items.MOST_APART``."""
 
@@ -103,14 +106,19 @@ def heavy_values(response: object, texts: Mapping[Path, str], limit: int) -> dic
     together = sum(len(text) for text in texts.values()) > limit and len(texts) > _MOST_APART
     found = {} if together else dict(texts)  # else the placeholders alone would be too large
     left = replaced(response, dict.fromkeys(found, ""))
-    before, weight = math.inf, _weight(left)
+    before, weight = math.inf, _weight(left) + _placeholders(found)
     while limit < weight < before:
         path = _heaviest(left, weight - limit)
         found = {other: text for other, text in found.items() if other[: len(path)] != path}
         found[path] = as_text(_at(response, path))
         left = replaced(left, {path: ""})
-        before, weight = weight, _weight(left)
+        before, weight = weight, _weight(left) + _placeholders(found)
     return found
+
+
+def _placeholders(texts: Mapping[Path, str]) -> int:
+    """Return about how many bytes the placeholders of these texts will have."""
+    return sum(min(len(text), _PLACEHOLDER_BYTES) for text in texts.values())
 
 
 def replaced(response: Any, texts: Mapping[Path, str]) -> Any:  # noqa: ANN401 - whatever JSON holds

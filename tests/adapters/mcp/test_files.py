@@ -45,6 +45,13 @@ async def test_a_medium_that_cannot_be_stored_stays(broken: Offloader, media_typ
     assert await offload_result(result, call(), broken) is result
 
 
+@pytest.mark.parametrize("kind", ["image", "audio"])
+async def test_a_part_of_no_medium_that_cannot_be_stored_is_cut(broken: Offloader, kind: str) -> None:
+    part = {"type": kind, "data": BLOB, "mimeType": "application/octet-stream"}
+    sent = await offload_result({"content": [part]}, call(), broken)
+    assert BLOB[:2_000] not in str(sent)
+
+
 async def test_a_policy_keeps_no_file_above_the_hard_limit(tmp_path: Path) -> None:
     sent = await offload_result(result_of(None), call(policy=Never()), Offloader(FileStorage(tmp_path)))
     assert sent["_meta"]["coatcheck"]["references"]

@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import base64
 import json
+import string
+import threading
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coatcheck import Always, InMemoryStorage, Never, Offloader, StorageError
-from coatcheck_mcp import offloaded_references
+from coatcheck_mcp import hook, offloaded_references
+from coatcheck_mcp.convert import side_size
 from coatcheck_mcp.hook import Call, offload_result
 from tests.adapters.mcp.servers import LINK, PIXELS, text
 
@@ -67,14 +72,14 @@ async def test_what_is_huge_leaves_whole_and_nothing_of_it_is_lost(raw: dict[str
 @hostile
 async def test_a_policy_a_mark_of_an_error_and_a_wish_to_keep_hold_up_to_the_hard_limit(raw: dict[str, Any]) -> None:
     offloader = offloader_of(InMemoryStorage())
-    for given, more in (
+    for sent_in, more in (
         (raw, {"policy": Never()}),
         ({**raw, "isError": True}, {}),
         (raw, {"meta": {"coatcheck": "keep"}}),
     ):
-        sent = await sent_of(given, offloader, **more)
+        sent = await sent_of(sent_in, offloader, **more)
         assert len(json.dumps(sent)) < 10_000
-        assert sent.get("isError") == given.get("isError")
+        assert sent.get("isError") == sent_in.get("isError")
 
 
 class _Full:
@@ -231,3 +236,56 @@ async def test_the_length_of_the_json_is_what_counts(odd: Any) -> None:
 async def test_letters_of_any_script_count_one_each() -> None:
     raw = result({**LINK, "description": "字" * 2 * HARD_LIMIT})
     assert await sent_of(raw, offloader_of(InMemoryStorage())) is raw
+
+
+PLAIN = st.text(string.printable + "é字\0", max_size=30)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | PLAIN,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(PLAIN, inner, max_size=5),
+    max_leaves=40,
+)
+
+
+@given(meta=st.dictionaries(PLAIN, VALUES, min_size=1), parts=st.lists(st.dictionaries(PLAIN, VALUES), max_size=5))
+def test_the_size_of_the_rest_is_about_that_of_its_json(meta: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+    size = len(json.dumps([{"_meta": meta}, *parts], ensure_ascii=False))
+
+    assert size / 2 <= side_size(result(*parts, _meta=meta), up_to=10**9) <= 2 * size
+
+
+def test_a_look_at_the_rest_ends_at_the_limit() -> None:
+    class Part(dict[str, Any]):
+        looked_at = 0
+
+        def keys(self) -> Any:
+            Part.looked_at += 1
+            return super().keys()
+
+    assert side_size(result(*(Part(LINK) for _ in range(10_000))), up_to=HARD_LIMIT) > HARD_LIMIT
+    assert Part.looked_at < 100
+
+
+@pytest.mark.parametrize(
+    ("large", "is_off_the_loop"),
+    [
+        (result(text("few"), structuredContent={"rows": [["a", 1]] * 20_000}), True),
+        (result(*[text("few")] * 5_000), True),
+        (result(text("few"), structuredContent={"rows": [["a", 1]] * 20}), False),
+    ],
+    ids=["much JSON", "many parts", "little"],
+)
+async def test_a_large_result_is_looked_at_off_the_loop(
+    large: dict[str, Any], is_off_the_loop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    texts_of = hook.texts_of
+
+    def note(raw: Any) -> list[str] | None:
+        threads.append(threading.get_ident())
+        return texts_of(raw)
+
+    monkeypatch.setattr(hook, "texts_of", note)
+    await offload_result(large, Call(tool_name="t", scope="s", retrieval_tool="r"), Offloader(InMemoryStorage()))
+
+    assert threads
+    assert (threads[0] != threading.get_ident()) is is_off_the_loop

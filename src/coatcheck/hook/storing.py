@@ -1,10 +1,11 @@
-"""How a text leaves: with the library, which is loaded only now, without a vocabulary."""
+"""Offloads the texts of one response. Loads the library, which a small result never needs, but no vocabulary."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import TextBlock
+from coatcheck.core.errors import StorageError
 from coatcheck.core.outcomes import Kept
 from coatcheck.core.policy import Always
 from coatcheck.core.tokens import ByteCounter
@@ -13,30 +14,51 @@ from coatcheck.offloader import Offloader
 from coatcheck.storage.file import FileStorage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from coatcheck.hook.options import Options
 
-__all__ = ("offload",)
+__all__ = ("make_offloader", "offload")
 
 
-def offload(text: str, tool: str, session: str, *, options: Options) -> str | None:
-    """Store a text in the scope of a session; return what takes its place, or None if it stays.
+class _Storage(FileStorage):
+    """Is not asked again once it did not answer in time: each try may wait ten seconds, and a client waits for all."""
 
-    If storing fails, a text within the hard limit stays, and of a larger one head and tail do.
-    """
-    storage = FileStorage(
+    _late: StorageError | None = None
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        if self._late is not None:
+            raise self._late
+        try:
+            super().save(key, content, content_type=content_type, metadata=metadata)
+        except StorageError as error:
+            self._late = error if isinstance(error.__cause__, TimeoutError) else None
+            raise
+
+
+def make_offloader(options: Options) -> Offloader:
+    """Return what stores the texts of one response."""
+    storage = _Storage(
         options.folder,
         max_age=options.max_age,
         max_bytes=options.max_bytes,
         max_scope_bytes=options.max_scope_bytes,
     )
     preview = options.preview_tokens
-    offloader = Offloader(
+    return Offloader(
         storage,
         token_counter=ByteCounter(),  # the vocabulary would take longer to load than all the rest
         max_result_tokens=options.max_result_tokens,
         max_inline_tokens=max(options.max_inline_tokens, options.max_result_tokens),
         preview_tokens=preview if preview is None or preview < options.max_result_tokens else None,
     )
+
+
+def offload(text: str, offloader: Offloader, *, tool: str, session: str, options: Options) -> str | None:
+    """Store a text in the scope of a session; return what takes its place, or None if it stays.
+
+    If storing fails, a text within the hard limit stays, and of a larger one head and tail do.
+    """
     outcome = offloader.offload(
         [TextBlock(text)],
         tool_name=tool,
