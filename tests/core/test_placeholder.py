@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck import Always, ByteCounter, MediaBlock, Offloaded, Offloader, OpaqueBlock, TextBlock
+from coatcheck import (
+    Always,
+    ByteCounter,
+    MediaBlock,
+    Offloaded,
+    Offloader,
+    OpaqueBlock,
+    TextBlock,
+    TiktokenCounter,
+)
 from coatcheck.core.facts import Estimate, Reference
 from coatcheck.core.placeholder import (
     FIRST_SHOWN,
@@ -197,6 +206,17 @@ def test_several_previews_keep_to_the_budget_of_all_with_their_headings(sizes: t
     previews = text[text.index("[Preview of") :]
     assert previews.count("[Preview of") == len(sizes)
     assert 800 < COUNTER.count(previews) <= 900
+
+
+@pytest.mark.parametrize("budget", range(40, 80))
+def test_previews_that_take_more_tokens_below_their_headings_keep_to_the_budget_too(budget: int) -> None:
+    paths = [TextBlock("".join(f"/{name}{line}\n" for line in range(2_000))) for name in ("usr/lib/", "opt/lib")]
+    outcome = Offloader(preview_tokens=budget, max_result_tokens=1_000).offload(paths, tool_name="t", policy=Always())
+
+    assert isinstance(outcome, Offloaded)
+    block, *_ = outcome.blocks
+    assert isinstance(block, TextBlock)
+    assert TiktokenCounter().count(block.text.partition("\n\n")[2]) <= budget  # "]" and "\n/" are fewer than "]\n/"
 
 
 def test_what_a_short_text_does_not_need_goes_to_the_longer_ones() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,10 @@ WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven",
 
 def _word(number: int) -> str:
     return f"{WORDS[number % 10]}_{WORDS[number // 10 % 10]}_{number * 7919 % 9973:x}"
+
+
+def _time(number: int) -> str:
+    return f"{number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}"
 
 
 def _shown(text: str, budget: int = 300) -> str:
@@ -47,6 +52,19 @@ KINDS: dict[str, tuple[Callable[[int], str], str]] = {
     "stack trace": (lambda n: f"{_word(n)} was taken from the queue", "java.lang.IllegalStateException: no needle"),
     "JSON Lines": (lambda n: json.dumps({"id": n, "said": _word(n)}), '{"id": 7, "said": "ERROR disk full"}'),
     "CSV": (lambda n: f"{n},{_word(n)},{_word(n + 1)}", "7,needle,ERROR disk full"),
+    "tsc": (lambda n: f"src/{_word(n)}.ts: built", "src/x.ts(3,4): error TS2322: not assignable"),
+    "msbuild": (lambda n: f"src/{_word(n)}.cs: built", "src/x.cs(3,4): error CS1002: ; expected"),
+    "logfmt": (lambda n: f"{_time(n)} level=info msg={_word(n)}", 'level=error msg="disk full"'),
+    "nginx": (lambda n: f"2024/05/01 {_time(n)} [notice] 7#7: *{n} {_word(n)}", "2024/05/01 [error] 7#7: no route"),
+    "Apache": (lambda n: f"[Wed May 01 {_time(n)} 2024] [core:info] {_word(n)}", "[Wed May 01 2024] [core:error] lost"),
+    "klog": (lambda n: f"I0501 {_time(n)}.123456   1 main.go:{n}] {_word(n)}", "E0501 10:00:01.1   1 main.go:7] lost"),
+    "Serilog": (lambda n: f"[{_time(n)} INF] {_word(n)}", "[10:00:01 ERR] lost"),
+    "access log": (
+        lambda n: f'10.0.0.7 - - [10/Oct/2000:{_time(n)} -0700] "GET /{_word(n)} HTTP/1.1" 200 {n}',
+        '10.0.0.7 - - [10/Oct/2000:13:55:36 -0700] "GET /needle HTTP/1.1" 503 7',
+    ),
+    "Go log": (lambda n: f"2024/05/01 {_time(n)} took {_word(n)}", "2024/05/01 10:00:01 ERROR disk full"),
+    "CSV with times": (lambda n: f"a.b,{_word(n)},2024-05-01T{_time(n)}Z,ok", "a.b,x,2024-05-01T10:00:01Z,ERROR"),
 }
 
 
@@ -67,6 +85,67 @@ def test_a_rare_error_is_counted_and_shown_wherever_it_is(kind: str) -> None:
     assert not missing
 
 
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("\x1b[32mINFO\x1b[0m", "\x1b[31mERROR\x1b[0m disk full"),
+        ("\x1b[2m10:00:00\x1b[0m \x1b[32m INFO\x1b[0m", "\x1b[2m10:00:01\x1b[0m \x1b[1;31mERROR\x1b[0m disk full"),
+        ("\x1b[01m\x1b[Kx.c:3:4:\x1b[m\x1b[K", "x.c:3:4: \x1b[01;31m\x1b[Kerror: \x1b[m\x1b[Kdisk full"),
+    ],
+)
+def test_colours_do_not_hide_an_error(line: str, error: str) -> None:
+    lines = [f"{line} {_word(number)}" for number in range(COUNT)]
+    for at in (0, 130, 270, COUNT):
+        assert "disk full" in _shown("\n".join([*lines[:at], error, *lines[at:]]))
+
+
+def test_a_long_error_is_shown_in_a_log_around_its_sign_and_says_what_is_left_out() -> None:
+    lines = [f"2026-01-01 {_time(number)} INFO took {_word(number)} from the queue" for number in range(1_500)]
+    for before, words in (("", 10), ("", 20), ("", 900), ("first this and then that " * 60, 900)):
+        lines[700] = f"2026-01-01 00:11:40 {before}ERROR disk full{' 0x3f9a00' * words}"
+        shown = _shown("\n".join(lines), 500).split("\n")
+        (error,) = (line for line in shown if "ERROR disk full" in line)
+
+        assert (error == lines[700]) == (words == 10)
+        assert len(error) <= 200
+        assert error.startswith("…") == bool(before)
+        assert error.endswith("…") == (words > 10)
+
+
+def test_what_was_not_counted_to_the_end_is_not_said_as_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "MOST_COUNTED", 50)
+    monkeypatch.setattr(log, "_PIECE", 1_000)
+    lines = [f"2026-01-01 {_time(number)} ERROR worker {number} has no route" for number in range(200)]
+    shown = _shown("\n".join(lines))
+
+    assert shown.startswith("[50+ ERROR]\n")
+    assert re.search(r"no route \(\d+\+ alike\)\n", shown)
+
+
+def test_an_error_that_the_preview_shows_only_where_it_has_less_room_stays() -> None:
+    kinds = ["Every disaster", "Drought", "Earthquake", "Epidemic", "Extreme cold", "Heat", "Flood", "Landslide"]
+    lines = [
+        json.dumps({"Entity": kind, "Year": 1900 + year, "Deaths": year * 7919 % 100_000})
+        for kind in kinds
+        for year in range(60)
+    ]
+    hidden = [
+        (budget, at)
+        for budget in (200, 300, 400, 500)
+        for at in range(5, len(lines), 31)
+        if "boom" not in _shown("\n".join([*lines[:at], "panic: boom", *lines[at:]]), budget)
+    ]
+    assert not hidden
+
+
+@pytest.mark.parametrize("kind", ["access log", "Go log", "CSV with times"])
+def test_the_minutes_of_a_time_are_not_the_number_of_a_line_that_a_search_found(kind: str) -> None:
+    line, _ = KINDS[kind]
+    shown = _shown("\n".join(map(line, range(COUNT))))
+    assert shown.startswith(line(0))
+    assert "matches shown" not in shown
+
+
 def test_a_rare_error_in_an_envelope_and_in_the_output_of_a_command_is_shown() -> None:
     lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
     text = "\n".join([*lines[:150], "worker 7: ERROR disk full", *lines[150:]])
@@ -75,7 +154,7 @@ def test_a_rare_error_in_an_envelope_and_in_the_output_of_a_command_is_shown() -
     assert "worker 7: ERROR disk full" in _shown(f"<returncode>1</returncode>\n<output>\n{text}\n</output>")
 
 
-def test_the_worst_of_rare_errors_come_first_and_each_sort_once() -> None:
+def test_the_worst_of_rare_errors_come_first_and_each_group_once() -> None:
     lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
     for place in (100, 200, 250, 260):
         lines[place] = f"ERROR worker {place} has no route"

@@ -204,4 +204,6 @@ def _previews(slots: Sequence[Slot], counter: CountedOnce, *, budget: int) -> st
         if shown:
             made[number] = f"{heading}{shown}"
             left -= counter.count(made[number]) + 1
-    return "\n\n".join(made[number] for number in sorted(made))
+    joined = "\n\n".join(made[number] for number in sorted(made))
+    more = counter.count(joined) - budget  # where they meet, some ends take more tokens than by themselves
+    return joined if more <= 0 else _previews(slots, counter, budget=budget - more)

@@ -177,9 +177,10 @@ def _show_below_errors(show: PreviewFunction, content: Previewed, budget: int, c
     hidden = missing_from(shown, errors)
     if not hidden:  # what they would have taken tells more
         try:
-            return show(content, budget, counter)
+            full = show(content, budget, counter)
         except TooMuchWork:
             return shown
+        return shown if full is None or missing_from(full, errors) else full  # with other lines, where more fit
     above = "".join(hidden)
     return f"{above}{shown}" if count_parts(counter, above, shown) <= budget else shown
 

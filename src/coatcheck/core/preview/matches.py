@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ("MATCH", "preview_matches")
 
-MATCH = re.compile(r"((?:[A-Za-z]:[\\/])?[^\s:](?=[^:\n]*[./\\])[^:\n]*):(\d+):(.*)", re.DOTALL)
-"""A path holds a dot or a slash: looked for ahead, so that a long line without a colon is read in linear time."""
+_TIME = r"(?<=\d\d:)\d\d:\d\d(?!\d)"
+MATCH = re.compile(rf"((?:[A-Za-z]:[\\/])?[^\s:](?=[^:\n]*[./\\])[^:\n]*):(?!{_TIME})(\d+):(.*)", re.DOTALL)
+"""A path holds a dot or a slash: looked for ahead, so that a long line without a colon is read in linear time. The
+minutes of a time are not the number of a line."""
 
 _HEADING_TOKENS = 48
 
