@@ -17,6 +17,7 @@ from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock,
 from coatcheck.core.preview import Previewed, kinds, preview
 from coatcheck.core.preview.kinds import kinds_of
 from tests.core.preview_samples import SAMPLES, TEXT
+from tests.core.previewing import checked_preview
 from tests.core.strategies import texts
 from tests.core.test_preview_guard import KINDS
 
@@ -324,3 +325,22 @@ def test_json_too_deep_to_be_written_again_is_outlined() -> None:
     deep = f'{{"a": {"[" * 300}"{"word " * 400}"{"]" * 300}}}'
 
     assert preview(Previewed.of(deep), TIKTOKEN, budget=200).startswith("{a: [[[")
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("count", [500, 40_000])
+def test_json_is_shown_as_json_also_with_what_only_python_writes(value: str, count: int) -> None:
+    rows = [f'{{"step": {step}, "loss": {value if step == 7 else step}}}' for step in range(count)]
+    as_list, as_lines = (checked_preview(Previewed.of(text), 200) for text in (f"[{','.join(rows)}]", "\n".join(rows)))
+
+    assert re.match(rf"list of (about )?{count:,} objects", as_list)
+    assert as_lines.startswith(f"JSON Lines of {count:,} lines")
+    assert f"\n7|{value}\n" in as_list
+    assert f"\n7|{value}\n" in as_lines
+
+
+@pytest.mark.parametrize("before", ["\ufeff", "\ufeff\n"])
+def test_a_mark_of_the_byte_order_hides_no_json(before: str) -> None:
+    rows = [{"id": number, "name": f"name {number}"} for number in range(500)]
+
+    assert checked_preview(Previewed.of(before + json.dumps(rows)), 200).startswith("list of 500 objects")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from math import isinf
 from typing import TYPE_CHECKING
 
 import orjson
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("preview_json",)
+__all__ = ("parse_json", "preview_json")
 
 MAX_PARSED_CHARACTERS = 8_000_000
 """Parsing holds the interpreter's lock, 0.1 to 0.3 s for 8 MB of records: an exception to staying off the loop."""
@@ -40,8 +41,8 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         if shown is not None or not _is_parsed(content):
             return shown
     try:
-        value: JsonValue = orjson.loads(content.text)
-    except ValueError:
+        value = parse_json(content.text)
+    except (RecursionError, ValueError):
         return None
     if _has_repeated_keys(content.text, value):
         return preview_text(content, budget, counter)
@@ -52,6 +53,27 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         except (RecursionError, ValueError):
             return None  # nested deeper than the standard parser goes, or a number of more digits than Python reads
     return shown
+
+
+def parse_json(text: str) -> JsonValue:
+    """Return what ``text`` holds, also where it has what JSON lacks and Python writes: NaN, infinity, lone surrogates.
+
+    Raises:
+        RecursionError: it is nested deeper than either parser goes.
+        ValueError: it is not JSON, or has a number that is too large for a float, which is not infinity.
+
+    """
+    try:
+        value: JsonValue = orjson.loads(text)
+    except ValueError:
+        value = json.loads(text.removeprefix("\ufeff"), parse_float=_finite)
+    return value
+
+
+def _finite(digits: str) -> float:
+    if isinf(value := float(digits)):
+        raise ValueError(digits)
+    return value
 
 
 def _has_repeated_keys(text: str, value: JsonValue) -> bool:

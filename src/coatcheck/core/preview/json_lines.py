@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import orjson
-
+from coatcheck.core.preview.json import parse_json
 from coatcheck.core.preview.notation import count_of
 from coatcheck.core.preview.odd import NOTHING_ODD, Odd, find_odd
 from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
@@ -78,7 +77,7 @@ def _odd_lines(
         places, odd = list(values), find_odd(objects, counter)
         return odd._replace(positions=tuple(places[position] for position in odd.positions)), ""
     found = found_in(content, search_json_lines)
-    lines = {text.count("\n", 0, start): orjson.loads(text[start:end]) for start, end in found.places.values()}
+    lines = {text.count("\n", 0, start): parse_json(text[start:end]) for start, end in found.places.values()}
     values.update(lines)
     return Odd(tuple(lines), found.odd.what), unsearched_lines(found, content)
 
@@ -87,12 +86,13 @@ def _read(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
     """Add the records of each piece to ``search``; yield where it begins and ends, up to what is not an object."""
     for start, end in line_pieces(text, 0):
         try:
-            records = [orjson.loads(line) for line in text[start:end].split("\n") if line and not line.isspace()]
-        except ValueError:
+            records = [parse_json(line) for line in text[start:end].split("\n") if line and not line.isspace()]
+        except (RecursionError, ValueError):
             return
-        if not all(isinstance(record, dict) for record in records):
+        objects = [record for record in records if isinstance(record, dict)]
+        if len(objects) < len(records):
             return
-        search.add(records)
+        search.add(objects)
         yield start, end
 
 
@@ -100,10 +100,9 @@ def _parsed(line: str) -> JsonValue:
     if line.strip()[:1] not in ("{", "["):
         return None
     try:
-        value: JsonValue = orjson.loads(line)
-    except ValueError:
+        return parse_json(line)
+    except (RecursionError, ValueError):
         return None
-    return value
 
 
 def _gap(total: int, first: int, last: int) -> str:

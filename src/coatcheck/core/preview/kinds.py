@@ -121,6 +121,7 @@ _LEAST_RECORDS = 2
 _LEAST_MATCHES = 5
 _LEAST_LINES_OF_A_LOG = 8
 _STAMPED_SHARE = 0.5
+_BOM = "\ufeff"
 _HEAD, _TAIL = 4_096, 4_096
 """Characters."""
 
@@ -220,7 +221,7 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
 
     The order matters: JSON Lines may look like one list, and the rows of a table may begin with a time.
     """
-    head, tail = content.text[:_HEAD], content.text[-_TAIL:]
+    head, tail = content.text[:_HEAD].removeprefix(_BOM), content.text[-_TAIL:]
     first, last = head.lstrip()[:1], tail.rstrip()[-1:]
     lines = [plain(line) for line in sample_of(content)]
     is_pair = first in _PAIRS and _PAIRS[first] == last

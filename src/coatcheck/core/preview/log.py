@@ -41,8 +41,8 @@ _ERROR = (
     r"^Traceback \(most recent call last\)"
     r"|^(?:E  |(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::|$)|error(?:\[\w+\])?:|npm (?:ERR!|error )|make[^\n]*\*\*\*"
     r"|FAILED? |Caused by:|\s*(?:not ok|✕|✗|✘) )"
-    r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|[: \t]error [A-Z]+\d+:|\b(?:level|severity)=error\b|\[(?:\w+:)?error\]"
-    r"|^E\d{4} \d\d:\d\d:|\bERR\]|HTTP/\d(?:\.\d)?\" 5\d\d\b"
+    r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|[: \t]error [A-Z]+\d+:"
+    r"|\b(?:level|severity)=error\b|\[(?:\w+:)?error\]|^E\d{4} \d\d:\d\d:|\bERR\]|HTTP/\d(?:\.\d)?\" 5\d\d\b"
     r"|(?:^|[\s,(])[1-9][\d,]* (?:failed|errors?|failures?)\b"
     r"|\b(?:CrashLoopBackOff|ErrImagePull|ImagePullBackOff|OOMKilled)\b"
 )
