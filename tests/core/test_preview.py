@@ -191,6 +191,14 @@ def test_numbered_lines_are_shown_from_their_beginning_and_names_with_their_numb
     assert pairs[::2] == [name.removeprefix("value_") for name in pairs[1::2]]
 
 
+def test_lines_that_begin_with_numbers_in_no_order_are_shown_from_both_ends() -> None:
+    lines = [f"{number * 7919 % 997}\t/usr/share/file_{number}" for number in range(400)]
+    shown = _preview("\n".join(lines), 300).splitlines()
+
+    assert shown[0] == lines[0]
+    assert shown[-1] == lines[-1]
+
+
 def test_records_that_do_not_fit_are_named_where_all_of_them_can_be() -> None:
     columns = [
         {"name": f"column_{number}", "type": f"varchar({number})", "null": number % 2 == 0} for number in range(30)

@@ -7,6 +7,7 @@ is inside a line, never inside a character, and the gap is named in characters, 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from coatcheck.core.preview.names import names_in
@@ -23,9 +24,10 @@ HEAD_SHARE = 0.5
 """The share of the budget that the head gets. Nobody knows which end holds the answer: the head says what ran, the tail
 how it ended."""
 
-_NUMBERED = re.compile(r"\s*\d+[:|\t]")
-_NUMBERED_LINES = 0.5
-"""The share of the first lines that must have numbers. Tools print a part of a file so: its end is not an outcome."""
+_NUMBERED = re.compile(r"\s*(\d{1,9})[:|\t]")
+_NUMBERED_LINES, _IN_ORDER = 0.5, 0.8
+"""The share of the first lines that must have numbers, and of these the share above the one before: sizes of files are
+in no order. Tools print a part of a file with numbers: its end is not an outcome."""
 
 _SHARE_OF_NAMES = (0.6, 0.4)
 """The share of the budget for the names in what is not shown; less where the number of each line is among them. Found
@@ -97,7 +99,9 @@ def _cut(
 
 def _is_numbered(content: Previewed) -> bool:
     sample = sample_of(content)
-    return bool(sample) and sum(_NUMBERED.match(line) is not None for line in sample) >= _NUMBERED_LINES * len(sample)
+    numbers = [int(found[1]) for found in map(_NUMBERED.match, sample) if found]
+    in_order = sum(before < number for before, number in pairwise([-1, *numbers]))
+    return 0 < _NUMBERED_LINES * len(sample) <= len(numbers) and in_order >= _IN_ORDER * len(numbers)
 
 
 def _held(names: str) -> str:
