@@ -327,6 +327,16 @@ def test_json_too_deep_to_be_written_again_is_outlined() -> None:
     assert preview(Previewed.of(deep), TIKTOKEN, budget=200).startswith("{a: [[[")
 
 
+def test_blank_lines_between_those_of_a_log_are_shown_as_blank_lines() -> None:
+    lines = [f"2026-01-01 12:00:{number % 60:02} INFO worker {number} is up" for number in range(200)]
+    shown = checked_preview(Previewed.of("\n\n".join(lines)), 400)
+    head, tail = shown.split("[… ")
+
+    assert len(head.split("\n\n")) > 5
+    assert shown.endswith(f"\n\n{lines[-1]}")
+    assert "not shown …]" in tail
+
+
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
 @pytest.mark.parametrize("count", [500, 40_000])
 def test_json_is_shown_as_json_also_with_what_only_python_writes(value: str, count: int) -> None:

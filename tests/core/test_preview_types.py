@@ -202,7 +202,7 @@ PRINTED = {
     "rg with headings": (_lines("src/module_{n}.py\n12:    value = {n}\n\n"), "text"),
     "rg coloured": (_lines("\x1b[35msrc/m_{even}.py\x1b[0m:\x1b[32m{n}\x1b[0m:value {n}\n"), "matches"),
     "pip install": (
-        "Collecting a\n" + _lines("\r  {n}%|###   | {n}/500 [00:01<00:02]") + "\nSuccessfully installed a\n" * 8,
+        "Collecting a\n" + _lines("\r  {n}%|###   | {n}/500 [00:01<00:02]") + "\nSuccessfully installed a\n" * 80,
         "log",
     ),
     "pytest": (

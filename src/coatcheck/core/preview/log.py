@@ -190,10 +190,8 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return head, tail and lines of trouble within ``budget`` tokens, or None if hardly a line fits."""
     raw = lines_of(content)
-    head, tail = (
-        (number for number in numbers if raw[number] and not raw[number].isspace()) for numbers in (raw, reversed(raw))
-    )
-    first, last = next(head, None), list(islice(tail, _LAST_LINES))
+    first = next((number for number in raw if raw[number].strip()), None)
+    last = list(islice((number for number in reversed(raw) if raw[number].strip()), _LAST_LINES))
     if first is None:
         return None
     trouble = content.trouble or Trouble()
@@ -204,6 +202,7 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     left = budget - (counter.count(summary) if summary else 0)
     chosen_of_them = pick(suspects, suspects.__getitem__, content.lines, share, counter)
     most = min(len(raw), budget)  # a line takes a token at least
+    head, tail = iter(raw), reversed(raw)
     ends = (tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head for step in range(most))
     chosen = pick(
         chain([first], last[:1], chosen_of_them, last[1:], (number for end in ends for number in islice(end, 1))),
