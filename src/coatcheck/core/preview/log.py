@@ -124,8 +124,8 @@ _TAIL_EVERY = 4
 _AROUND = (60, 120)
 """Characters of a long line that are shown before the sign of trouble in it and behind, where there is room."""
 
-_LONGEST_SHOWN = 360
-"""Characters of a line of trouble that is shown whole. A longer one would leave others no room by default."""
+_LARGEST_SHARE = 0.5
+"""The share of what all may take that a line of trouble is shown whole in."""
 
 _MOST_NAMED = 6
 _BEGINS_A_GAP = "[… "
@@ -198,15 +198,22 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     for _ in find_trouble(trouble, content.text) if content.trouble is None else ():
         pass
     share = max(_LEAST_FOR_TROUBLE, int(budget * _TROUBLE_SHARE))
-    summary, suspects = _summarize(trouble, content, longest=min(share, _LONGEST_SHOWN))
+    summary, suspects = _summarize(trouble, content)
+
+    def line(number: int) -> str:
+        text, alike = suspects.get(number) or (plain(raw[number]), "")
+        if number in suspects and counter.count(text) > share * _LARGEST_SHARE:
+            text = _around_sign(text, share)
+        return text + alike
+
     left = budget - (counter.count(summary) if summary else 0)
-    chosen_of_them = pick(suspects, suspects.__getitem__, content.lines, share, counter)
+    chosen_of_them = pick(suspects, line, content.lines, share, counter)
     most = min(len(raw), budget)  # a line takes a token at least
-    head, tail = iter(raw), reversed(raw)
+    head, tail = ((number for number in order if number not in {first, *last}) for order in (raw, reversed(raw)))
     ends = (tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head for step in range(most))
     chosen = pick(
         chain([first], last[:1], chosen_of_them, last[1:], (number for end in ends for number in islice(end, 1))),
-        lambda number: suspects[number] if number in suspects else plain(raw[number]),
+        line,
         content.lines,
         left,
         counter,
@@ -215,18 +222,17 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
 
 
-def _summarize(trouble: Trouble, content: Previewed, *, longest: int) -> tuple[str, dict[int, str]]:
-    """Return a summary, which is empty where all is well, and lines of trouble by number.
+def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tuple[str, str]]]:
+    """Return a summary, which is empty where all is well, and lines of trouble by number, each with what to say of it.
 
     The worst level comes first, of each the first group, the last, the second, and so on. A line of each group comes
-    before the second of any, with how many there are of it. Of a line of more than ``longest`` characters, it is what
-    is around its sign.
+    before the second of any, with how many there are of it.
     """
     more = {level: "+" if count >= MOST_COUNTED else "" for level, count in trouble.counts.items()}
     counts = ", ".join(f"{count:,}{more[level]} {level}" for level, count in trouble.counts.items() if count)
     unseen = f"lines {trouble.searched + 1:,}-{content.lines:,} {_NOT_SEARCHED}"
     said = "; ".join(filter(None, (counts, unseen if trouble.searched < content.lines else "")))
-    ranked: dict[int, str] = {}
+    ranked: dict[int, tuple[str, str]] = {}
     for level in _LEVELS:
         groups = list(trouble.groups[level].values())
         half = (len(groups) + 1) // 2
@@ -236,7 +242,7 @@ def _summarize(trouble: Trouble, content: Previewed, *, longest: int) -> tuple[s
                 number, line = [*group.lines.items()][turn if turn < len(group.lines) else 0]
                 several = turn == 0 and group.count > len(group.lines)
                 alike = f" ({group.count:,}{more[level]} alike)" if several else ""
-                ranked.setdefault(number, _around_sign(plain(line), longest) + alike)
+                ranked.setdefault(number, (plain(line), alike))
     return f"[{said}]\n" if said else "", ranked
 
 
@@ -252,11 +258,11 @@ def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list
         pass
     if trouble.noted > content.lines // RARE:
         return []
-    summary, suspects = _summarize(trouble, content, longest=sum(_AROUND))
+    summary, suspects = _summarize(trouble, content)
     lines = [summary]
     left = max(int(budget * _SHARE), min(_LEAST_FOR_TROUBLE, budget // 2)) - counter.count(summary)
-    for number, line in islice(suspects.items(), _MOST_NAMED):
-        named = f"[line {number:,}] {line.strip()}\n"
+    for number, (line, alike) in islice(suspects.items(), _MOST_NAMED):
+        named = f"[line {number:,}] {_around_sign(line.strip(), sum(_AROUND))}{alike}\n"
         left -= counter.count(named)
         if left < 0:
             break
@@ -273,11 +279,11 @@ def missing_from(shown: str, errors: list[str]) -> list[str]:
     return [summary, *hidden] if hidden or _NOT_SEARCHED in summary else []
 
 
-def _around_sign(line: str, longest: int) -> str:
-    """Return ``line``, or of one of more than ``longest`` characters what is around the sign of trouble in it."""
-    if len(line) <= longest:
+def _around_sign(line: str, most: int) -> str:
+    """Return ``line``, or of a long one at most about ``most`` characters around the sign of trouble in it."""
+    before, behind = (min(size, most * size // sum(_AROUND)) for size in _AROUND)
+    if len(line) <= before + behind:
         return line
-    before, behind = (min(size, longest * size // sum(_AROUND)) for size in _AROUND)
     found = _signs.errors.search(line) or _signs.searched_for[-1].search(line)
     start = max(0, found.start() - before) if found else 0
     end = start + before + behind
