@@ -107,7 +107,7 @@ def names_in(
 def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> Iterator[tuple[str | None, str]]:
     """Yield each name from ``start`` to ``end`` once, with the number of its line where those are ``numbered``.
 
-    Each sort of terms is looked at once: a match for every name in the text takes ten times as long.
+    Each term is looked at once, however often it is there: a match for every name in the text takes ten times as long.
     """
     known = set(_terms_of(shown).split())
     said = " ".join(known)
@@ -152,7 +152,7 @@ def _terms_of(text: str) -> str:
 
 
 def _candidates(terms: str, known: set[str]) -> list[str]:
-    """Return each sort of terms once that is not ``known`` and may be a name."""
+    """Return each term once that is not ``known`` and may be a name."""
     for parting in (", ", " ,", ",\n"):  # hardly any other comma is left, and a match for each word takes longer
         terms = terms.replace(parting, " ")
     words = dict.fromkeys(terms.split())

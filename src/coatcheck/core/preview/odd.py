@@ -35,7 +35,7 @@ _MOST_FIELDS = 200
 _MOST_LEVELS = 5
 """Levels of fields: those of records, those of objects in records, and so on."""
 
-_MOST_SORTS = 6
+_MOST_KINDS = 6
 _CELLS_OF_A_UNIT = 4
 _SPARSE = 8
 """Of a field that less than one record in so many has, only the records that have it are looked at."""
@@ -60,7 +60,7 @@ NOTHING_ODD: Final = Odd((), "")
 
 
 def find_odd(records: Sequence[Mapping[str, JsonValue]], counter: TokenCounter) -> Odd:
-    """Return the first and the last record of each rare sort of record."""
+    """Return the first and the last record of each rare kind of record."""
     if len(records) < _LEAST_RECORDS:
         return NOTHING_ODD
     search = OddSearch(counter)
@@ -134,12 +134,12 @@ class OddSearch:
         self.total = here.stop
 
     def found(self) -> Odd:
-        """Return the first and the last record of each rare sort of record."""
+        """Return the first and the last record of each rare kind of record."""
         if self.total < _LEAST_RECORDS:
             return NOTHING_ODD
-        sorts = list(islice(_rare(list(self._fields.values()), max(1, self.total // _RARE)), _MOST_SORTS))
-        positions = dict.fromkeys(chain.from_iterable((first, last) for first, last, _ in sorts))
-        return Odd(tuple(positions), ", ".join(what for _, _, what in sorts))
+        kinds = list(islice(_rare(list(self._fields.values()), max(1, self.total // _RARE)), _MOST_KINDS))
+        positions = dict.fromkeys(chain.from_iterable((first, last) for first, last, _ in kinds))
+        return Odd(tuple(positions), ", ".join(what for _, _, what in kinds))
 
     def _field(self, fields: dict[str, _Field], name: str, *, outer: _Field | None = None) -> _Field | None:
         """Return the field of this name; None where it is new and there are too many."""
@@ -235,7 +235,7 @@ class _Field:
         return self._counts.get(_ABSENT, 0)
 
     def rare(self, most: int) -> Iterator[tuple[int, int, str]]:
-        """Yield the first and the last record of each sort that at most ``most`` are of, and what it is."""
+        """Yield the first and the last record of each kind that at most ``most`` are of, and what it is."""
         having = [value for value in self._counts if value is not _ABSENT]
         if self.present <= most:
             first, last = min(map(self._first.__getitem__, having)), max(map(self._last.__getitem__, having))
