@@ -79,9 +79,7 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
         return None
     firsts = {number: (line, group.count) for group in found.groups.values() for number, line in group.lines.items()}
     alike = {
-        number: count
-        for number, (line, count) in firsts.items()
-        if count >= _LEAST_ALIKE and _is_alike_with_other_digits(line)
+        number: count for number, (line, count) in firsts.items() if count >= _LEAST_ALIKE and _is_of_a_group(line)
     }
     others = {number: count for number, (line, count) in firsts.items() if number not in alike and line.strip()}
     if sum(alike.values()) < _LEAST_SHARE * (sum(alike.values()) + sum(others.values())):
@@ -121,7 +119,7 @@ def _keys(lines: Iterable[str]) -> list[bytes]:
     return "\n".join(lines).encode("utf-8", "surrogatepass").translate(None, IN_NUMBERS).split(b"\n")
 
 
-def _is_alike_with_other_digits(line: str) -> bool:
+def _is_of_a_group(line: str) -> bool:
     """Return whether a line says the same as one with other digits."""
     has_words = sum(_WORD.search(part) is not None for part in line.split()) >= _LEAST_WORDS
     return has_words and not _NUMBERED_NAME.search(line) and sum(map(str.isdigit, line)) <= _MOST_DIGITS * len(line)
