@@ -14,7 +14,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from coatcheck_mcp.limits import id_in, refusal
+from coatcheck_mcp.limits import broken_off, id_in, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ _TOO_LONG = re.compile(r"SSE stream failed: Server-sent event exceeded the (\d+)
 """What it says of an answer over HTTP that has more than it was told to take."""
 
 _LOST = re.compile(r"SSE stream (?:failed: .*|ended without a response|ended and reconnection attempts were exhausted)")
-"""What it says of an answer over HTTP that broke off, while the streams go on."""
+"""What it says of an answer over HTTP that broke off. It says nothing of other calls: those go on."""
 
 
 def is_end(error: MCPError, *, is_gone: bool) -> bool:
@@ -60,21 +60,19 @@ def is_end(error: MCPError, *, is_gone: bool) -> bool:
     Neither the code nor the words are a proof: servers may use the code for errors of their own, and one that is itself
     a client of another server passes on what the library says of that one.
     """
-    return (
-        error.code == CONNECTION_CLOSED
-        and _TOO_LONG.fullmatch(error.message) is None
-        and (
-            (is_gone and error.message == _CLOSED)
-            or error.message in {NO_SESSION, LOST_SESSION}
-            or _LOST.fullmatch(error.message) is not None
-        )
+    return error.code == CONNECTION_CLOSED and (
+        (is_gone and error.message == _CLOSED) or error.message in {NO_SESSION, LOST_SESSION}
     )
 
 
 def in_our_words(error: MCPError) -> MCPError:
     """Return an error that came for a request, as the client is told it."""
-    found = _TOO_LONG.fullmatch(error.message) if error.code == CONNECTION_CLOSED else None
-    return error if found is None else MCPError(code=INTERNAL_ERROR, message=refusal(int(found[1])))
+    if error.code != CONNECTION_CLOSED:
+        return error
+    if too_long := _TOO_LONG.fullmatch(error.message):
+        return MCPError(code=INTERNAL_ERROR, message=refusal(int(too_long[1])))
+    is_lost = _LOST.fullmatch(error.message) is not None
+    return MCPError(code=INTERNAL_ERROR, message=broken_off(error.message)) if is_lost else error
 
 
 def repair_or_refuse(fault: Exception) -> SessionMessage | Exception:

@@ -15,7 +15,7 @@ from functools import partial
 import httpx2
 from mcp_types import INTERNAL_ERROR
 
-__all__ = ("MAX_MESSAGE_BYTES", "LimitedTransport", "id_in", "lines_codec", "refusal")
+__all__ = ("MAX_MESSAGE_BYTES", "LimitedTransport", "broken_off", "id_in", "lines_codec", "refusal")
 
 MAX_MESSAGE_BYTES = 64 * 2**20
 """Twice a result of 20 MB as JSON, with room for escapes. The library alone takes five copies of what it parses."""
@@ -57,6 +57,12 @@ def refusal(max_bytes: int) -> str:
         f"coatcheck refused this result: it has more than {max_bytes:,} bytes, and was not read. Ask the tool for less,"
         " such as a page or a filter"
     )
+
+
+def broken_off(why: object) -> str:
+    """Return what the client is told about an answer over HTTP of which only a part came, or nothing."""
+    said = str(why) or type(why).__name__
+    return f"the answer broke off, so nobody knows whether the server did what it was asked: {said}"
 
 
 def id_in(line: bytes) -> int | str | None:
@@ -135,7 +141,7 @@ class LimitedTransport(httpx2.AsyncHTTPTransport):
         self._max_bytes = max_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; reading an answer that is too long raises ``httpx2.StreamError``."""
+        """Send a request; reading an answer that is too long, or that breaks off, raises ``httpx2.StreamError``."""
         response = await super().handle_async_request(request)
         kind, status = response.headers.get("content-type", "").lower(), response.status_code
         has_events = kind.startswith("text/event-stream") and status < FIRST_ERROR
@@ -161,19 +167,25 @@ class _Bits(httpx2.AsyncByteStream):
 
 
 class _PlainStream(httpx2.AsyncByteStream):
-    """The body of a response, no longer compressed, and mended; up to a limit if there is one."""
+    """The body of a response, no longer compressed, and mended; up to a limit if there is one.
+
+    What is wrong with it is a ``httpx2.StreamError``: of all errors, the one that the library tells the call that
+    waits, and nobody else. Any other one ends all calls.
+    """
 
     def __init__(self, response: httpx2.Response, max_bytes: int | None) -> None:
         self._response, self._max_bytes = response, max_bytes
 
     async def __aiter__(self):  # type: ignore[no-untyped-def] # noqa: ANN204 - httpx2's
         size, mender = 0, _Mender()
-        async for piece in self._response.aiter_bytes():
-            size += len(piece)
-            if self._max_bytes is not None and size > self._max_bytes:
-                # Of all errors, the one that the library tells the call that waits, and nobody else.
-                raise httpx2.StreamError(refusal(self._max_bytes))
-            yield mender.mend(piece)
+        try:
+            async for piece in self._response.aiter_bytes():
+                size += len(piece)
+                if self._max_bytes is not None and size > self._max_bytes:
+                    raise httpx2.StreamError(refusal(self._max_bytes))
+                yield mender.mend(piece)
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise httpx2.StreamError(broken_off(error)) from error
         yield mender.mend(b"", final=True)
 
     async def aclose(self) -> None:

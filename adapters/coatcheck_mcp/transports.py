@@ -11,7 +11,7 @@ import re
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import httpx2
 from mcp import StdioServerParameters
@@ -21,7 +21,8 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
 from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, innermost
-from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, id_in, lines_codec
+from coatcheck_mcp.hook import logger
+from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, broken_off, id_in, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ _NOT_FOUND = 404
 error of the request itself, with its id."""
 
 _OK = 200
+_ACCEPTED = 202
+"""The answer to a message that is no request."""
 
 _BAD_REQUEST = 400
 """The word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
@@ -67,23 +70,48 @@ class _Transport(LimitedTransport):
             address = request.url.copy_with(userinfo=b"", query=None, fragment=None)
             msg = f"{_why_not_connected(error)} at {address}"
             raise httpx2.ConnectError(msg, request=request) from error
-        if response.status_code in _NO_ENTRY:
-            said = f"{request.url.host} answered HTTP {response.status_code}: pass --header with a token, or --oauth"
-            return await _refusal(response, INVALID_REQUEST, said)
-        status = response.status_code
-        # A login is a form, not JSON.
-        if status == _OK and request.method == "POST" and _is_json(request) and _is_json(response):
-            return await _own_answer(response, request.content)
-        if request.method != "POST" or _SESSION not in request.headers or status not in {_BAD_REQUEST, _NOT_FOUND}:
-            return response
-        try:
-            body = await response.aread()
-        except httpx2.StreamError as error:
-            return await _refusal(response, INTERNAL_ERROR, f"HTTP {status}: {error}")
-        is_answer = _is_answer(body, request.content)
-        if _UNKNOWN_SESSION.search(body) is not None or (status == _NOT_FOUND and not is_answer):
-            return await _refusal(response, CONNECTION_CLOSED, LOST_SESSION if is_answer else NO_SESSION)
-        return httpx2.Response(status, headers={"content-type": response.headers.get("content-type", "")}, content=body)
+        except httpx2.TransportError as error:
+            message = _message(request)
+            if message is None:
+                raise
+            return _broken_off(message, error)
+        return await _understandable(request, response)
+
+
+async def _understandable(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    """Return the response, or one in its place that says more to the library."""
+    if response.status_code in _NO_ENTRY:
+        said = f"{request.url.host} answered HTTP {response.status_code}: pass --header with a token, or --oauth"
+        return await _refusal(response, INVALID_REQUEST, said)
+    status = response.status_code
+    # A login is a form, not JSON.
+    if status == _OK and request.method == "POST" and _is_json(request) and _is_json(response):
+        return await _own_answer(response, request.content)
+    if request.method != "POST" or _SESSION not in request.headers or status not in {_BAD_REQUEST, _NOT_FOUND}:
+        return response
+    try:
+        body = await response.aread()
+    except httpx2.StreamError as error:
+        return await _refusal(response, INTERNAL_ERROR, f"HTTP {status}: {error}")
+    is_answer = _is_answer(body, request.content)
+    if _UNKNOWN_SESSION.search(body) is not None or (status == _NOT_FOUND and not is_answer):
+        return await _refusal(response, CONNECTION_CLOSED, LOST_SESSION if is_answer else NO_SESSION)
+    return httpx2.Response(status, headers={"content-type": response.headers.get("content-type", "")}, content=body)
+
+
+def _message(request: httpx2.Request) -> dict[str, Any] | None:
+    """Return the message of the protocol that a request carries; None if it is another one, such as a login."""
+    message = json.loads(request.content) if request.method == "POST" and _is_json(request) else None
+    return message if isinstance(message, dict) and "jsonrpc" in message else None
+
+
+def _broken_off(message: Mapping[str, Any], error: httpx2.TransportError) -> httpx2.Response:
+    """Return a response in place of one that did not come: an exception would end the calls of all others too."""
+    if "method" in message and "id" in message:
+        content = _error(message["id"], INTERNAL_ERROR, broken_off(error))
+        return httpx2.Response(_OK, headers={"content-type": "application/json"}, content=content)
+    logger.warning("whether the server heard %s is not known: %s", message.get("method", "an answer"), error)
+    return httpx2.Response(_ACCEPTED)
 
 
 def _is_json(message: httpx2.Request | httpx2.Response) -> bool:
