@@ -14,7 +14,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from coatcheck_mcp.limits import broken_off, id_in, refusal
+from coatcheck_mcp.ids import id_in
+from coatcheck_mcp.limits import broken_off, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

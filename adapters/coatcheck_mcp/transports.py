@@ -22,7 +22,8 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, innermost
 from coatcheck_mcp.hook import logger
-from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, broken_off, id_in, lines_codec
+from coatcheck_mcp.ids import id_in
+from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, broken_off, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
 
 if TYPE_CHECKING:
