@@ -33,14 +33,18 @@ _WITHIN = b"[]"
 _ID = re.compile(rb'-?\d{1,18}|".*"', re.DOTALL)
 
 
-def id_in(line: bytes) -> int | str | None:
-    """Return the id of the request that a line answers; None if there is none to be seen, or it may be no answer."""
+def id_in(line: bytes, *, asks: bool = False) -> int | str | None:
+    """Return the id of the request that a line answers, or that it is if it ``asks``.
+
+    None if no id is to be seen, or not that the line is such a one.
+    """
     first = _top_level(_tokens(line[:EDGE], _TOKEN), opening=b"{[", closing=b"}]")
     last = _top_level(_tokens(line[-EDGE:][::-1], _TOKEN_BACKWARDS), opening=b"}]", closing=b"{[")
     members = [*_members(first), *_members([token[::-1] for token in reversed(last)])]
     names = {name for name, _ in members}
     values = {value for name, value in members if name == b'"id"' and value}
-    if b'"method"' in names or not names & {b'"result"', b'"error"'} or len(values) != 1:
+    is_request, is_answer = b'"method"' in names, not names.isdisjoint({b'"result"', b'"error"'})
+    if is_request != asks or is_answer == asks or len(values) != 1:
         return None
     (value,) = values
     try:

@@ -192,8 +192,9 @@ class Proxy:
         A client that does not read its answers is not read either, once some of them wait.
         """
         unread = Gate(MOST_UNREAD)
+        answers = CountedWrites(writes, unread)
         options = self.front.create_initialization_options()
-        await self.front.run(PacedReads(reads, unread), CountedWrites(writes, unread), options)
+        await self.front.run(PacedReads(reads, unread, answers=answers), answers, options)
 
     def _build(self) -> FrontServer[Any]:
         # A modern client is told for how long a list holds; a server of the handshake does not say, so it does not.
