@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -266,10 +265,9 @@ class TestWhoAnswers:
     ) -> None:
         first, notes, upstreams = two()
         for server, said in ((first.server, other), (notes.server, {"c": 2})):
-            options = partial(server.create_initialization_options, experimental_capabilities={"a": {"b": said}})
-            monkeypatch.setattr(server, "create_initialization_options", options)
-        async with client_of(upstreams) as client:
-            assert client.server_capabilities.experimental == {"a": {"b": other}}
+            monkeypatch.setattr(server, "extensions", {"a": {"b": said}})
+        async with client_of(upstreams, mode="auto") as client:
+            assert client.server_capabilities.extensions == {"a": {"b": other}}
 
 
 class TestWhoIsAskedAndTold:
