@@ -15,6 +15,7 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
 from coatcheck_mcp.faults import refuse, repair
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
@@ -92,7 +93,14 @@ class CountedWrites(_Closing):
 class PacedReads(_Closing):
     """A stream to read from, which holds the next message back while the gate is shut."""
 
-    def __init__(self, stream: ReadStream[Any], gate: Gate, *, answers: CountedWrites | None = None) -> None:
+    def __init__(
+        self,
+        stream: ReadStream[Any],
+        gate: Gate,
+        *,
+        answers: CountedWrites | None = None,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
         """Read from a stream.
 
         Args:
@@ -100,10 +108,11 @@ class PacedReads(_Closing):
             gate: counts what waits.
             answers: where a client is told that its request cannot be read. None: the stream is a server's, so that a
                 line that cannot be read is an answer, and becomes an error for whoever waits for it.
+            on_end: is told that nothing more will come, before whoever reads is.
 
         """
         super().__init__(stream)
-        self._stream, self._gate, self._answers = stream, gate, answers
+        self._stream, self._gate, self._answers, self._on_end = stream, gate, answers, on_end
 
     @property
     def last_context(self) -> Any:  # noqa: ANN401 - the library looks for it on some streams
@@ -117,6 +126,7 @@ class PacedReads(_Closing):
             item = await self._stream.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             self.ended = True
+            self._on_end()
             raise
         if isinstance(item, Exception):
             return await self._mend(item)

@@ -147,6 +147,11 @@ class Link:
 
         self._connecting = anyio.CancelScope()
         self._closing = anyio.Event()
+        """Set once we close the connection, or the server has: nothing is to be sent any more."""
+
+        self._is_ours = False
+        """Whether we were the first to end it."""
+
         self._ended = anyio.Event()
         self._is_forgotten = False
         """Whether the server said that it no longer knows the session."""
@@ -174,7 +179,6 @@ class Link:
 
         """
         failure: Exception | None = None
-        is_ours = False
         try:
             with self._connecting:
                 async with (
@@ -189,7 +193,6 @@ class Link:
                     except Exception as error:  # noqa: BLE001 - told to the client below
                         failure = error
                     finally:
-                        is_ours = self.closed
                         self._closing.set()  # before the requests that wait hear of it
         except Exception as error:  # noqa: BLE001 - as above
             failure = failure or error
@@ -201,8 +204,12 @@ class Link:
             if failure is not None:
                 logger.warning("%s", refused)
             raise refused
-        if failure is not None and not is_ours:  # streams that we closed break whoever still uses them
+        if self._is_ours:
+            return  # streams that we closed break whoever still uses them
+        if failure is not None:
             logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, _said_by(innermost(failure)))
+        else:
+            logger.warning("the MCP server %s has ended; the next request starts it again", self._name)
 
     async def _connect(self, session: _Session) -> None:
         with anyio.fail_after(self._upstream.start_seconds):
@@ -215,6 +222,7 @@ class Link:
 
     def close(self) -> None:
         """End the connection, also one that is not up yet; ``run`` returns once the process is gone."""
+        self._is_ours |= not self.closed
         self._closing.set()
         if not self.was_up:
             self._connecting.cancel()
@@ -226,7 +234,7 @@ class Link:
 
     @property
     def closed(self) -> bool:
-        """Whether the connection has ended, or is about to."""
+        """Whether the connection has ended, or is about to: the server may have done so by itself."""
         return self._closing.is_set()
 
     @property
@@ -297,7 +305,8 @@ class Link:
 
     def _session_on(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> _Session:
         info = self._client.info
-        self._streams = PacedReads(reads, self._unread), CountedWrites(writes, self._unread)
+        # Of a server that ends while nobody waits, a request would hear only after it was sent there.
+        self._streams = PacedReads(reads, self._unread, on_end=self._closing.set), CountedWrites(writes, self._unread)
         return _Session(
             *self._streams,
             offered=self._offer,

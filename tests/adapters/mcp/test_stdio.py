@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Queue
@@ -95,6 +96,12 @@ class Process:
     @property
     def stderr(self) -> str:
         return self._stderr.read_text(encoding="utf-8", errors="replace")
+
+    def wait_for_stderr(self, words: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while words not in self.stderr:
+            assert time.monotonic() < deadline, self.stderr
+            os.sched_yield()
 
     def leave(self) -> int:
         assert self.popen.stdin is not None
@@ -182,10 +189,18 @@ def test_a_server_that_dies_ends_its_call_with_a_clear_error_and_is_started_agai
         error = client.call(ending)["error"]
         assert error["message"].startswith("the MCP server tiny has ended")
         assert client.said(client.call("pid")) != before
-    os.kill(int(client.said(client.call("pid"))), signal.SIGKILL)
-    assert "has ended" in client.call("pid")["error"]["message"]
-    assert client.said(client.call("pid"))
     assert client.leave() == 0
+
+
+def test_a_server_that_ended_while_nobody_waited_is_started_again_by_the_next_call(
+    start: Callable[..., Process],
+) -> None:
+    client = start()
+    client.shake_hands()
+    before = int(client.said(client.call("pid")))
+    os.kill(before, signal.SIGKILL)
+    client.wait_for_stderr("the MCP server tiny has ended; the next request starts it again")
+    assert client.said(client.call("pid")) != str(before)
 
 
 @pytest.mark.parametrize(
