@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
@@ -25,6 +26,8 @@ from tests.adapters.mcp.test_http import serving
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from anyio.abc import TaskStatus
 
 
 class Derived(ToolResult):
@@ -340,3 +343,26 @@ def test_what_would_do_nothing_is_refused() -> None:
         OffloadMiddleware(InMemoryStorage(), max_step_tokens=10)
     with pytest.raises(InvalidRequest, match="storage"):
         OffloadMiddleware()
+
+
+async def test_a_server_that_a_tool_starts_offloads_what_its_own_clients_get() -> None:
+    first, leave = server_with(OffloadMiddleware(InMemoryStorage())), anyio.Event()
+    app = server_with(OffloadMiddleware(InMemoryStorage(), scope="s")).http_app()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    async def serve(*, task_status: TaskStatus[None]) -> None:
+        async with serving(app, listener):
+            task_status.started()
+            await leave.wait()
+
+    @first.tool
+    async def start() -> None:
+        await tasks.start(serve)
+
+    async with anyio.create_task_group() as tasks:
+        async with Client(first) as client:
+            await client.call_tool("start")
+        async with Client(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp") as client:
+            assert RETRIEVAL_TOOL in [tool.name for tool in await client.list_tools()]
+            assert offloaded_references(await client.call_tool("log"))
+        leave.set()
