@@ -16,6 +16,7 @@ import mcp_types
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import fastmcp_request_ctx, get_access_token, get_server
 from fastmcp.server.middleware.tool_injection import ToolInjectionMiddleware
+from fastmcp.server.providers import Provider
 from fastmcp.tools import Tool
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp import MCPError
@@ -199,7 +200,9 @@ class OffloadMiddleware(ToolInjectionMiddleware):
     async def _retrieval_name(self, server: FastMCP[Any]) -> str:
         taken: list[str] = []
         with _entered():  # so that only tools of the server's own are found
-            while await server.get_tool(free_name(taken)) is not None:
+            # Where there is none, the server's own ``get_tool`` lists all tools too, and a mounted proxy asks its
+            # server for them each time.
+            while await Provider.get_tool(server, free_name(taken)) is not None:
                 taken.append(free_name(taken))
         self._taken = taken
         if taken:
