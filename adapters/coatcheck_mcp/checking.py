@@ -47,8 +47,11 @@ def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = 
     """
     raw = load(file, variables=None)
     root = read_tables(raw.path or Path(file))
-    unset = {
-        name: "" for server in raw.servers.values() for _, text in _filled_in(server) for name in VARIABLE.findall(text)
+    unset = {  # they stay as they are
+        name: f"${{{name}}}"
+        for server in raw.servers.values()
+        for _, text in _filled_in(server)
+        for name in VARIABLE.findall(text)
     }
     config = load(file, variables={**unset, **variables})
     found: list[str] = []

@@ -18,7 +18,7 @@ from mcp_types import INTERNAL_ERROR
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.ids import EDGE, id_in
 
-__all__ = ("MAX_MESSAGE_BYTES", "LimitedTransport", "broken_off", "lines_codec", "refusal")
+__all__ = ("FIRST_ERROR", "MAX_MESSAGE_BYTES", "LimitedTransport", "broken_off", "lines_codec", "refusal")
 
 MAX_MESSAGE_BYTES = 64 * 2**20
 """Twice a result of 20 MB as JSON, with room for escapes. The library alone takes five copies of what it parses."""

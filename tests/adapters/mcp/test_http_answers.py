@@ -72,12 +72,13 @@ class Raw:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    async def answer(self) -> str:
+    async def answer(self, **headers: str) -> str:
         """Return what a client is told, which must find the session as it was."""
         listener = socket.create_server(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         with anyio.fail_after(PATIENCE):
-            async with serving(self, listener), client_of(url_upstream(url, max_bytes=LIMIT)) as client:
+            upstream = url_upstream(url, headers=headers, max_bytes=LIMIT)
+            async with serving(self, listener), client_of(upstream) as client:
                 try:
                     said: str = (await client.call_tool("odd")).content[0].text
                 except MCPError as error:
@@ -146,6 +147,38 @@ REFUSED = '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not unde
 )
 async def test_an_answer_with_another_id_is_the_answer_all_the_same(line: str, said: str) -> None:
     assert said in await Raw([line.encode()], kind=JSON).answer()
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (410, "HTTP 410 Gone"),
+        (413, "HTTP 413 Request Entity Too Large"),
+        (429, "HTTP 429 Too Many Requests"),
+        (500, "HTTP 500 Internal Server Error"),
+        (599, "HTTP 599"),
+    ],
+)
+@pytest.mark.parametrize("body", ["<html>", "{}", '{"jsonrpc":"2.0","id":@ID@,"result":{}}'])
+async def test_a_status_that_says_more_than_its_body_is_told(status: int, said: str, body: str) -> None:
+    kind = "text/html" if body == "<html>" else JSON
+    assert await Raw([body.encode()], kind=kind, status=status).answer() == f"127.0.0.1 answered {said}"
+
+
+async def test_the_servers_own_error_is_told_whatever_its_status() -> None:
+    line = '{"jsonrpc":"2.0","id":@ID@,"error":{"code":-32000,"message":"come back at noon"}}'
+    assert await Raw([line.encode()], kind=JSON, status=429).answer() == "come back at noon"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_who_passes_a_token_is_told_that_it_was_refused_and_others_to_pass_one(status: int) -> None:
+    said = f"127.0.0.1 answered HTTP {status}: "
+    server = Raw([], kind="text/html", status=status)
+    assert await server.answer() == f"{said}pass --header with a token, or --oauth"
+    assert (
+        await server.answer(Authorization="s")
+        == f"{said}the token in the header Authorization was refused; pass another one"
+    )
 
 
 class Brittle:
