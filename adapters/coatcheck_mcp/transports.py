@@ -290,7 +290,7 @@ def url_upstream(
 
     """
     if not _is_address(url):
-        msg = f"the URL must be one like https://example.com/mcp, not {without_secrets([url])[0]!r}"
+        msg = f"the URL must be one like https://example.com/mcp, not {without_secrets([url.partition('?')[0]])[0]!r}"
         raise ValueError(msg)
     auth = _oauth(url) if oauth else None
 
