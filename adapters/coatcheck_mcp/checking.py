@@ -48,7 +48,7 @@ def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = 
     raw = load(file, variables=None)
     root = read_tables(raw.path or Path(file))
     named = (text for server in raw.servers.values() for _, text in _filled_in(server))
-    unset = dict.fromkeys((name for text in named for name in VARIABLE.findall(text)), "unset")
+    unset = {name: f"${{{name}}}" for text in named for name in VARIABLE.findall(text)}  # they stay as they are
     config = load(file, variables={**unset, **variables})
     found: list[str] = []
     for name, table in root.tables("servers").items():

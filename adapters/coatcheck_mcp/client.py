@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mcp.server.session import ServerSession
 
-__all__ = ("LIST_CHANGES", "Client", "Identified", "without_tasks")
+__all__ = ("LIST_CHANGES", "Client", "Identified", "passed_on")
 
 Notification: TypeAlias = "types.Notification[Any, Any]"
 
@@ -43,9 +43,13 @@ _TASKS = "io.modelcontextprotocol/tasks"
 """What the modern protocol calls them, among its extensions."""
 
 
-def without_tasks(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """Return capabilities but for tasks: they are requests of their own, which the proxy does not forward."""
-    kept = {name: value for name, value in capabilities.items() if name != "tasks"}
+def passed_on(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Return capabilities but for those whose messages the proxy does not forward.
+
+    These are tasks, which are requests of their own, and all that is experimental: its messages are in no version of
+    the protocol, and whoever is told of it would send them, or wait for them.
+    """
+    kept = {name: value for name, value in capabilities.items() if name not in {"tasks", "experimental"}}
     extensions = kept.get("extensions")
     if isinstance(extensions, Mapping) and _TASKS in extensions:
         kept["extensions"] = {name: value for name, value in extensions.items() if name != _TASKS}
@@ -77,7 +81,7 @@ class Client:
         self.info = who.info
         self.modern = who.modern
         self.version = who.version
-        self.capabilities = without_tasks(who.capabilities)
+        self.capabilities = passed_on(who.capabilities)
         self.front: ServerSession | None = None
         """The latest session with it. Over HTTP, a modern client has another one with each request."""
 

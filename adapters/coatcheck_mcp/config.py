@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlsplit
 
 from coatcheck import Always, InvalidRequest, Never, OverTokens, Scope, Settings
 from coatcheck.adapting import OfferTool, check_scope, is_offered_late, parse_bytes, parse_seconds
@@ -414,16 +415,28 @@ def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Ser
     for key in others:
         if key in table.values:
             table.refuse(key, f"does not go with {'url' if command is None else 'command'}; remove one of them")
-    if url is not None and re.match(r"https?://[^/]", url) is None:
-        table.refuse("url", f"must begin with http:// or https:// and a host, not {shown(url)}")
 
     filled = partial(_filled_in, table, variables=variables)
+    address = None if url is None else filled("url", url)
+    if address is not None and (wrong := _fault_of(address)):
+        table.refuse("url", f"{wrong}, not {shown(url)}{'' if address == url else ' with its variables'}")
     return Server(
         name,
         command=command,
         args=table.array("args"),
         env=MappingProxyType({key: filled("env", value) for key, value in table.strings("env").items()}),
         cwd=None if cwd is None else _from(table.file.parent, cwd),
-        url=None if url is None else filled("url", url),
+        url=address,
         headers=MappingProxyType({key: filled("headers", value) for key, value in table.strings("headers").items()}),
     )
+
+
+def _fault_of(address: str) -> str | None:
+    """Return what an address must be and is not; None where a variable that nobody filled in hides it."""
+    if re.match(r"https?://[^/]", address) is None and VARIABLE.match(address) is None:
+        return "must begin with http:// or https:// and a host"
+    try:
+        is_right = VARIABLE.search(address) is not None or urlsplit(address).port != 0
+    except ValueError:
+        is_right = False
+    return None if is_right else "must be an address whose port, if it has one, is a number up to 65535"

@@ -11,21 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
 from mcp.shared.message import SessionMessage
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
-from coatcheck_mcp.limits import id_in, refusal
+from coatcheck_mcp.ids import id_in
+from coatcheck_mcp.limits import broken_off, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "repair_or_refuse")
+__all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "refuse", "repair")
 
 _WHY = 200
 """Characters of the parser's reason."""
 
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)")
 """A backslash and what it escapes; a pair of surrogates is one."""
+
+_NAME_OF_MESSAGE = 2
+"""Steps to a name on the top level of a message: the kind of message that it is not, and the name."""
 
 _LONE = 6
 """Characters of the escape of a surrogate without its other half."""
@@ -51,7 +63,7 @@ _TOO_LONG = re.compile(r"SSE stream failed: Server-sent event exceeded the (\d+)
 """What it says of an answer over HTTP that has more than it was told to take."""
 
 _LOST = re.compile(r"SSE stream (?:failed: .*|ended without a response|ended and reconnection attempts were exhausted)")
-"""What it says of an answer over HTTP that broke off, while the streams go on."""
+"""What it says of an answer over HTTP that broke off. It says nothing of other calls: those go on."""
 
 
 def is_end(error: MCPError, *, is_gone: bool) -> bool:
@@ -60,57 +72,65 @@ def is_end(error: MCPError, *, is_gone: bool) -> bool:
     Neither the code nor the words are a proof: servers may use the code for errors of their own, and one that is itself
     a client of another server passes on what the library says of that one.
     """
-    return (
-        error.code == CONNECTION_CLOSED
-        and _TOO_LONG.fullmatch(error.message) is None
-        and (
-            (is_gone and error.message == _CLOSED)
-            or error.message in {NO_SESSION, LOST_SESSION}
-            or _LOST.fullmatch(error.message) is not None
-        )
+    return error.code == CONNECTION_CLOSED and (
+        (is_gone and error.message == _CLOSED) or error.message in {NO_SESSION, LOST_SESSION}
     )
 
 
 def in_our_words(error: MCPError) -> MCPError:
     """Return an error that came for a request, as the client is told it."""
-    found = _TOO_LONG.fullmatch(error.message) if error.code == CONNECTION_CLOSED else None
-    return error if found is None else MCPError(code=INTERNAL_ERROR, message=refusal(int(found[1])))
+    if error.code != CONNECTION_CLOSED:
+        return error
+    if too_long := _TOO_LONG.fullmatch(error.message):
+        return MCPError(code=INTERNAL_ERROR, message=refusal(int(too_long[1])))
+    is_lost = _LOST.fullmatch(error.message) is not None
+    return MCPError(code=INTERNAL_ERROR, message=broken_off(error.message)) if is_lost else error
 
 
-def repair_or_refuse(fault: Exception) -> SessionMessage | Exception:
-    """Return a message in place of a line that is none; the fault itself if there is nobody to tell.
+def repair(fault: Exception) -> SessionMessage | None:
+    """Return a message in place of a line that is none but for half a surrogate pair; None if it is none at all.
 
-    Half a surrogate pair, as a server has it that cuts a text within an emoji, becomes U+FFFD. Any other answer becomes
-    an error for its request.
+    A text that was cut within an emoji has half of one. It becomes U+FFFD.
     """
     if not isinstance(fault, ValidationError):
-        return fault
+        return None
+    line = fault.errors(include_url=False)[0]["input"]
+    if isinstance(line, str) and "\\" in line:
+        with suppress(ValidationError):
+            return SessionMessage(jsonrpc_message_adapter.validate_json(_ESCAPE.sub(_whole, line), by_name=False))
+    return None
+
+
+def refuse(fault: Exception, *, asks: bool) -> SessionMessage | None:
+    """Return an error for the request that a line answers, or that it is if it ``asks``; None if there is none."""
+    if not isinstance(fault, ValidationError):
+        return None
     errors: Sequence[Any] = fault.errors(include_url=False)
     line = errors[0]["input"]
-    if not isinstance(line, str):
-        return _refused((each["input"] for each in errors), errors[-1]["msg"]) or fault
-    with suppress(ValidationError):
-        if "\\" in line:
-            return SessionMessage(jsonrpc_message_adapter.validate_json(_ESCAPE.sub(_whole, line), by_name=False))
-    found = id_in(line.encode("utf-8", "replace"))
-    return fault if found is None else _refusal(found, errors[0]["msg"])
+    is_json = not isinstance(line, str)
+    identifier = _id_of(errors, asks=asks) if is_json else id_in(line.encode("utf-8", "replace"), asks=asks)
+    if identifier is None:
+        return None
+    first, last = errors[0], errors[-1]  # the first is about a request, the last about an answer with an error
+    if asks:
+        code, what = INVALID_REQUEST if is_json else PARSE_ERROR, "this request"
+        why = ": ".join((*map(str, first["loc"][1:]), first["msg"]))
+    else:
+        code, what, why = INTERNAL_ERROR, "the server's answer", (last if is_json else first)["msg"]
+    error = ErrorData(code=code, message=f"coatcheck cannot read {what}: {why[:_WHY]}")
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=identifier, error=error))
+
+
+def _id_of(errors: Sequence[Any], *, asks: bool) -> int | str | None:
+    """Return the id of what was JSON, as ``id_in`` does. Each kind of message that it is not lacks a name in it."""
+    wholes = [each["input"] for each in errors if each["type"] == "missing" and len(each["loc"]) == _NAME_OF_MESSAGE]
+    match wholes:
+        case [{"id": int() | str() as identifier, **others}, *_] if not isinstance(identifier, bool):
+            return identifier if ("method" in others) == asks else None
+        case _:
+            return None
 
 
 def _whole(escape: re.Match[str]) -> str:
     is_lone = len(escape[0]) == _LONE and escape[0][2] in "dD" and escape[0][3] in "89abcdefABCDEF"
     return "\\ufffd" if is_lone else escape[0]
-
-
-def _refused(inputs: Any, why: str) -> SessionMessage | None:  # noqa: ANN401 - what was parsed
-    for value in inputs:
-        match value:
-            case {"method": _}:
-                return None  # a request of the server's: it is told nothing either
-            case {"id": int() | str() as identifier} if not isinstance(identifier, bool):
-                return _refusal(identifier, why)
-    return None
-
-
-def _refusal(identifier: int | str, why: str) -> SessionMessage:
-    error = ErrorData(code=INTERNAL_ERROR, message=f"coatcheck cannot read the server's answer: {why[:_WHY]}")
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=identifier, error=error))

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
 
-from coatcheck_mcp.faults import repair_or_refuse
+from coatcheck_mcp.faults import refuse, repair
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
@@ -92,9 +93,26 @@ class CountedWrites(_Closing):
 class PacedReads(_Closing):
     """A stream to read from, which holds the next message back while the gate is shut."""
 
-    def __init__(self, stream: ReadStream[Any], gate: Gate) -> None:
+    def __init__(
+        self,
+        stream: ReadStream[Any],
+        gate: Gate,
+        *,
+        answers: CountedWrites | None = None,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Read from a stream.
+
+        Args:
+            stream: where messages come from.
+            gate: counts what waits.
+            answers: where a client is told that its request cannot be read. None: the stream is a server's, so that a
+                line that cannot be read is an answer, and becomes an error for whoever waits for it.
+            on_end: is told that nothing more will come, before whoever reads is.
+
+        """
         super().__init__(stream)
-        self._stream, self._gate = stream, gate
+        self._stream, self._gate, self._answers, self._on_end = stream, gate, answers, on_end
 
     @property
     def last_context(self) -> Any:  # noqa: ANN401 - the library looks for it on some streams
@@ -108,13 +126,25 @@ class PacedReads(_Closing):
             item = await self._stream.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             self.ended = True
+            self._on_end()
             raise
         if isinstance(item, Exception):
-            return repair_or_refuse(item)
+            return await self._mend(item)
         if isinstance(getattr(item, "message", None), JSONRPCNotification):
             # The task of the one before has begun by now, so that the gate has counted it.
             await anyio.lowlevel.checkpoint()
         return item
+
+    async def _mend(self, fault: Exception) -> Any:  # noqa: ANN401 - as above
+        """Return a message in place of a line that cannot be read; the fault itself if nobody here waits for it."""
+        repaired = repair(fault)
+        if repaired is not None:
+            return repaired
+        refused = refuse(fault, asks=self._answers is not None)
+        if refused is None or self._answers is None:
+            return refused or fault
+        await self._answers.send(refused)
+        return fault
 
     def __aiter__(self) -> PacedReads:
         return self

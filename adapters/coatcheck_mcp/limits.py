@@ -15,25 +15,21 @@ from functools import partial
 import httpx2
 from mcp_types import INTERNAL_ERROR
 
-__all__ = ("MAX_MESSAGE_BYTES", "LimitedTransport", "id_in", "lines_codec", "refusal")
+from coatcheck_mcp.hook import logger
+from coatcheck_mcp.ids import EDGE, id_in
+
+__all__ = ("FIRST_ERROR", "MAX_MESSAGE_BYTES", "LimitedTransport", "broken_off", "lines_codec", "refusal")
 
 MAX_MESSAGE_BYTES = 64 * 2**20
 """Twice a result of 20 MB as JSON, with room for escapes. The library alone takes five copies of what it parses."""
 
-_EDGE = 4096
-"""Bytes kept of each end of a line that is too long: the id of the request is in one of them."""
+_PIECE = 4096
+"""Bytes that are unpacked at once."""
 
 FIRST_ERROR = 400
 """The lowest status of an error."""
 
 _NAME = "coatcheck_lines_"
-
-_ID = rb'"id"\s*:\s*(\d{1,18}(?!\d)|"[^"\\\x00-\x1f]*")'
-_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
-_MAY_BE_VERSION = rb"(?:" + _VERSION + rb"\s*,\s*)?"
-_ID_FIRST = re.compile(rb"\A\s*\{\s*" + _MAY_BE_VERSION + _ID + rb"\s*,\s*" + _MAY_BE_VERSION + rb'"(?:result|error)"')
-_ID_LAST = re.compile(_ID + rb"\s*(?:,\s*" + _VERSION + rb"\s*)?\}\s*\Z")
-_ASKS = re.compile(rb"\A\s*\{\s*(?:" + _VERSION + rb'\s*,\s*)?(?:"id"\s*:[^,]{1,100},\s*)?"method"\s*:')
 
 _HIGH, _LOW = rb"\\u[dD][89abAB][\da-fA-F]{2}", rb"\\u[dD][c-fC-F][\da-fA-F]{2}"
 _SUSPECT = re.compile(_HIGH + rb"(?!" + _LOW + rb")|(?<!" + _HIGH + rb")" + _LOW)
@@ -59,11 +55,10 @@ def refusal(max_bytes: int) -> str:
     )
 
 
-def id_in(line: bytes) -> int | str | None:
-    """Return the id of the request that a line answers, from one of its ends; None if there is none to be seen."""
-    found = None if _ASKS.match(line) else _ID_FIRST.match(line) or _ID_LAST.search(line)
-    identifier: int | str | None = None if found is None else json.loads(found[1].decode("utf-8", "replace"))
-    return identifier
+def broken_off(why: object) -> str:
+    """Return what the client is told about an answer over HTTP of which only a part came, or nothing."""
+    said = str(why) or type(why).__name__
+    return f"the answer broke off, so nobody knows whether the server did what it was asked: {said}"
 
 
 def lines_codec(max_bytes: int) -> str:
@@ -107,7 +102,7 @@ class _Lines(codecs.IncrementalDecoder):
         self._pieces.append(piece)
         if self._size > self._max_bytes and len(self._pieces) > 1:  # only both ends are of any use now
             held = b"".join(self._pieces)
-            self._pieces = [held[:_EDGE], held[_EDGE:][-_EDGE:]]
+            self._pieces = [held[:EDGE], held[EDGE:][-EDGE:]]
 
     def _line(self) -> str:
         line, size = b"".join(self._pieces), self._size
@@ -117,7 +112,9 @@ class _Lines(codecs.IncrementalDecoder):
 
     def _refuse(self, line: bytes) -> str:
         identifier = id_in(line)
-        if identifier is None:  # a notification, or a request of the server's: nobody waits for it
+        if identifier is None:  # a notification, or a request of the server's: nobody here waits for it
+            words = "a message of more than %s bytes was dropped: neither of its ends names a request that it answers"
+            logger.warning(words, f"{self._max_bytes:,}")
             return ""
         error = {"code": INTERNAL_ERROR, "message": refusal(self._max_bytes)}
         return json.dumps({"jsonrpc": "2.0", "id": identifier, "error": error})
@@ -135,7 +132,7 @@ class LimitedTransport(httpx2.AsyncHTTPTransport):
         self._max_bytes = max_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; reading an answer that is too long raises ``httpx2.StreamError``."""
+        """Send a request; reading an answer that is too long, or that breaks off, raises ``httpx2.StreamError``."""
         response = await super().handle_async_request(request)
         kind, status = response.headers.get("content-type", "").lower(), response.status_code
         has_events = kind.startswith("text/event-stream") and status < FIRST_ERROR
@@ -153,27 +150,33 @@ class _Bits(httpx2.AsyncByteStream):
 
     async def __aiter__(self):  # type: ignore[no-untyped-def] # noqa: ANN204 - httpx2's
         async for piece in self._stream:
-            for start in range(0, len(piece), _EDGE):
-                yield piece[start : start + _EDGE]
+            for start in range(0, len(piece), _PIECE):
+                yield piece[start : start + _PIECE]
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
 class _PlainStream(httpx2.AsyncByteStream):
-    """The body of a response, no longer compressed, and mended; up to a limit if there is one."""
+    """The body of a response, no longer compressed, and mended; up to a limit if there is one.
+
+    What is wrong with it is a ``httpx2.StreamError``: of all errors, the one that the library tells the call that
+    waits, and nobody else. Any other one ends all calls.
+    """
 
     def __init__(self, response: httpx2.Response, max_bytes: int | None) -> None:
         self._response, self._max_bytes = response, max_bytes
 
     async def __aiter__(self):  # type: ignore[no-untyped-def] # noqa: ANN204 - httpx2's
         size, mender = 0, _Mender()
-        async for piece in self._response.aiter_bytes():
-            size += len(piece)
-            if self._max_bytes is not None and size > self._max_bytes:
-                # Of all errors, the one that the library tells the call that waits, and nobody else.
-                raise httpx2.StreamError(refusal(self._max_bytes))
-            yield mender.mend(piece)
+        try:
+            async for piece in self._response.aiter_bytes():
+                size += len(piece)
+                if self._max_bytes is not None and size > self._max_bytes:
+                    raise httpx2.StreamError(refusal(self._max_bytes))
+                yield mender.mend(piece)
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise httpx2.StreamError(broken_off(error)) from error
         yield mender.mend(b"", final=True)
 
     async def aclose(self) -> None:

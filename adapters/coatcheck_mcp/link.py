@@ -26,7 +26,7 @@ from mcp_types.version import (
 )
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from coatcheck_mcp.client import without_tasks
+from coatcheck_mcp.client import passed_on
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, in_our_words, innermost, is_end
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
@@ -147,6 +147,11 @@ class Link:
 
         self._connecting = anyio.CancelScope()
         self._closing = anyio.Event()
+        """Set once we close the connection, or the server has: nothing is to be sent any more."""
+
+        self._is_ours = False
+        """Whether we were the first to end it."""
+
         self._ended = anyio.Event()
         self._is_forgotten = False
         """Whether the server said that it no longer knows the session."""
@@ -174,7 +179,6 @@ class Link:
 
         """
         failure: Exception | None = None
-        is_ours = False
         try:
             with self._connecting:
                 async with (
@@ -189,7 +193,6 @@ class Link:
                     except Exception as error:  # noqa: BLE001 - told to the client below
                         failure = error
                     finally:
-                        is_ours = self.closed
                         self._closing.set()  # before the requests that wait hear of it
         except Exception as error:  # noqa: BLE001 - as above
             failure = failure or error
@@ -201,8 +204,12 @@ class Link:
             if failure is not None:
                 logger.warning("%s", refused)
             raise refused
-        if failure is not None and not is_ours:  # streams that we closed break whoever still uses them
+        if self._is_ours:
+            return  # streams that we closed break whoever still uses them
+        if failure is not None:
             logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, _said_by(innermost(failure)))
+        else:
+            logger.warning("the MCP server %s has ended; the next request starts it again", self._name)
 
     async def _connect(self, session: _Session) -> None:
         with anyio.fail_after(self._upstream.start_seconds):
@@ -215,6 +222,7 @@ class Link:
 
     def close(self) -> None:
         """End the connection, also one that is not up yet; ``run`` returns once the process is gone."""
+        self._is_ours |= not self.closed
         self._closing.set()
         if not self.was_up:
             self._connecting.cancel()
@@ -226,7 +234,7 @@ class Link:
 
     @property
     def closed(self) -> bool:
-        """Whether the connection has ended, or is about to."""
+        """Whether the connection has ended, or is about to: the server may have done so by itself."""
         return self._closing.is_set()
 
     @property
@@ -277,7 +285,7 @@ class Link:
         """Return those of the server that the proxy can pass on."""
         offered = self.session.server_capabilities
         said = {} if offered is None else offered.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return without_tasks(said)
+        return passed_on(said)
 
     @property
     def instructions(self) -> str | None:
@@ -297,7 +305,8 @@ class Link:
 
     def _session_on(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> _Session:
         info = self._client.info
-        self._streams = PacedReads(reads, self._unread), CountedWrites(writes, self._unread)
+        # Of a server that ends while nobody waits, a request would hear only after it was sent there.
+        self._streams = PacedReads(reads, self._unread, on_end=self._closing.set), CountedWrites(writes, self._unread)
         return _Session(
             *self._streams,
             offered=self._offer,
@@ -556,24 +565,25 @@ class Link:
         await self._client.tell(message)
 
     async def _ask_sampling(
-        self, _: ClientRequestContext, params: types.CreateMessageRequestParams
+        self, ctx: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
         answer = types.CreateMessageResultWithTools if params.tools else types.CreateMessageResult
-        return await self._ask("sampling", types.CreateMessageRequest(params=params), answer)
+        return await self._ask("sampling", types.CreateMessageRequest(params=params), answer, ctx)
 
     async def _ask_elicitation(
-        self, _: ClientRequestContext, params: types.ElicitRequestParams
+        self, ctx: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        return await self._ask("elicitation", types.ElicitRequest(params=params), types.ElicitResult)
+        return await self._ask("elicitation", types.ElicitRequest(params=params), types.ElicitResult, ctx)
 
-    async def _ask_roots(self, _: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
-        return await self._ask("roots", types.ListRootsRequest(), types.ListRootsResult, seconds=ROOTS_SECONDS)
+    async def _ask_roots(self, ctx: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
+        return await self._ask("roots", types.ListRootsRequest(), types.ListRootsResult, ctx, seconds=ROOTS_SECONDS)
 
     async def _ask(
         self,
         capability: str,
         request: types.ServerRequest,
         answer: type[AnswerT],
+        asked: ClientRequestContext,
         *,
         seconds: float | None = None,
     ) -> AnswerT | types.ErrorData:
@@ -585,12 +595,18 @@ class Link:
             return _refused(f"the client behind coatcheck has not answered {MOST_ASKED} other questions yet")
         self._asked += 1
         try:
-            return await self._ask_client(request, answer, capability=capability, seconds=seconds)
+            return await self._ask_client(request, answer, asked, capability=capability, seconds=seconds)
         finally:
             self._asked -= 1
 
     async def _ask_client(
-        self, request: types.ServerRequest, answer: type[AnswerT], *, capability: str, seconds: float | None
+        self,
+        request: types.ServerRequest,
+        answer: type[AnswerT],
+        asked: ClientRequestContext,
+        *,
+        capability: str,
+        seconds: float | None,
     ) -> AnswerT | types.ErrorData:
         client = self._client
         with anyio.move_on_after(ROOTS_SECONDS):
@@ -601,12 +617,27 @@ class Link:
             return _refused(f"the client behind coatcheck did not get ready to be asked for {capability}")
         related = None if latest is None else ServerMessageMetadata(related_request_id=latest.request_id)
         limit = (seconds or ASK_SECONDS) if latest is None else seconds
+        token = (asked.meta or {}).get("progress_token")
+        on_progress = None if token is None else partial(self._report_back, token)
         try:
-            return await front.send_request(request, answer, request_read_timeout_seconds=limit, metadata=related)
+            return await front.send_request(
+                request,
+                answer,
+                request_read_timeout_seconds=limit,
+                metadata=related,
+                progress_callback=on_progress,
+            )
         except MCPError as error:
             return error.error
         except ValidationError:
             return _refused(f"the client behind coatcheck answered {request.method} with what the protocol forbids")
+
+    async def _report_back(
+        self, token: types.ProgressToken, progress: float, total: float | None, message: str | None
+    ) -> None:
+        """Tell the server how far the client has got with what it was asked."""
+        said = types.ProgressNotificationParams(progress_token=token, progress=progress, total=total, message=message)
+        await self.notify(types.ProgressNotification(params=said))
 
     def _latest(self) -> ServerRequestContext[Any, Any] | None:
         """Return the client's request that came last and still runs: most likely what the server speaks about."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types
 from fastmcp.exceptions import ToolError
-from fastmcp.server.dependencies import get_access_token, get_server
+from fastmcp.server.dependencies import fastmcp_request_ctx, get_access_token, get_server
 from fastmcp.server.middleware.tool_injection import ToolInjectionMiddleware
+from fastmcp.server.providers import Provider
 from fastmcp.tools import Tool
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp import MCPError
@@ -42,14 +43,27 @@ __all__ = ("OffloadMiddleware",)
 
 _CONTENT = TypeAdapter(list[mcp_types.ContentBlock])
 
-_inside: ContextVar[bool] = ContextVar("coatcheck_mcp_inside", default=False)
-"""Whether this request is already inside an ``OffloadMiddleware``. What a tool or a transform gets when it calls
-another tool is for code, and of two servers, one mounted in the other, the outer one offloads."""
+_OUTSIDE = object()
+
+_inside: ContextVar[object] = ContextVar("coatcheck_mcp_inside", default=_OUTSIDE)
+"""The request that is already inside an ``OffloadMiddleware``. What a tool or a transform gets when it calls another
+tool is for code, and of two servers, one mounted in the other, the outer one offloads. Tasks that a tool starts have
+it too, such as another server: so it counts for this request alone."""
+
+
+def _request() -> object:
+    """Return what no other request has; None where code calls the server without one."""
+    request = fastmcp_request_ctx.get()
+    return None if request is None or request.session is None else (request.session, request.request_id)
+
+
+def _is_inside() -> bool:
+    return _inside.get() == _request()
 
 
 @contextmanager
 def _entered() -> Iterator[None]:
-    token = _inside.set(True)
+    token = _inside.set(_request())
     try:
         yield
     finally:
@@ -106,7 +120,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         call_next: CallNext[mcp_types.ListToolsRequest, Sequence[Tool]],
     ) -> Sequence[Tool]:
         """Add the retrieval tool, and take the output schemas away."""
-        if _inside.get():
+        if _is_inside():
             return await call_next(context)
         with _entered():
             tools = await call_next(context)
@@ -127,7 +141,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
     ) -> ToolResult:
         """Answer the retrieval tool; offload what any other tool returns."""
         ctx = context.fastmcp_context
-        if ctx is None or _inside.get():
+        if ctx is None or _is_inside():
             return await call_next(context)
         message, own_name = context.message, await self._retrieval_name(ctx.fastmcp)
         retrieval_tool = _namespace(ctx, message.name) + own_name
@@ -168,7 +182,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
 
     def get_injected_tool(self, name: str) -> Tool | None:
         """Return the retrieval tool to a server in which this one is mounted: it looks a tool up before it calls it."""
-        if not is_retrieval_name(name) or name in self._taken or _inside.get():
+        if not is_retrieval_name(name) or name in self._taken or _is_inside():
             return None
         return _tool(name).model_copy(update={"auth": self._is_ours})
 
@@ -188,7 +202,9 @@ class OffloadMiddleware(ToolInjectionMiddleware):
     async def _retrieval_name(self, server: FastMCP[Any]) -> str:
         taken: list[str] = []
         with _entered():  # so that only tools of the server's own are found
-            while await server.get_tool(free_name(taken)) is not None:
+            # Where there is none, the server's own ``get_tool`` lists all tools too, and a mounted proxy asks its
+            # server for them each time.
+            while await Provider.get_tool(server, free_name(taken)) is not None:
                 taken.append(free_name(taken))
         self._taken = taken
         if taken:

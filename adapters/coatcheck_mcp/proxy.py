@@ -77,6 +77,9 @@ server may take longer to start, such as one that is downloaded first."""
 TELL_SECONDS = 5.0
 """How long a result waits until all clients are told of the retrieval tool."""
 
+LISTING_SECONDS = 5.0
+"""How long the list of tools waits for the storage to say whether it holds anything."""
+
 _ANY_CAPABILITIES: dict[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
 """What a client is told of a server that is not up yet. What it asks then waits, and gets the server's own answer."""
 
@@ -192,8 +195,9 @@ class Proxy:
         A client that does not read its answers is not read either, once some of them wait.
         """
         unread = Gate(MOST_UNREAD)
+        answers = CountedWrites(writes, unread)
         options = self.front.create_initialization_options()
-        await self.front.run(PacedReads(reads, unread), CountedWrites(writes, unread), options)
+        await self.front.run(PacedReads(reads, unread, answers=answers), answers, options)
 
     def _build(self) -> FrontServer[Any]:
         # A modern client is told for how long a list holds; a server of the handshake does not say, so it does not.
@@ -406,8 +410,13 @@ class Proxy:
         if not self._offers_late or identity in self._offered_to:
             return True
         try:
-            listing = await self.offloader.alist(scope=self._scope, identity=identity)
+            with anyio.fail_after(LISTING_SECONDS):
+                listing = await self.offloader.alist(scope=self._scope, identity=identity)
             is_needed = bool(listing.contents)
+        except TimeoutError:
+            words = "the storage did not say within %g seconds what it holds, so the retrieval tool is always offered"
+            self._warn(words, LISTING_SECONDS)
+            is_needed = True
         except (InvalidRequest, StorageError) as error:
             self._warn("the storage cannot say what it holds (%s), so the retrieval tool is always offered", error)
             is_needed = True

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
+from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
 
 if TYPE_CHECKING:
@@ -72,7 +73,10 @@ async def serve_http(proxy: Proxy, *, listener: socket.socket, token: str) -> No
 
 
 def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:
-    """Return the application behind the port. The library's checks of host and origin are on for loopback."""
+    """Return the application behind the port."""
+    # Those that the library takes for loopback, and without a port, as clients write them where it is 80.
+    names = [f"{name}{end}" for name in (LOOPBACK, "localhost", "[::1]") for end in ("", ":*")]
+    security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
     # The library wants the address of who issues tokens. Ours come from the command line.
     auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{LOOPBACK}:{port}"), resource_server_url=None)
     return proxy.front.streamable_http_app(
@@ -81,6 +85,7 @@ def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:
         auth=auth,
         token_verifier=_OneToken(token),
         session_idle_timeout=IDLE_SECONDS,
+        transport_security=security,
     )
 
 

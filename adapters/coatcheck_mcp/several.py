@@ -7,10 +7,9 @@ is its own.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import mcp_types as types
@@ -24,7 +23,7 @@ from coatcheck_mcp.names import LONGEST_TOOL, full_name, shown_name, split_name
 from coatcheck_mcp.starting import Starting
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
     from anyio.abc import TaskGroup, TaskStatus
     from mcp.server import ServerRequestContext
@@ -38,7 +37,9 @@ START_SECONDS = 20.0
 """How long the others wait for a server that starts. Clients give a server half a minute or more to answer."""
 
 LIST_SECONDS = 20.0
-"""How long a list waits for a server that is up."""
+"""How long a list waits for a server that is up, and so does what else is asked of all servers."""
+
+AnswerT = TypeVar("AnswerT")
 
 _MOST_LINKED = 10_000
 """Resources that results mention, per client."""
@@ -227,21 +228,54 @@ class Several:
 
     async def _list(self, method: str, capability: str, key: str) -> list[tuple[str, Mapping[str, Any]]]:
         """Return what the servers list that are up, each with its server's name; in the order of the servers."""
-        found: dict[str, Collection[Mapping[str, Any]]] = {}
 
-        async def ask(member: _Member) -> None:
+        async def ask(member: _Member) -> Collection[Mapping[str, Any]]:
+            try:
+                return await self._list_one(member, method, capability, key)
+            except MCPError as error:
+                logger.warning("%s of the MCP server %s failed: %s", method, member.name, error)
+                return ()
+
+        found = await self._at_once(self._up(), method, ask)
+        listed = {name: items for name, items in found.items() if not isinstance(items, MCPError)}
+        return [(name, item) for name in self._members for item in listed.get(name, ())]
+
+    async def _at_once(
+        self,
+        names: Iterable[str],
+        method: str,
+        ask: Callable[[_Member], Awaitable[AnswerT]],
+        *,
+        is_enough: Callable[[Mapping[str, AnswerT | MCPError]], bool] = lambda _: False,
+    ) -> dict[str, AnswerT | MCPError]:
+        """Ask servers at once, so that one that says nothing holds up no other, and return what each has answered.
+
+        Args:
+            names: the servers.
+            method: what they are asked.
+            ask: asks one. What it refuses is its answer, and so is that it took more than ``LIST_SECONDS``.
+            is_enough: whether the answers so far will do.
+
+        """
+        answers: dict[str, AnswerT | MCPError] = {}
+
+        async def ask_one(name: str) -> None:
             with anyio.move_on_after(LIST_SECONDS) as limit:
                 try:
-                    found[member.name] = await self._list_one(member, method, capability, key)
+                    answers[name] = await ask(self._members[name])
                 except MCPError as error:
-                    logger.warning("%s of the MCP server %s failed: %s", method, member.name, error)
+                    answers[name] = error
             if limit.cancelled_caught:
-                logger.warning("the MCP server %s did not answer %s in time", member.name, method)
+                msg = f"the MCP server {name} did not answer {method} within {LIST_SECONDS:g} seconds"
+                logger.warning(msg)
+                answers[name] = MCPError(code=types.INTERNAL_ERROR, message=msg)
+            if is_enough(answers):
+                tasks.cancel_scope.cancel()
 
         async with anyio.create_task_group() as tasks:
-            for name in self._up():
-                tasks.start_soon(ask, self._members[name])
-        return [(name, item) for name in self._members for item in found.get(name, ())]
+            for name in names:
+                tasks.start_soon(ask_one, name)
+        return answers
 
     async def _list_one(
         self, member: _Member, method: str, capability: str, key: str, *, again: bool = True
@@ -283,18 +317,24 @@ class Several:
 
     async def notify(self, notification: types.ClientNotification) -> None:
         """Send a notification of the client to all servers."""
-        for link in self._up().values():
-            await link.notify(notification)
+        up = self._up()
+        await self._at_once(up, notification.method, lambda member: up[member.name].notify(notification))
 
     async def subscribe(self, uris: Collection[str]) -> None:
         """Ask the servers to tell when resources change."""
-        for uri in uris:
-            owner = await self._owner_of(uri)
-            try:
-                for member in self._members.values() if owner is None else [self._members[owner]]:
-                    await (await self._link(member)).subscribe([uri])
-            except MCPError as error:
-                logger.warning("changes of the resource %s will not be heard of: %s", uri, error)
+        owners = {uri: await self._owner_of(uri) for uri in uris}
+        async with anyio.create_task_group() as tasks:
+            for uri, owner in owners.items():
+                tasks.start_soon(self._subscribe, uri, self._members if owner is None else [owner])
+
+    async def _subscribe(self, uri: str, names: Collection[str]) -> None:
+        async def ask(member: _Member) -> None:
+            await (await self._link(member)).subscribe([uri])
+
+        answers = await self._at_once(names, "resources/subscribe", ask)
+        refused = [answer for answer in answers.values() if isinstance(answer, MCPError)]
+        if len(refused) == len(names):
+            logger.warning("changes of the resource %s will not be heard of: %s", uri, refused[-1])
 
     def _find(self, shown: object) -> tuple[_Member, str]:
         """Return the server that a name belongs to, and the name that it has there.
@@ -329,9 +369,8 @@ class Several:
         return await (await self._link(member)).forward(ctx, {**params, "ref": {**about, "name": own}})
 
     async def _forward_to_all(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
-        for link in self._up().values():
-            with suppress(MCPError):  # not every server has log messages
-                await link.forward(ctx)
+        up = self._up()
+        await self._at_once(up, ctx.method, lambda member: up[member.name].forward(ctx))  # not every server has it
         return {}
 
     async def _joined(self, method: str) -> dict[str, Any]:
@@ -346,21 +385,27 @@ class Several:
     async def _forward_to_owner(
         self, ctx: ServerRequestContext[Any, Any], uri: object, capability: str
     ) -> dict[str, Any]:
-        """Forward what is about a resource: to its server; if nobody lists it, to one after the other."""
+        """Forward what is about a resource: to its server; if nobody lists it, to all."""
         owner = await self._owner_of(uri)
         if owner is not None:
             return await (await self._link(self._members[owner])).forward(ctx)
-        refused = MCPError(code=types.INVALID_PARAMS, message=f"no server behind coatcheck has {uri!r}")
-        for name in self._up():
-            try:
-                link = await self._link(self._members[name])
-                if link.has(capability):
-                    return await link.forward(ctx)
-            except SessionForgotten:  # noqa: PERF203 - as many as there are servers
-                raise
-            except MCPError as error:
-                refused = error
-        raise refused
+
+        async def ask(member: _Member) -> dict[str, Any] | None:
+            link = await self._link(member)
+            return await link.forward(ctx) if link.has(capability) else None
+
+        names = list(self._up())
+        is_read = ctx.method not in {"resources/subscribe", "resources/unsubscribe"}  # those are for all who know it
+        answers = await self._at_once(
+            names, ctx.method, ask, is_enough=lambda answers: is_read and _first(names, answers) is not None
+        )
+        answer = _first(names, answers)
+        if answer is None:
+            nobody = MCPError(code=types.INVALID_PARAMS, message=f"no server behind coatcheck has {uri!r}")
+            raise [nobody, *(said for name in names if isinstance(said := answers.get(name), MCPError))][-1]
+        if isinstance(answer, SessionForgotten):
+            raise answer
+        return answer
 
     async def _owner_of(self, uri: object) -> str | None:
         """Return the server of a resource: who lists it, who has a template for it, or whose result mentioned it."""
@@ -368,14 +413,31 @@ class Several:
             return None
         as_of = [(link, link.resource_changes) for link in self._up().values()]
         if as_of != self._owners_as_of:  # the client need not have asked for them
-            await self._joined("resources/list")
-            await self._joined("resources/templates/list")
+            async with anyio.create_task_group() as tasks:
+                for method in ("resources/list", "resources/templates/list"):
+                    tasks.start_soon(self._joined, method)
             self._owners_as_of = as_of
         listed, templates = self._owners["resources"], self._owners["resourceTemplates"]
         if uri in listed:
             return listed[uri]
         found = (server for template, server in reversed(templates.items()) if _matches(template, uri))
         return next(found, self._linked.get(uri))
+
+
+def _first(
+    names: Iterable[str], answers: Mapping[str, dict[str, Any] | MCPError | None]
+) -> dict[str, Any] | SessionForgotten | None:
+    """Return what the first server answers that refuses nothing, or must be asked again; None: not known yet, or none.
+
+    The order is that of the file, whoever is faster: people put the server that they trust first.
+    """
+    for name in names:
+        if name not in answers:
+            return None
+        answer = answers[name]
+        if answer is not None and (isinstance(answer, SessionForgotten) or not isinstance(answer, MCPError)):
+            return answer
+    return None
 
 
 def _matches(template: str, uri: str) -> bool:

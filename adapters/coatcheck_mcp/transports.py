@@ -11,7 +11,7 @@ import re
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import httpx2
 from mcp import StdioServerParameters
@@ -19,13 +19,16 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
+from coatcheck_mcp.checking import without_secrets
 from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, innermost
-from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, LimitedTransport, id_in, lines_codec
+from coatcheck_mcp.hook import logger
+from coatcheck_mcp.ids import id_in
+from coatcheck_mcp.limits import FIRST_ERROR, MAX_MESSAGE_BYTES, LimitedTransport, broken_off, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from mcp.client._transport import TransportStreams  # the type of what both clients yield; at check time only
@@ -45,9 +48,13 @@ _NOT_FOUND = 404
 error of the request itself, with its id."""
 
 _OK = 200
+_ACCEPTED = 202
+"""The answer to a message that is no request."""
 
-_BAD_REQUEST = 400
-"""The word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
+_SESSION_LOST = frozenset({_NOT_FOUND, 400})
+"""The second is the word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
+
+_LAST_PORT = 65_535
 
 _SESSION = "mcp-session-id"
 _UNKNOWN_SESSION = re.compile(
@@ -58,6 +65,11 @@ _UNKNOWN_SESSION = re.compile(
 class _Transport(LimitedTransport):
     """Says why a server cannot be reached, and that it wants a login. The library says only that there was an error."""
 
+    def __init__(self, max_bytes: int, *, passed: Collection[str]) -> None:
+        """Take messages of ``max_bytes`` at most; ``passed``: the names of the headers that the user sends."""
+        super().__init__(max_bytes)
+        self._passed = passed
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; raises ``httpx2.ConnectError`` that names the reason and the address."""
         try:
@@ -67,23 +79,59 @@ class _Transport(LimitedTransport):
             address = request.url.copy_with(userinfo=b"", query=None, fragment=None)
             msg = f"{_why_not_connected(error)} at {address}"
             raise httpx2.ConnectError(msg, request=request) from error
-        if response.status_code in _NO_ENTRY:
-            said = f"{request.url.host} answered HTTP {response.status_code}: pass --header with a token, or --oauth"
-            return await _refusal(response, INVALID_REQUEST, said)
-        status = response.status_code
-        # A login is a form, not JSON.
-        if status == _OK and request.method == "POST" and _is_json(request) and _is_json(response):
-            return await _own_answer(response, request.content)
-        if request.method != "POST" or _SESSION not in request.headers or status not in {_BAD_REQUEST, _NOT_FOUND}:
-            return response
-        try:
-            body = await response.aread()
-        except httpx2.StreamError as error:
-            return await _refusal(response, INTERNAL_ERROR, f"HTTP {status}: {error}")
-        is_answer = _is_answer(body, request.content)
-        if _UNKNOWN_SESSION.search(body) is not None or (status == _NOT_FOUND and not is_answer):
-            return await _refusal(response, CONNECTION_CLOSED, LOST_SESSION if is_answer else NO_SESSION)
-        return httpx2.Response(status, headers={"content-type": response.headers.get("content-type", "")}, content=body)
+        except httpx2.TransportError as error:
+            message = _message(request)
+            if message is None:
+                raise
+            return _broken_off(message, error)
+        return await _understandable(request, response, passed=self._passed)
+
+
+async def _understandable(
+    request: httpx2.Request, response: httpx2.Response, *, passed: Collection[str]
+) -> httpx2.Response:
+    """Return the response, or one in its place that says more to the library; ``passed``: the user's headers."""
+    status = response.status_code
+    if status in _NO_ENTRY:
+        refused = f"the token in the header {', '.join(passed)} was refused; pass another one"
+        why = refused if passed else "pass --header with a token, or --oauth"
+        return await _refusal(response, INVALID_REQUEST, f"{request.url.host} answered HTTP {status}: {why}")
+    # A login is a form, not JSON.
+    if status == _OK and request.method == "POST" and _is_json(request) and _is_json(response):
+        return await _own_answer(response, request.content)
+    message = _message(request)
+    return response if status < FIRST_ERROR or message is None else await _failure(request, response, message)
+
+
+async def _failure(request: httpx2.Request, response: httpx2.Response, message: Mapping[str, Any]) -> httpx2.Response:
+    """Return a response with the server's own error, if it has one, else with what its status says."""
+    status = response.status_code
+    try:
+        body = await response.aread()
+    except httpx2.StreamError as error:
+        return await _refusal(response, INTERNAL_ERROR, f"HTTP {status}: {error}")
+    is_answer, may_be_lost = _is_answer(body, message), _SESSION in request.headers and status in _SESSION_LOST
+    if may_be_lost and (_UNKNOWN_SESSION.search(body) is not None or (status == _NOT_FOUND and not is_answer)):
+        return await _refusal(response, CONNECTION_CLOSED, LOST_SESSION if is_answer else NO_SESSION)
+    if _is_json(response) and _is_error(body):
+        return httpx2.Response(status, headers={"content-type": "application/json"}, content=body)
+    said = f"{request.url.host} answered HTTP {status} {httpx2.codes.get_reason_phrase(status)}".rstrip()
+    return await _refusal(response, INTERNAL_ERROR, said)
+
+
+def _message(request: httpx2.Request) -> dict[str, Any] | None:
+    """Return the message of the protocol that a request carries; None if it is another one, such as a login."""
+    message = json.loads(request.content) if request.method == "POST" and _is_json(request) else None
+    return message if isinstance(message, dict) and "jsonrpc" in message else None
+
+
+def _broken_off(message: Mapping[str, Any], error: httpx2.TransportError) -> httpx2.Response:
+    """Return a response in place of one that did not come: an exception would end the calls of all others too."""
+    if "method" in message and "id" in message:
+        content = _error(message["id"], INTERNAL_ERROR, broken_off(error))
+        return httpx2.Response(_OK, headers={"content-type": "application/json"}, content=content)
+    logger.warning("whether the server heard %s is not known: %s", message.get("method", "an answer"), error)
+    return httpx2.Response(_ACCEPTED)
 
 
 def _is_json(message: httpx2.Request | httpx2.Response) -> bool:
@@ -128,14 +176,26 @@ def _error(identifier: int | str | None, code: int, said: str) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": identifier, "error": {"code": code, "message": said}}).encode()
 
 
-def _is_answer(body: bytes, asked: bytes) -> bool:
+def _is_answer(body: bytes, message: Mapping[str, Any]) -> bool:
     """Return whether the body of an error has the id of the request, so that the server has looked at that."""
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    identifier = json.loads(asked).get("id")
+    said, identifier = _parsed(body), message.get("id")
     return isinstance(said, dict) and identifier is not None and said.get("id") == identifier
+
+
+def _is_error(body: bytes) -> bool:
+    """Return whether the library finds an error of the protocol in the body of a response."""
+    match _parsed(body):
+        case {"jsonrpc": "2.0", "error": {"code": int(), "message": str()}}:
+            return True
+        case _:
+            return False
+
+
+def _parsed(body: bytes) -> Any:  # noqa: ANN401 - any JSON
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 async def _refusal(response: httpx2.Response, code: int, said: str) -> httpx2.Response:
@@ -225,9 +285,12 @@ def url_upstream(
         start_seconds: how long it may take until it has answered its first question; at least two minutes with
             ``oauth``, for the person who logs in.
 
+    Raises:
+        ValueError: it is no address of such a server.
+
     """
-    if not httpx2.URL(url).host or httpx2.URL(url).scheme not in {"http", "https"}:
-        msg = f"the URL must be one like https://example.com/mcp, not {url!r}"
+    if not _is_address(url):
+        msg = f"the URL must be one like https://example.com/mcp, not {without_secrets([url.partition('?')[0]])[0]!r}"
         raise ValueError(msg)
     auth = _oauth(url) if oauth else None
 
@@ -235,13 +298,24 @@ def url_upstream(
     async def connect() -> AsyncIterator[TransportStreams]:
         timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS)
         client = httpx2.AsyncClient(
-            headers=dict(headers or {}), auth=auth, timeout=timeout, transport=_Transport(max_bytes)
+            headers=dict(headers or {}),
+            auth=auth,
+            timeout=timeout,
+            transport=_Transport(max_bytes, passed=tuple(headers or ())),
         )
         async with client, streamable_http_client(url, http_client=client, max_sse_event_size=max_bytes) as streams:
             yield streams
 
     seconds = max(start_seconds, _LOGIN_SECONDS) if oauth else start_seconds
     return Upstream(name=httpx2.URL(url).host, connect=connect, start_seconds=seconds)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL:  # such as a port that is no number
+        return False
+    return bool(parsed.host) and parsed.scheme in {"http", "https"} and (parsed.port or 1) <= _LAST_PORT
 
 
 def _oauth(url: str) -> httpx2.Auth:

@@ -208,11 +208,11 @@ def test_words_that_somebody_wrote_into_the_command_are_named_when_they_go(setti
 
 
 def test_a_file_in_a_folder_that_is_not_there_is_refused(settings: Path) -> None:
-    ended = call("install", "--file", str(settings.parent / "tpyo" / "settings.json"))
+    ended = call("install", "--file", str(settings.parent / "not_there" / "settings.json"))
 
     assert ended.exit_code == 2
-    assert f"{settings.parent / 'tpyo'} is not a folder: make it first, or correct --file" in ended.output
-    assert not (settings.parent / "tpyo").exists()
+    assert f"{settings.parent / 'not_there'} is not a folder: make it first, or correct --file" in ended.output
+    assert not (settings.parent / "not_there").exists()
 
 
 def test_install_says_how_to_list_what_the_hook_stores(settings: Path) -> None:

@@ -29,7 +29,7 @@ from coatcheck.hook.command import list_command
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from coatcheck.core.references import Scope
     from coatcheck.storage import Storage
@@ -228,7 +228,7 @@ def _value_of(found: re.Match[str], *, header: str) -> str:
 
 
 def _upstream(
-    command: Sequence[str], url: str | None, *, headers: dict[str, str], oauth: bool, seconds: float
+    command: Sequence[str], url: str | None, *, headers: Mapping[str, str], oauth: bool, seconds: float
 ) -> Upstream:
     from coatcheck_mcp import command_upstream, url_upstream  # noqa: PLC0415 - see _settings
 
@@ -242,7 +242,7 @@ def _upstream(
 
 def _upstreams(settings: Config, name: str | None) -> dict[str, Upstream]:
     """Return the servers of the file by name."""
-    from coatcheck_mcp import command_upstream, url_upstream  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp import command_upstream  # noqa: PLC0415 - see _settings
 
     if name is not None:
         msg = "--name is for the one server of the command line; those of the file have their names there"
@@ -251,7 +251,7 @@ def _upstreams(settings: Config, name: str | None) -> dict[str, Upstream]:
     seconds = settings.start_seconds
     for server in settings.servers.values():
         if server.command is None:
-            found[server.name] = url_upstream(server.url or "", headers=server.headers, start_seconds=seconds)
+            found[server.name] = _upstream([], server.url or "", headers=server.headers, oauth=False, seconds=seconds)
         else:
             words = [server.command, *server.args]
             found[server.name] = command_upstream(words, env=server.env, cwd=server.cwd, start_seconds=seconds)

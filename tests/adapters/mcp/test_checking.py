@@ -38,6 +38,11 @@ SERVER = '[servers.a]\ncommand = "SERVER"\n'
             '[servers.a]\nurl = "https://${NOT_SET}/mcp"',
             "2: servers.a.url names the variable NOT_SET, which is not set here; set it where the proxy starts",
         ),
+        ('[servers.a]\nurl = "${NOT_SET}"', "2: servers.a.url names the variable NOT_SET, which is not set here;"),
+        (
+            '[servers.a]\nurl = "http://h:${NOT_SET}/"',
+            "2: servers.a.url names the variable NOT_SET, which is not set here;",
+        ),
         (
             '[servers.a]\nurl = "https://h"\nheaders.A = "${NOT_SET}"',
             "3: servers.a.headers names the variable NOT_SET, which is not set here;",

@@ -117,6 +117,28 @@ def test_every_key_is_read(write: Callable[[str], Path]) -> None:
     assert all(f"{key} = " in WHOLE for key in (*TOOL_KEYS, *SERVER_KEYS) if key != "headers")
 
 
+ADDRESS = '[servers.far]\nurl = "${FAR}"\n'
+
+
+@pytest.mark.parametrize("far", ["http://h/mcp", "https://h:8080/mcp?key=s3cret"])
+def test_a_whole_url_may_be_a_variable(write: Callable[[str], Path], far: str) -> None:
+    file = write(ADDRESS)
+
+    assert load(file, variables={"FAR": far}).servers["far"].url == far
+    assert load(file, variables=None).servers["far"].url == "${FAR}"
+
+
+@pytest.mark.parametrize("far", ["", "h/mcp?key=s3cret", "http://h:port/?key=s3cret"])
+def test_what_is_wrong_with_it_then_is_said_without_its_value(write: Callable[[str], Path], far: str) -> None:
+    file = write(ADDRESS)
+
+    with pytest.raises(
+        InvalidRequest, match=r":2: servers\.far\.url must .*, not '\$\{FAR\}' with its variables$"
+    ) as refused:
+        load(file, variables={"FAR": far})
+    assert "s3cret" not in str(refused.value)
+
+
 def test_all_mistakes_are_named_in_order_but_not_what_comes_of_them(write: Callable[[str], Path]) -> None:
     file = write("""\
 max_result_tokens = "4000"
@@ -294,7 +316,15 @@ def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
         ('[servers.a]\ncommand = "x"\nurl = "http://h"', "[servers.a] needs either command"),
         ('[servers.a]\ncommand = "x"\n\nheaders = {}', "coatcheck.toml:4: servers.a.headers does not go with command"),
         ('[servers.a]\nurl = "http://h"\nargs = []', "servers.a.args does not go with url"),
-        ('[servers.a]\nurl = "ftp://h"', "servers.a.url must begin with http:// or https:// and a host"),
+        ('[servers.a]\nurl = "ftp://h"', "servers.a.url must begin with http:// or https:// and a host, not 'ftp://h'"),
+        (
+            '[servers.a]\nurl = "http://h:port/"',
+            "servers.a.url must be an address whose port, if it has one, is a number",
+        ),
+        (
+            '[servers.a]\nurl = "http://h:99999/"',
+            "must be an address whose port, if it has one, is a number up to 65535",
+        ),
         ('[servers.a]\ncommand = "x"\nargs = "y"', "servers.a.args must be an array of strings"),
         (
             '[servers.a]\ncommand = "x"\n[servers.a.env]\n\nB = 1',

@@ -136,6 +136,49 @@ def test_a_question_that_cannot_be_read_is_no_answer_to_a_call_of_the_same_id(cl
     assert client.said(say(client, asked, turned, GOOD)) == "fine"
 
 
+def write(client: Process, line: bytes) -> None:
+    assert client.popen.stdin is not None
+    client.popen.stdin.write(line + b"\n")
+    client.popen.stdin.flush()
+
+
+ASKED = b'{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"say","arguments":{"a":@}}}'
+UNREADABLE_REQUESTS = {
+    "levels that are too many": (ASKED.replace(b"@", b"[" * 300 + b"]" * 300), -32_700, "recursion limit"),
+    "more levels than any parser takes": (ASKED.replace(b"@", b"[" * 9_000 + b"]" * 9_000), -32_700, "recursion limit"),
+    "digits that are too many": (ASKED.replace(b"@", b"9" * 4_400), -32_700, "number out of range"),
+    "no JSON": (ASKED.replace(b"@", b"oh"), -32_700, "Invalid JSON"),
+    "parameters as a list": (b'{"jsonrpc":"2.0","id":"x","method":"ping","params":[1]}', -32_600, "params: Input"),
+    "no version": (b'{"params":{"id":7,"method":"ping"},"id":"x","method":"ping"}', -32_600, "jsonrpc: Field required"),
+}
+
+
+@pytest.mark.parametrize(("line", "code", "why"), UNREADABLE_REQUESTS.values(), ids=UNREADABLE_REQUESTS.keys())
+def test_a_request_that_cannot_be_read_is_answered_with_an_error(
+    client: Process, line: bytes, code: int, why: str
+) -> None:
+    write(client, line)
+    answer = client.read()
+    assert (answer["id"], answer["error"]["code"]) == ("x", code)
+    assert answer["error"]["message"].startswith("coatcheck cannot read this request: ")
+    assert why in answer["error"]["message"]
+    assert client.said(say(client, GOOD)) == "fine"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ASKED.replace(b'"id":"x",', b"").replace(b"@", b"[" * 300),
+        b'{"jsonrpc":"2.0","id":1,"result":{"a":oh}}',
+        b'{"jsonrpc":"2.0","id":1,"result":null}',
+        b'{"jsonrpc":"2.0","id":[1],"method":"ping"}',
+    ],
+)
+def test_what_is_no_request_and_cannot_be_read_has_no_answer(client: Process, line: bytes) -> None:
+    write(client, line)
+    assert client.said(say(client, GOOD)) == "fine"
+
+
 ODD = {
     "a lone surrogate": (text("a\\ud83d"), "a\ufffd"),
     "an escaped backslash": (text("\\\\ud800 \\ud800\\\\"), "\\ud800 \ufffd\\"),
@@ -152,11 +195,9 @@ def test_an_odd_text_arrives(client: Process, line: str, said: str) -> None:
 
 
 def test_a_clients_argument_that_was_cut_within_an_emoji_reaches_the_server(client: Process) -> None:
-    assert client.popen.stdin is not None
     lines = '["{\\"jsonrpc\\":\\"2.0\\",\\"id\\":@ID@,\\"result\\":{\\"content\\":[]}}"], "cut": "\\ud83d"'
     head = b'{"jsonrpc":"2.0","id":"cut","method":"tools/call","params":{"name":"say","arguments":{"lines":'
-    client.popen.stdin.write(head + lines.encode() + b"}}}\n")
-    client.popen.stdin.flush()
+    write(client, head + lines.encode() + b"}}}")
     assert client.read() == {"jsonrpc": "2.0", "id": "cut", "result": {"content": []}}
 
 

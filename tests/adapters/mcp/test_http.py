@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -93,6 +94,22 @@ async def test_nobody_else_gets_in(listener: socket.socket, headers: dict[str, s
             url, headers={**accepts, **headers}, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}
         )
     assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Host": "127.0.0.1"}, {"Host": "localhost"}, {"Host": "[::1]"}, {"Origin": "http://localhost"}],
+    ids=str,
+)
+async def test_the_port_may_be_left_out_as_clients_do_where_it_is_80(
+    listener: socket.socket, headers: dict[str, str]
+) -> None:
+    owner = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
+    hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
+    first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    async with front_of(Everything(), listener) as url, httpx2.AsyncClient() as http:
+        answer = await http.post(url, headers={**owner, **headers}, json=first)
+    assert answer.status_code == 200
 
 
 async def test_a_session_is_of_no_use_without_the_token_and_a_guessed_one_is_none(listener: socket.socket) -> None:
@@ -382,10 +399,27 @@ async def test_a_url_where_nobody_answers_is_named_in_the_error_without_its_secr
                 pass
 
 
-@pytest.mark.parametrize("url", ["ftp://127.0.0.1/mcp", "127.0.0.1:8000/mcp", "http:///mcp", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://127.0.0.1/mcp",
+        "127.0.0.1:8000/mcp",
+        "http:///mcp",
+        "",
+        "http://h:notaport/",
+        "http://h:99999/",
+        "http://[::1/",
+    ],
+)
 def test_what_is_no_address_of_a_server_is_refused_before_a_client_comes(url: str) -> None:
     with pytest.raises(ValueError, match=r"the URL must be one like https://example\.com/mcp"):
         url_upstream(url)
+
+
+@pytest.mark.parametrize(("url", "said"), [("http://me:s3cret@h:port/", "http://***@h:port/"), ("h/mcp", "h/mcp")])
+def test_it_is_named_without_its_secrets(url: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"not '{re.escape(said)}'$"):
+        url_upstream(f"{url}?key=s3cret")
 
 
 async def test_a_url_whose_host_is_unknown_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,21 +6,27 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import socket
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import mcp_types as types
 import pytest
+from anyio.abc import SocketAttribute
+from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import MCPError
 
 from coatcheck_mcp import url_upstream
 from coatcheck_mcp.limits import _Mender
 from tests.adapters.mcp.servers import client_of
 from tests.adapters.mcp.test_http import serving
+from tests.adapters.mcp.test_relays import WILLING
 from tests.adapters.mcp.test_stdio import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncIterator, Iterable
 
 LIMIT = 100_000
 JSON, EVENTS = "application/json", "text/event-stream"
@@ -66,12 +72,13 @@ class Raw:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    async def answer(self) -> str:
+    async def answer(self, **headers: str) -> str:
         """Return what a client is told, which must find the session as it was."""
         listener = socket.create_server(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         with anyio.fail_after(PATIENCE):
-            async with serving(self, listener), client_of(url_upstream(url, max_bytes=LIMIT)) as client:
+            upstream = url_upstream(url, headers=headers, max_bytes=LIMIT)
+            async with serving(self, listener), client_of(upstream) as client:
                 try:
                     said: str = (await client.call_tool("odd")).content[0].text
                 except MCPError as error:
@@ -140,6 +147,137 @@ REFUSED = '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not unde
 )
 async def test_an_answer_with_another_id_is_the_answer_all_the_same(line: str, said: str) -> None:
     assert said in await Raw([line.encode()], kind=JSON).answer()
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (410, "HTTP 410 Gone"),
+        (429, "HTTP 429 Too Many Requests"),
+        (500, "HTTP 500 Internal Server Error"),
+        (599, "HTTP 599"),
+    ],
+)
+@pytest.mark.parametrize("body", ["<html>", "{}", '{"jsonrpc":"2.0","id":@ID@,"result":{}}'])
+async def test_a_status_that_says_more_than_its_body_is_told(status: int, said: str, body: str) -> None:
+    kind = "text/html" if body == "<html>" else JSON
+    assert await Raw([body.encode()], kind=kind, status=status).answer() == f"127.0.0.1 answered {said}"
+
+
+async def test_the_servers_own_error_is_told_whatever_its_status() -> None:
+    line = '{"jsonrpc":"2.0","id":@ID@,"error":{"code":-32000,"message":"come back at noon"}}'
+    assert await Raw([line.encode()], kind=JSON, status=429).answer() == "come back at noon"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_who_passes_a_token_is_told_that_it_was_refused_and_others_to_pass_one(status: int) -> None:
+    said = f"127.0.0.1 answered HTTP {status}: "
+    server = Raw([], kind="text/html", status=status)
+    assert await server.answer() == f"{said}pass --header with a token, or --oauth"
+    assert (
+        await server.answer(Authorization="s")
+        == f"{said}the token in the header Authorization was refused; pass another one"
+    )
+
+
+class Brittle:
+    """A server at a URL whose connection breaks within the answer to ``odd``, while it holds the one to ``slow``."""
+
+    def __init__(self, odd: bytes) -> None:
+        self._odd = odd
+        self.called, self.goes_on = anyio.Event(), anyio.Event()
+        self.heard: list[str] = []
+
+    async def __call__(self, stream: Any) -> None:
+        async with stream:
+            reads = BufferedByteReceiveStream(stream)
+            with suppress(anyio.EndOfStream, anyio.IncompleteRead):
+                while True:
+                    head = (await reads.receive_until(b"\r\n\r\n", 10_000)).lower()
+                    _, _, length = head.partition(b"content-length: ")
+                    asked = json.loads(await reads.receive_exactly(int(length.split(b"\r\n")[0] or b"0")) or b"{}")
+                    self.heard.append(asked.get("method", ""))
+                    answer, goes_on = await self._answer(asked)
+                    await stream.send(answer)
+                    if not goes_on:
+                        return
+
+    async def _answer(self, asked: Any) -> tuple[bytes, bool]:
+        """Return the bytes that answer a message, and whether the connection goes on."""
+        match asked:
+            case {"method": "initialize", "params": {"protocolVersion": version}}:
+                result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": INFO}
+            case {"method": "tools/list"}:
+                result = {"tools": []}
+            case {"method": "tools/call", "params": {"name": "odd"}}:
+                return self._odd, False
+            case {"method": "tools/call", "params": {"name": "slow"}}:
+                self.called.set()
+                await self.goes_on.wait()
+                result = {"content": [{"type": "text", "text": "fine"}]}
+            case {"method": "notifications/roots/list_changed"}:
+                return b"HTTP/1.1 ", False
+            case _:
+                return b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n", True
+        body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode()
+        return HEAD + b"mcp-session-id: 1\r\ncontent-length: %d\r\n\r\n" % len(body) + body, True
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Any]:
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+        port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - anyio's, not Django's
+        with anyio.fail_after(PATIENCE):
+            async with listener, anyio.create_task_group() as tasks:
+                tasks.start_soon(listener.serve, self)
+                async with client_of(url_upstream(f"http://127.0.0.1:{port}/mcp"), **WILLING) as client:
+                    yield client
+                tasks.cancel_scope.cancel()
+
+
+INFO = {"name": "brittle", "version": "1"}
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+BROKEN = {
+    "a body that was cut": HEAD + b'content-length: 500\r\n\r\n{"jsonrpc',
+    "a chunk that is none": HEAD + b"transfer-encoding: chunked\r\n\r\nZZ\r\nxx",
+    "a header that does not end": HEAD + b"x: " + b"x" * 200_000 + b"\r\n\r\n{}",
+    "a stream that was cut": HEAD.replace(b"application/json", b"text/event-stream") + b"\r\ndata: {",
+    "a stream that was cut within what was compressed": HEAD.replace(b"application/json", b"text/event-stream")
+    + b"content-encoding: gzip\r\n\r\n"
+    + gzip.compress(b"data: {}")[:-9],
+    "no answer": b"",
+    "no HTTP": b"hello\r\n\r\n",
+    "what is not compressed": HEAD + b"content-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}",
+}
+
+
+@pytest.mark.parametrize("odd", BROKEN.values(), ids=BROKEN.keys())
+async def test_an_answer_that_breaks_off_is_an_error_for_its_call_alone(odd: bytes) -> None:
+    server, answers = Brittle(odd), list[str]()
+
+    async def wait(client: Any) -> None:
+        answers.append((await client.call_tool("slow")).content[0].text)
+
+    async with server.client() as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(wait, client)
+        await server.called.wait()
+        with pytest.raises(MCPError, match="the answer broke off, so nobody knows whether the server did"):
+            await client.call_tool("odd")
+        server.goes_on.set()
+    assert answers == ["fine"]
+    assert server.heard.count("initialize") == 1
+
+
+async def test_a_notification_whose_answer_breaks_off_ends_no_session(caplog: pytest.LogCaptureFixture) -> None:
+    server = Brittle(b"")
+    server.goes_on.set()
+    async with server.client() as client:
+        with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
+            await client.session.send_notification(types.RootsListChangedNotification())
+            assert (await client.call_tool("slow")).content[0].text == "fine"
+            while "roots/list_changed is not known" not in caplog.text:
+                await anyio.lowlevel.checkpoint()
+        assert (await client.call_tool("slow")).content[0].text == "fine"
+    assert server.heard.count("initialize") == 1
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 11, 100])

@@ -36,10 +36,13 @@ def test_lines_within_the_limit_are_decoded_wherever_the_pieces_end(step: int) -
 
 @pytest.mark.parametrize("step", [1, 7, 10_000])
 @pytest.mark.parametrize("identifier", [3, "a-4"])
-@pytest.mark.parametrize("id_last", [True, False])
-def test_a_longer_line_becomes_an_error_for_its_request(step: int, identifier: Any, id_last: bool) -> None:
-    head, result = {"jsonrpc": "2.0", "id": identifier}, {"result": {"text": '"id":7}' * 1_500}}
-    long = json.dumps({**result, **head} if id_last else {**head, **result})
+@pytest.mark.parametrize(
+    "order",
+    ["jsonrpc id result", "result jsonrpc id", "jsonrpc id trace result", "trace id result", "result id trace"],
+)
+def test_a_longer_line_becomes_an_error_for_its_request(step: int, identifier: Any, order: str) -> None:
+    values = {"jsonrpc": "2.0", "id": identifier, "result": {"text": '"id":7}' * 1_500}, "trace": "a"}
+    long = json.dumps({name: values[name] for name in order.split()})
     before, refused, after, _ = decode(f"one\n{long}\ntwo\n".encode(), limit=9_000, step=step).split("\n")
     error = json.loads(refused)
     assert (before, after) == ("one", "two")
@@ -47,9 +50,10 @@ def test_a_longer_line_becomes_an_error_for_its_request(step: int, identifier: A
     assert "more than 9,000 bytes" in error["error"]["message"]
 
 
-def test_a_longer_line_that_answers_nothing_is_dropped() -> None:
+def test_a_longer_line_that_answers_nothing_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
     long = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": "x" * 9_000})
     assert decode(f"one\n{long}\ntwo\n".encode(), limit=5_000, step=100) == "one\n\ntwo\n"
+    assert "a message of more than 5,000 bytes was dropped" in caplog.text
 
 
 def test_bytes_that_are_no_text_do_not_end_the_session() -> None:

@@ -6,18 +6,21 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
+from fastmcp.server import create_proxy
 from fastmcp.server.auth import AccessToken, TokenVerifier, require_scopes, restrict_tag
 from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
 from fastmcp.server.extensions import ServerExtension
-from fastmcp.server.middleware import AuthMiddleware
+from fastmcp.server.middleware import AuthMiddleware, CallNext, Middleware, MiddlewareContext
 from fastmcp.server.middleware.error_handling import ErrorHandlingMiddleware
 from fastmcp.tools.base import ToolResult
 from fastmcp.utilities.types import Image
 from mcp import MCPError
-from mcp_types import CreateTaskResult, Task, TextContent
+from mcp_types import CreateTaskResult, Request, Task, TextContent
+from pydantic import TypeAdapter
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Never, Offloader
 from coatcheck_mcp import OffloadMiddleware, offloaded_references
@@ -26,6 +29,8 @@ from tests.adapters.mcp.test_http import serving
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from anyio.abc import TaskStatus
 
 
 class Derived(ToolResult):
@@ -394,3 +399,60 @@ def test_what_would_do_nothing_is_refused() -> None:
         OffloadMiddleware(InMemoryStorage(), max_step_tokens=10)
     with pytest.raises(InvalidRequest, match="storage"):
         OffloadMiddleware()
+
+
+async def test_a_server_that_a_tool_starts_offloads_what_its_own_clients_get() -> None:
+    first, leave = server_with(OffloadMiddleware(InMemoryStorage())), anyio.Event()
+    app = server_with(OffloadMiddleware(InMemoryStorage(), scope="s")).http_app()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    async def serve(*, task_status: TaskStatus[None]) -> None:
+        async with serving(app, listener):
+            task_status.started()
+            await leave.wait()
+
+    @first.tool
+    async def start() -> None:
+        await tasks.start(serve)
+
+    async with anyio.create_task_group() as tasks:
+        async with Client(first) as client:
+            await client.call_tool("start")
+        async with Client(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp") as client:
+            assert RETRIEVAL_TOOL in [tool.name for tool in await client.list_tools()]
+            assert offloaded_references(await client.call_tool("log"))
+        leave.set()
+
+
+class Counting(Middleware):
+    """Counts how often a server is asked for its tools."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def on_list_tools(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:  # noqa: ANN401
+        self.asked += 1
+        return await call_next(context)
+
+
+@pytest.mark.parametrize(
+    ("method", "params"), [("tools/list", {}), *(("tools/call", {"name": name}) for name in ("log", "far_small"))]
+)
+async def test_a_mounted_proxy_asks_its_server_for_its_tools_no_more_often(method: str, params: dict[str, Any]) -> None:
+    asked: list[int] = []
+    for middleware in ([], [OffloadMiddleware(InMemoryStorage())]):
+        counting, server = Counting(), FastMCP[Any]("outer", middleware=middleware)
+        server.tool(lambda: LOG, name="log")
+        server.mount(create_proxy(server_of(counting)), namespace="far")
+        async with Client(server) as client:
+            await client.list_tools()
+            counting.asked = 0
+            await client.session.send_request(Request[Any, str](method=method, params=params), TypeAdapter(Any))
+            asked.append(counting.asked)
+    assert asked[0] == asked[1]
+
+
+def server_of(middleware: Middleware) -> FastMCP[Any]:
+    server: FastMCP[Any] = FastMCP("far", middleware=[middleware])
+    server.tool(lambda: "few", name="small")
+    return server

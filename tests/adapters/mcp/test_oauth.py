@@ -46,7 +46,7 @@ def url(tmp_path: Path) -> Iterator[str]:
 def test_a_person_logs_in_once_for_each_start_and_the_token_is_renewed(url: str, tmp_path: Path) -> None:
     browser = tmp_path / "browser.py"
     browser.write_text(BROWSER, encoding="utf-8")
-    client = Process(tmp_path, options=["--url", url, "--oauth"], BROWSER=f"{sys.executable} {browser} %s")
+    client = Process(tmp_path, options=["--url", url, "--oauth"], env={"BROWSER": f"{sys.executable} {browser} %s"})
     try:
         assert client.shake_hands()["result"]["serverInfo"]["name"] == "guarded"
         assert client.said(client.call("who")) == "coatcheck"

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,27 @@ async def test_a_storage_that_cannot_say_what_it_holds_has_it_always_listed(capl
     async with client_of(server, proxy=late(server, Blind())) as client:
         assert await is_listed(client)
     assert "cannot say what it holds" in caplog.text
+
+
+async def test_a_storage_that_does_not_say_what_it_holds_has_it_always_listed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Hanging(InMemoryStorage):
+        is_local = False  # so that it is asked in a thread
+
+        def entries(self, *_: Any) -> Any:
+            goes_on.wait()
+            return super().entries(*_)
+
+    goes_on, server = threading.Event(), Everything()
+    monkeypatch.setattr(proxy_module, "LISTING_SECONDS", 0.05)
+    async with client_of(server, proxy=late(server, Hanging())) as client:
+        try:
+            with anyio.fail_after(10):
+                assert await is_listed(client)
+        finally:
+            goes_on.set()
+    assert "did not say within 0.05 seconds what it holds" in caplog.text
 
 
 def test_another_word_is_refused() -> None:

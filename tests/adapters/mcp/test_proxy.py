@@ -14,7 +14,7 @@ from mcp import Client, MCPError
 
 from coatcheck import RETRIEVAL_TOOL, Always, InMemoryStorage, Never, Offloader, OverTokens
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
-from coatcheck_mcp.client import without_tasks
+from coatcheck_mcp.client import passed_on
 from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, wire
 
 BIG = {"log", "rows", "both", "summary", "embedded", "blob", "exempt", "declared", "endless"}
@@ -264,8 +264,8 @@ class TestTasks:
     async def test_neither_side_is_told_that_the_other_one_has_tasks(self) -> None:
         extensions: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}, "a/b": {}}
         said: dict[str, Any] = {"tasks": {"list": {}}, "extensions": extensions, "roots": {}}
-        assert without_tasks(said) == {"extensions": {"a/b": {}}, "roots": {}}
-        assert without_tasks({"extensions": {"a/b": {}}}) == {"extensions": {"a/b": {}}}
+        assert passed_on(said) == {"extensions": {"a/b": {}}, "roots": {}}
+        assert passed_on({"extensions": {"a/b": {}}}) == {"extensions": {"a/b": {}}}
 
 
 class TestTheToolThatIsAdded:

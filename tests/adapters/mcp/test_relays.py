@@ -16,7 +16,7 @@ from mcp import Client, MCPError
 from mcp.server.runner import serve_loop
 from mcp.shared._context_streams import create_context_streams
 from mcp.shared.memory import create_client_server_memory_streams
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
@@ -76,6 +76,34 @@ class TestWhatAServerAsksItsClient:
             with pytest.raises(MCPError, match="the user said no"):
                 await client.call_tool("sample")
 
+    async def test_its_progress_arrives(self) -> None:
+        server, seen = Everything(), list[Any]()
+
+        async def on_progress(*progress: Any) -> None:
+            seen.append(progress)
+
+        async def sample_and_tell(ctx: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+            said = types.ProgressNotificationParams(
+                progress_token=ctx.meta["progress_token"], progress=1, total=2, message="half"
+            )
+            await ctx.session.send_notification(types.ProgressNotification(params=said))
+            return await sample(ctx, params)
+
+        async def do(ctx: Any, _: Any) -> Any:
+            params = types.CreateMessageRequestParams(messages=[], max_tokens=5, system_prompt="be brief")
+            related = ServerMessageMetadata(related_request_id=ctx.request_id)
+            return await ctx.session.send_request(
+                types.CreateMessageRequest(params=params),
+                types.CreateMessageResult,
+                metadata=related,
+                progress_callback=on_progress,
+            )
+
+        server._do_sample = do  # type: ignore[method-assign]
+        async with client_of(server, sampling_callback=sample_and_tell) as client:
+            await client.call_tool("sample")
+        assert seen == [(1.0, 2.0, "half")]
+
     @pytest.mark.parametrize("name", ["sample", "elicit", "roots"])
     async def test_a_client_without_the_capability_is_not_asked(self, name: str) -> None:
         async with client_of(Everything()) as client:
@@ -113,6 +141,29 @@ class TestWhatAServerTells:
             names = {tool.name for tool in (await client.list_tools(cursor="2")).tools}
             assert "new" in names
             assert (await client.call_tool("new")).content[0].text == "called new"
+
+
+class TestWhatIsExperimental:
+    """Its messages do not pass, so neither side is told of it."""
+
+    async def test_a_client_is_not_told_what_its_server_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        server = Everything()
+        options = partial(server.server.create_initialization_options, experimental_capabilities={"a/channel": {}})
+        monkeypatch.setattr(server.server, "create_initialization_options", options)
+        for upstream in (server.upstream(), {"one": server.upstream()}):
+            async with client_of(upstream) as client:
+                assert client.server_capabilities.tools is not None
+                assert client.server_capabilities.experimental is None
+
+    async def test_a_server_is_not_told_what_its_client_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def offer(*_: Any) -> types.ClientCapabilities:
+            return types.ClientCapabilities(experimental={"a/channel": {}}, sampling=types.SamplingCapability())
+
+        server = Everything()
+        monkeypatch.setattr("mcp.client.session.ClientSession._build_capabilities", offer)
+        async with client_of(server) as client:
+            await client.call_tool("small")
+        assert server.clients[0].capabilities == types.ClientCapabilities(sampling=types.SamplingCapability())
 
 
 class TestTwoClients:

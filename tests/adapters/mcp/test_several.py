@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, contextmanager
-from functools import partial
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -21,12 +20,13 @@ from tests.adapters.mcp.servers import LOG, RESULTS, Everything, FailsToStart, L
 from tests.adapters.mcp.test_relays import WILLING, speaking
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 KINDS = ["tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"]
 
 
 NOT_THERE = "there is no such command"
+UNLISTED = "made:///up"
 
 
 class Notes(Everything):
@@ -266,10 +266,9 @@ class TestWhoAnswers:
     ) -> None:
         first, notes, upstreams = two()
         for server, said in ((first.server, other), (notes.server, {"c": 2})):
-            options = partial(server.create_initialization_options, experimental_capabilities={"a": {"b": said}})
-            monkeypatch.setattr(server, "create_initialization_options", options)
-        async with client_of(upstreams) as client:
-            assert client.server_capabilities.experimental == {"a": {"b": other}}
+            monkeypatch.setattr(server, "extensions", {"a": {"b": said}})
+        async with client_of(upstreams, mode="auto") as client:
+            assert client.server_capabilities.extensions == {"a": {"b": other}}
 
 
 class TestWhoIsAskedAndTold:
@@ -434,26 +433,6 @@ class TestAServerThatIsNotThere:
                 assert len(never.starts) == number + 1
         assert failures == [f"coatcheck could not start the MCP server never: {NOT_THERE}"] * 10
 
-    async def test_one_that_does_not_answer_a_list_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        limits: list[anyio.CancelScope] = []
-
-        @contextmanager
-        def until_another_has_answered(_: float) -> Iterator[anyio.CancelScope]:
-            with anyio.CancelScope() as limit:
-                limits.append(limit)
-                yield limit
-            for each in limits:
-                each.cancel()
-
-        silent = Everything()
-        silent.server.add_request_handler("tools/list", types.PaginatedRequestParams, _wait)
-        async with client_of({"silent": silent.upstream(), "notes": Notes().upstream()}) as client:
-            monkeypatch.setattr(module, "anyio", Limited(until_another_has_answered))
-            with anyio.fail_after(15):
-                names = await names_of(client)
-        assert "notes_small" in names
-        assert not any(name.startswith("silent") for name in names)
-
     async def test_a_stream_of_changes_is_served_without_a_resource_that_its_server_refuses(self) -> None:
         first, notes = Everything(), Notes()
         first.server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, _refuse)
@@ -496,6 +475,98 @@ class TestAServerThatIsNotThere:
                 client = Client(front, mode="auto")
                 with anyio.move_on_after(0.2):
                     await client.__aenter__()
+
+
+class TestAServerThatSaysNothing:
+    """It holds up no other."""
+
+    @pytest.fixture
+    def _is_up(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+        """Return what lets each limit pass as soon as another server has answered."""
+        limits: list[anyio.CancelScope] = []
+
+        @contextmanager
+        def until_another_has_answered(_: float) -> Iterator[anyio.CancelScope]:
+            with anyio.CancelScope() as limit:
+                limits.append(limit)
+                yield limit
+            for each in limits:
+                each.cancel()
+
+        return lambda: monkeypatch.setattr(module, "anyio", Limited(until_another_has_answered))
+
+    @pytest.fixture
+    def connect(self, _is_up: Callable[[], None]) -> Callable[..., Any]:
+        @asynccontextmanager
+        async def connect(*methods: str, mode: str = "legacy") -> AsyncIterator[tuple[Any, Everything]]:
+            """Connect a client to a server that says nothing to some requests, and to one that answers."""
+            silent, other = Everything(), Everything()
+            for method in methods:
+                silent.server.add_request_handler(method, types.RequestParams, _wait)
+            upstreams = {"silent": speaking(silent, "initialize"), "other": speaking(other, "initialize")}
+            async with client_of(upstreams, mode=mode) as client:
+                with suppress(MCPError):  # from here on the proxy knows all resources
+                    await wire(client, "resources/unsubscribe", {"uri": "file:///a"})
+                _is_up()
+                with anyio.fail_after(15):
+                    yield client, other
+
+        return connect
+
+    async def test_a_list_lacks_what_it_has(self, connect: Callable[..., Any]) -> None:
+        async with connect("tools/list") as (client, _):
+            names = await names_of(client)
+        assert "other_small" in names
+        assert not any(name.startswith("silent") for name in names)
+
+    async def test_another_server_is_told_of_the_log_level(self, connect: Callable[..., Any]) -> None:
+        async with connect("logging/setLevel") as (client, other):
+            await wire(client, "logging/setLevel", {"level": "error"})
+        assert other.level == "error"
+
+    async def test_a_resource_that_nobody_lists_is_read_from_another(self, connect: Callable[..., Any]) -> None:
+        async with connect("resources/read") as (client, _):
+            assert (await client.read_resource(UNLISTED)).contents[0].text == LOG
+
+    async def test_changes_of_it_are_heard_of_from_another(self, connect: Callable[..., Any]) -> None:
+        async with connect("resources/subscribe") as (client, other):
+            await wire(client, "resources/subscribe", {"uri": UNLISTED})
+        assert other.subscribed == [UNLISTED]
+
+    async def test_a_modern_client_hears_of_them_too(self, connect: Callable[..., Any]) -> None:
+        async with (
+            connect("resources/subscribe", mode="auto") as (client, other),
+            client.listen(resource_subscriptions=[UNLISTED]),
+        ):
+            pass
+        assert other.subscribed == [UNLISTED]
+
+    async def test_what_it_has_is_asked_for_at_once(self) -> None:
+        silent, asked = Everything(), {"resources/list": anyio.Event(), "resources/templates/list": anyio.Event()}
+
+        def waiting(method: str) -> Any:
+            async def wait(*_: Any) -> None:
+                asked[method].set()
+                await anyio.sleep_forever()
+
+            return wait
+
+        for method in asked:
+            silent.server.add_request_handler(method, types.RequestParams, waiting(method))
+        async with client_of({"silent": silent.upstream(), "notes": Notes().upstream()}) as client:
+            with anyio.fail_after(15):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(client.read_resource, UNLISTED)
+                    for each in asked.values():
+                        await each.wait()
+                    tasks.cancel_scope.cancel()
+
+    async def test_the_answer_of_the_first_in_the_file_counts_and_is_not_waited_for_longer(self) -> None:
+        first, silent = Everything(), Everything()
+        silent.server.add_request_handler("resources/read", types.RequestParams, _wait)
+        async with client_of({"first": first.upstream(), "silent": silent.upstream()}) as client:
+            with anyio.fail_after(15):
+                assert (await client.read_resource(UNLISTED)).contents[0].text == LOG
 
 
 async def _refuse(*_: Any) -> Any:

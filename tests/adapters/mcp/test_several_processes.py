@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def client(folder: Path) -> Iterator[Process]:
     """Shake hands; at the end the client leaves, and no process may be left."""
     environment = {"HIDDEN": "s3cret", "HEARD": "heard", "CANCELLED": "cancelled"}
-    client = Process(folder, options=["--config", "coatcheck.toml"], **environment)
+    client = Process(folder, options=["--config", "coatcheck.toml"], env=environment)
     assert client.shake_hands()["result"]["serverInfo"]["name"] == "coatcheck"
     try:
         yield client
@@ -135,7 +135,7 @@ def test_clients_on_a_port_and_a_server_at_an_address(folder: Path, tmp_path: Pa
             url = f"http://127.0.0.1:{port}/mcp"
             anyio.run(use, url)
             header = ["--url", url, "--header", "Authorization: Bearer $COATCHECK_MCP_TOKEN"]
-            one = Process(tmp_path, options=header, COATCHECK_MCP_TOKEN="tok")  # noqa: S106 - a test's
+            one = Process(tmp_path, options=header, env={"COATCHECK_MCP_TOKEN": "tok"})
             try:
                 one.shake_hands()
                 assert "far_pid" in tools_of(one)
@@ -145,7 +145,7 @@ def test_clients_on_a_port_and_a_server_at_an_address(folder: Path, tmp_path: Pa
                 f'{GONE}[servers.web]\nurl = "{url}"\nheaders.Authorization = "Bearer ${{COATCHECK_MCP_TOKEN}}"\n',
                 encoding="utf-8",
             )
-            client = Process(tmp_path, options=["--config=outer.toml"], COATCHECK_MCP_TOKEN="tok")  # noqa: S106 - a test's
+            client = Process(tmp_path, options=["--config=outer.toml"], env={"COATCHECK_MCP_TOKEN": "tok"})
             try:
                 client.shake_hands()
                 assert client.said(client.call("web_near_env", name="SECRET"))

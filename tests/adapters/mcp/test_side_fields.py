@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from coatcheck import Always, InMemoryStorage, Never, Offloader, StorageError
 from coatcheck_mcp import hook, offloaded_references
-from coatcheck_mcp.convert import side_size
+from coatcheck_mcp.convert import side_size, texts_of
 from coatcheck_mcp.hook import Call, offload_result
 from tests.adapters.mcp.servers import LINK, PIXELS, text
 
@@ -278,7 +278,6 @@ async def test_a_large_result_is_looked_at_off_the_loop(
     large: dict[str, Any], is_off_the_loop: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[int] = []
-    texts_of = hook.texts_of
 
     def note(raw: Any) -> list[str] | None:
         threads.append(threading.get_ident())

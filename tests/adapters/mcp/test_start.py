@@ -161,6 +161,17 @@ class TestToken:
         )
 
 
+@pytest.mark.parametrize("where", ["on the command line", "in the file"])
+def test_a_url_that_is_none_ends_the_start_with_a_message_and_no_traceback(tmp_path: Path, where: str) -> None:
+    url, config = "http://h:1/\\u0007", tmp_path / "coatcheck.toml"
+    config.write_text(f'[servers.a]\nurl = "{url}"\n', encoding="utf-8")
+    option = "--url=http://h:port/" if where == "on the command line" else f"--config={config}"
+    ran = run("mcp", f"--storage={tmp_path}", option)
+
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith("coatcheck: the URL must be one like https://example.com/mcp, not 'http://h:")
+
+
 class TestHeaders:
     @pytest.mark.parametrize("named", ["$NOPE", "${NOPE}"])
     def test_a_variable_that_is_not_set_is_refused_at_the_start(

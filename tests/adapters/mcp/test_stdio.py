@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Queue
@@ -22,7 +23,7 @@ from coatcheck import RETRIEVAL_TOOL
 from tests.cli.running import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 TINY = (sys.executable, str(Path(__file__).parent / "tiny_server.py"))
 PATIENCE = 240.0
@@ -39,12 +40,12 @@ class Process:
         options: Sequence[str] = (),
         storage: str | None = "store",
         stderr: int | None = None,
-        **env: str,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         where = [] if storage is None else [f"--storage={folder / storage}"]
         server = ["--", *command] if command else []
         arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", *where, *options, *server]
-        pipe, environment = subprocess.PIPE, {**os.environ, **env}
+        pipe, environment = subprocess.PIPE, {**os.environ, **(env or {})}
         with NamedTemporaryFile(dir=folder, prefix="stderr-", delete=False) as file:
             self._stderr = Path(file.name)
             self.popen = subprocess.Popen(
@@ -102,6 +103,12 @@ class Process:
     def stderr(self) -> str:
         return self._stderr.read_text(encoding="utf-8", errors="replace")
 
+    def wait_for_stderr(self, words: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while words not in self.stderr:
+            assert time.monotonic() < deadline, self.stderr
+            os.sched_yield()
+
     def leave(self) -> int:
         assert self.popen.stdin is not None
         self.popen.stdin.close()
@@ -124,7 +131,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
     started: list[Process] = []
 
     def make(*command: str, options: Sequence[str] = (), **env: str) -> Process:
-        started.append(Process(tmp_path, *(command or TINY), options=options, **env))
+        started.append(Process(tmp_path, *(command or TINY), options=options, env=env))
         return started[-1]
 
     yield make
@@ -188,10 +195,18 @@ def test_a_server_that_dies_ends_its_call_with_a_clear_error_and_is_started_agai
         error = client.call(ending)["error"]
         assert error["message"].startswith("the MCP server tiny has ended")
         assert client.said(client.call("pid")) != before
-    os.kill(int(client.said(client.call("pid"))), signal.SIGKILL)
-    assert "has ended" in client.call("pid")["error"]["message"]
-    assert client.said(client.call("pid"))
     assert client.leave() == 0
+
+
+def test_a_server_that_ended_while_nobody_waited_is_started_again_by_the_next_call(
+    start: Callable[..., Process],
+) -> None:
+    client = start()
+    client.shake_hands()
+    before = int(client.said(client.call("pid")))
+    os.kill(before, signal.SIGKILL)
+    client.wait_for_stderr("the MCP server tiny has ended; the next request starts it again")
+    assert client.said(client.call("pid")) != str(before)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +324,7 @@ def test_without_settings_a_week_and_two_gigabytes_are_kept_in_a_folder_of_the_u
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
-    client = Process(tmp_path, *TINY, options=["--scope=mine"], storage=None, HOME=str(tmp_path))
+    client = Process(tmp_path, *TINY, options=["--scope=mine"], storage=None, env={"HOME": str(tmp_path)})
     try:
         client.shake_hands()
         (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
