@@ -162,6 +162,7 @@ SAMPLES: dict[str, tuple[str, Callable[[int], str]]] = {
     "rows with dates": ("python", _dated_rows),
     "dicts": ("python", lambda count: str(_orders(count))),
     "envelope": ("envelope", _envelope),
+    "JSON below words": ("json_in_words", lambda count: f"Found them:\n{json.dumps(_orders(count))}"),
     "output of a command": ("command_output", _command_output),
     "page": ("html", _page),
     "feed": ("xml", _feed),

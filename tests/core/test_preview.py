@@ -203,14 +203,38 @@ def test_records_that_do_not_fit_are_named_where_all_of_them_can_be() -> None:
     columns = [
         {"name": f"column_{number}", "type": f"varchar({number})", "null": number % 2 == 0} for number in range(30)
     ]
-    shown = _preview(json.dumps(columns), 300).splitlines()
-    gap = next(line for line in shown if line.startswith("[…"))
+    shown = _preview(json.dumps(columns), 320).splitlines()
+    gap = next(line for line in shown if line.startswith("[… items"))
     rows = [line.split("|")[0] for line in shown[1:] if not line.startswith("[…")]
     named = re.fullmatch(r"\[… items (\d+)-(\d+), only name: (.+) …\]", gap)
 
     assert named is not None
     assert named[3].split("|") == [f"column_{number}" for number in range(int(named[1]), int(named[2]) + 1)]
     assert {*rows, *named[3].split("|")} == {column["name"] for column in columns}
+
+
+def test_a_list_of_records_is_followed_by_the_names_in_those_that_are_not_shown() -> None:
+    records = [{"id": number, "city": f"City_{number * 7}", "said": f"{number} words " * 20} for number in range(30)]
+    *shown, names = _preview(json.dumps(records), 300).splitlines()
+
+    assert names.startswith("[… more, in it: City_")
+    assert len(names.split()) > 10
+    assert not any(f"|{name}|" in row for name in names.split() for row in shown)
+
+
+def test_figures_that_go_on_a_row_are_not_among_the_names() -> None:
+    records = [{"id": number, "code": number * 7919 % 9000 + 1000} for number in range(100, 900)]
+    names = _preview(json.dumps(records), 300).rpartition("in it: ")[2].split()
+
+    assert len(names) > 20
+    assert sum(int(name) < 1000 for name in names[:-1]) < len(names) / 5  # half of the figures are ids
+
+
+def test_records_that_fit_are_all_shown_and_no_names() -> None:
+    records = [{"id": number, "city": f"City_{number}", "is_open": number % 3 == 0} for number in range(40)]
+    shown = _preview(json.dumps(records), 500).splitlines()
+
+    assert [line.partition("|")[0] for line in shown[1:]] == [str(number) for number in range(40)]
 
 
 def test_a_column_that_repeats_the_key_is_said_once() -> None:
@@ -252,7 +276,7 @@ def test_a_budget_of_nothing_shows_nothing() -> None:
 
 
 def test_a_list_of_records_shows_its_fields_once_and_whole_records_from_both_ends() -> None:
-    shown = _preview(json.dumps(ORDERS), 600).splitlines()
+    *shown, names = _preview(json.dumps(ORDERS), 1_200).splitlines()
     gap = next(index for index, line in enumerate(shown) if line.startswith("[…"))
     rows = [*range(gap - 1), *range(2_000 - (len(shown) - gap - 1), 2_000)]
 
@@ -263,6 +287,7 @@ def test_a_list_of_records_shows_its_fields_once_and_whole_records_from_both_end
     assert shown[gap] == f"[… items {gap - 1}-{2_000 - (len(shown) - gap - 1) - 1:,} not shown …]"
     assert gap > 10
     assert shown[-1].startswith("1999|")
+    assert names.startswith("[… more, in it: ")
 
 
 def test_an_object_shows_its_keys_and_the_records_of_its_longest_list() -> None:
@@ -316,7 +341,7 @@ def test_lists_of_lists_of_records_show_each_list_on_a_line() -> None:
 
 def test_an_object_of_records_shows_them_by_their_keys() -> None:
     shown = _preview(
-        json.dumps({f"user_{number}": {"age": number, "city": f"c{number}"} for number in range(300)}), 100
+        json.dumps({f"user_{number}": {"age": number, "city": f"c{number}"} for number in range(300)}), 200
     )
 
     assert shown.splitlines()[:3] == ["object with 300 keys, one a line: key|age|city", "user_0|0|c0", "user_1|1|c1"]

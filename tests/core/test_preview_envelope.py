@@ -228,3 +228,45 @@ def test_the_text_inside_is_not_counted_again_with_its_heading() -> None:
 
     assert shown.startswith(INSIDE)
     assert sum(map(len, counted)) < 3.4 * len(shown)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Found 900 results:\n\n", ""),
+        ("", "\n\n[900 of 900 shown]"),
+        ("Here they are:\n```json\n", "\n```\nPages: [1] 2 3 [next]"),
+        ("[INFO] asked twice\n[INFO] 900 rows\n", "\n"),
+    ],
+)
+def test_json_below_a_few_words_is_shown_as_json_between_them(before: str, after: str, end: str) -> None:
+    shown = _shown((before + RECORDS + after).replace("\n", end)).split("\n")
+    above = [line for line in before.splitlines() if line.strip()]
+
+    assert [line.strip() for line in shown if line.strip()][: len(above)] == above
+    assert "[JSON inside; search with pattern, not query:]" in shown
+    assert "list of 900 objects, one a line: id|name" in shown
+    assert "0|name 0" in shown
+    assert "899|name 899" in shown
+    assert "\n".join(shown).endswith(after.strip().replace("\n", end))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{LINES}\n{RECORDS}",  # too many words
+        f"Found:\n{RECORDS[:-2]}",  # cut off
+        f"Found:\n{RECORDS}, and more]",
+        f"[1]\n[2]\n[3]\n{RECORDS}",
+    ],
+)
+def test_other_text_with_json_in_it_is_shown_as_text(text: str) -> None:
+    assert "[JSON inside" not in _shown(text)
+
+
+def test_the_odd_one_in_json_below_words_is_shown() -> None:
+    records = [{"id": number, "state": "done"} for number in range(900)]
+    records[450]["state"] = "lost"
+
+    assert "450|lost" in _shown(f"Found 900 results:\n{json.dumps(records)}")

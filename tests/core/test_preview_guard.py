@@ -24,6 +24,7 @@ KINDS = {
     "preview_envelope": json.dumps({"text": "".join(f'step {number} said "done"\n' for number in range(900))}),
     "preview_json": json.dumps([{"id": number, "name": f"name {number}"} for number in range(900)]),
     "preview_json_lines": "".join(f'{{"id": {number}, "name": "name {number}"}}\n' for number in range(900)),
+    "preview_json_in_words": f"Found them:\n{json.dumps(list(range(900)))}",
     "preview_python": str([(number, f"name {number}") for number in range(900)]),
     "preview_xml": f"<list>{'<item>one of many</item>' * 900}</list>",
     "preview_html": f"<html><body>{'<p>one of many</p>' * 900}</body></html>",

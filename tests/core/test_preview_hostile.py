@@ -86,6 +86,23 @@ def test_lines_of_json_lines_are_not_counted_as_records() -> None:
     assert not _shown("\n".join((*lines, *["no record"] * 900, *lines))).startswith("JSON Lines")
 
 
+@pytest.mark.parametrize(
+    ("position", "line"),
+    [(0, "Listening on port 80"), (450, "npm WARN old lockfile"), (900, '{"id": 9, "na'), (0, "[INFO] begin")],
+)
+def test_a_line_among_json_lines_that_is_not_json_is_shown_in_its_place(position: int, line: str) -> None:
+    records = [json.dumps({"id": number, "name": f"name {number}"}) for number in range(900)]
+    shown = _shown("\n".join((*records[:position], line, *records[position:]))).splitlines()
+
+    assert shown[0] == "JSON Lines of 901 lines, 1 of them not JSON, one a line: id|name"
+    assert line in shown
+    at = shown.index(line)
+    assert position > 0 or at == 1
+    assert position < 900 or at == len(shown) - 1
+    assert position != 450 or "-450 of 901 not shown" in shown[at - 1]
+    assert position != 450 or "lines 452-" in shown[at + 1]
+
+
 def test_keys_of_python_are_shown_as_they_are_or_not_at_all() -> None:
     assert "\n0: a\nk0: b" in _shown("{" + ", ".join(f"{number}: 'a', 'k{number}': 'b'" for number in range(900)) + "}")
     assert _shown("{" + ", ".join(f"{n}: 'a', '{n}': 'b'" for n in range(900)) + "}").startswith("{0: 'a', '0': 'b'")

@@ -1,4 +1,4 @@
-"""Unwraps envelopes: text that is hardly more than another text in quotes or between tags.
+"""Unwraps envelopes: text that is hardly more than another text in quotes or between tags, or JSON below a few words.
 
 In quotes, line ends and quotes are escaped. The tags are those around the output of a command, next to its return code.
 
@@ -9,9 +9,13 @@ counts is the text inside, of whatever kind. It may end without a quote, where a
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ("Output", "output_in", "unescaped_text", "unwrapped")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("Output", "json_in", "output_in", "unescaped_text", "unwrapped")
 
 _MOST_CHARACTERS = 4_000_000
 _MOST_LEVELS = 4
@@ -52,6 +56,16 @@ _MOST_AROUND = 1_500
 """Characters before and behind the output."""
 
 
+_JSON_BEGINS = re.compile(r"^[ \t]*([\[{])", re.MULTILINE)
+_MOST_BEGINNINGS = 3
+"""Lines that open a bracket, such as ``[INFO]``, of which one may begin the JSON."""
+
+_MOST_ENDS = 2
+"""Lines that end with its bracket, since words behind it may have one, too: ``[next]``."""
+
+_JSON_ENDS = {"[": re.compile(r"(\])\s*$", re.MULTILINE), "{": re.compile(r"(\})\s*$", re.MULTILINE)}
+
+
 class Output(NamedTuple):
     """What a shell tool returns: the output of a command between tags, and the return code before it or behind it."""
 
@@ -74,6 +88,14 @@ def output_in(text: str) -> Output | None:
     if not _RETURN_CODE.search(around):
         return None
     return Output(begins.end(), ends.start() if ends else len(text), around)
+
+
+def json_in(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where JSON may begin and end that most of ``text`` is, with a few words before it or behind it."""
+    behind, whole = max(0, len(text) - _MOST_AROUND), len(text.strip())
+    for opening in islice(_JSON_BEGINS.finditer(text, 0, _MOST_AROUND), _MOST_BEGINNINGS):
+        start, ends = opening.start(1), [found.end(1) for found in _JSON_ENDS[opening[1]].finditer(text, behind)]
+        yield from ((start, end) for end in ends[-_MOST_ENDS:] if _LEAST_SHARE * len(text) <= end - start < whole)
 
 
 def unwrapped(text: str) -> tuple[str, str] | None:

@@ -1,4 +1,8 @@
-"""JSON Lines: the records as a table; the gap is named in lines, which ``line_range`` reads on from."""
+"""JSON Lines: the records as a table; the gap is named in lines, which ``line_range`` reads on from.
+
+A few lines may be something else, such as what a program prints before it logs, or a last line that was cut off. They
+stay lines among the rows.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from coatcheck.core.preview.json import parse_json
 from coatcheck.core.preview.notation import count_of
 from coatcheck.core.preview.odd import NOTHING_ODD, Odd, find_odd
 from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
-from coatcheck.core.preview.source import LOOKED_AT_WHOLE, lines_of
+from coatcheck.core.preview.source import LOOKED_AT_WHOLE, lines_of, shortened
 from coatcheck.core.preview.table import Records, ends, table
 from coatcheck.core.preview.work import spend
 
@@ -21,7 +25,13 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("preview_json_lines", "search_json_lines")
+__all__ = ("MOST_OTHER_LINES", "preview_json_lines", "search_json_lines")
+
+MOST_OTHER_LINES = 0.2
+"""The share of the lines that may be something else."""
+
+_SHARE_OF_OTHERS = 0.25
+"""The share of the budget for them."""
 
 
 def search_json_lines(found: Found, content: Previewed) -> Iterator[None]:
@@ -36,26 +46,34 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
     lines = lines_of(content)
     spend(counter, sum(map(len, lines.values())) // 16)
     values: dict[int, JsonValue] = {}
+    others: dict[int, str] = {}
     for number, line in lines.items():
         value = _parsed(line)
-        if value is None and line.strip():
-            return None
         if value is not None:
             values[number - 1] = value
+        elif line.strip():
+            others[number - 1] = line
+    if len(others) > MOST_OTHER_LINES * len(lines):
+        return None
+    seen = "those looked at" if len(content.text) > LOOKED_AT_WHOLE else "them"
+    not_json = f"{len(others):,} of {seen} not JSON" if others else ""
+    as_they_are = _first_of(others, int(budget * _SHARE_OF_OTHERS), counter)
     objects = [value for value in values.values() if isinstance(value, dict)]
     odd, unseen = NOTHING_ODD, ""
     if len(objects) == len(values):
         odd, unseen = _odd_lines(content, values, objects, counter)
     items = {position: values[position] for position in (*odd.positions, *ends(content.lines)) if position in values}
+    what = f"JSON Lines of {count_of(content.lines, 'line')}", not_json, odd.what, unseen
     room = budget
     for _ in range(4):
         records = Records(
             # Some lines may be blank, or not looked at.
-            what=", ".join(filter(None, (f"JSON Lines of {count_of(content.lines, 'line')}", odd.what, unseen))),
+            what=", ".join(filter(None, what)),
             items=items,
             total=content.lines,
             odd=odd.positions,
             gap=partial(_gap, content.lines),
+            as_they_are=as_they_are,
         )
         made = table(records, room, counter)
         if made is None:
@@ -80,6 +98,18 @@ def _odd_lines(
     lines = {text.count("\n", 0, start): parse_json(text[start:end]) for start, end in found.places.values()}
     values.update(lines)
     return Odd(tuple(lines), found.odd.what), unsearched_lines(found, content)
+
+
+def _first_of(others: dict[int, str], budget: int, counter: TokenCounter) -> dict[int, str]:
+    """Return the first of the lines that are not JSON by position, as many as fit."""
+    shown: dict[int, str] = {}
+    for position, line in others.items():
+        text = shortened(line)
+        budget -= counter.count(f"{text}\n")
+        if budget < 0:
+            break
+        shown[position] = text
+    return shown
 
 
 def _read(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:

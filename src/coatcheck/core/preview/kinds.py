@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited, search_delimited
-from coatcheck.core.preview.envelope import output_in, unwrapped
+from coatcheck.core.preview.envelope import json_in, output_in, unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_ends import search_json
-from coatcheck.core.preview.json_lines import preview_json_lines, search_json_lines
+from coatcheck.core.preview.json_lines import MOST_OTHER_LINES, preview_json_lines, search_json_lines
 from coatcheck.core.preview.log import RARE, find_rare_trouble, find_trouble, missing_from, name_trouble, preview_log
 from coatcheck.core.preview.matches import MATCH, preview_matches
 from coatcheck.core.preview.noise import preview_noise
@@ -70,6 +70,10 @@ _QUOTED_SIGNS = tuple(f"{quote}{sign}" for quote in "\"'" for sign in "[{<")
 _ESCAPE = re.compile(r"\\[\\\"'ntru/]")
 
 _INSIDE = "text inside, unescaped, so line numbers are its own; search with pattern:"
+
+_JSON_INSIDE = "[JSON inside; search with pattern, not query:]"
+_LEAST_SHARE_INSIDE = 0.5
+"""The share of the budget that words before and behind JSON must leave for it."""
 
 _AS_LINES = frozenset({preview_log, preview_repeats, preview_text})
 
@@ -227,6 +231,7 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
     is_pair = first in _PAIRS and _PAIRS[first] == last
     is_declared_log = content.declared in _LOG_TYPES
     stamped = sum(_STAMPED.match(line) is not None for line in lines)
+    of_json = sum(line.lstrip()[:1] in {"{", "["} for line in lines)
     # An envelope: a quote opens, and behind it is a bracket or something escaped.
     is_quoted = any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head)
     is_escaped = "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
@@ -234,7 +239,8 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         preview_command_output: head.lstrip()[:1] == "<" and output_in(content.text),
         preview_envelope: is_quoted or is_escaped,
         preview_json: is_pair and first != "(",
-        preview_json_lines: len(lines) >= _LEAST_RECORDS and all(line.lstrip()[:1] in {"{", "["} for line in lines),
+        preview_json_lines: of_json >= max(_LEAST_RECORDS, (1 - MOST_OTHER_LINES) * len(lines)),
+        preview_json_in_words: any(json_in(content.text)),
         preview_python: is_pair,
         preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head),
         preview_xml: last == ">" and _XML.match(head),
@@ -283,6 +289,21 @@ def preview_command_output(content: Previewed, budget: int, counter: TokenCounte
     moved = f"line numbers are {lines:,} and characters {found.start:,} more in the whole"
     heading = f"[{found.around}, and the output; {moved}]"
     return _preview_inside(text[found.start : found.end], heading, budget, counter, unless=_AS_LINES)
+
+
+def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return a preview of the JSON that most of the text is, below what is before it and above what is behind it."""
+    text = content.text
+    for start, end in json_in(text):
+        before, after = text[:start].strip(), text[end:].strip()
+        heading = f"{before}\n{_JSON_INSIDE}\n" if before else f"{_JSON_INSIDE}\n"
+        ending = f"\n{after}" if after else ""
+        left = budget - count_parts(counter, heading, ending)
+        if left > budget * _LEAST_SHARE_INSIDE:
+            shown = preview_json(Previewed.of(text[start:end]), left, counter)
+            if shown is not None:
+                return f"{heading}{shown}{ending}"
+    return None
 
 
 def _preview_inside(

@@ -50,6 +50,9 @@ _NAMES = re.compile(
 """What begins each line: an identifier, a path, a capitalised word; or a figure, which is all of it; or nothing. Before
 the first sign that words do not have, none may be: one way to read it, so in linear time."""
 
+_ROW = (1, 2, 3)
+"""What known figures are less than one that goes on their row."""
+
 _IN_THE_REST = ("[… more, in it:", " …]")
 _NUMBER = re.compile(r"[ \t]*(\d+)(?=[:|\t])", re.ASCII)
 _BEGINNINGS = (
@@ -122,9 +125,16 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
                 and name not in _BEGINS_A_SENTENCE
                 and not (numbered and name[0].isdecimal())
             ):
+                is_next = name.isdecimal() and _goes_on(name, known)
                 known.add(name)
-                yield number and number[1], name
+                if not is_next:
+                    yield number and number[1], name
         known.update(candidates)
+
+
+def _goes_on(figure: str, known: set[str]) -> bool:
+    """Return whether a figure goes on a row of known ones, such as ids, which nobody searches for one by one."""
+    return known.issuperset(str(int(figure) - before) for before in _ROW)
 
 
 def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple[str, str]]:

@@ -59,8 +59,9 @@ _FEW_TOKENS = 80
 """A smaller budget shows the value from its beginning: a line for every part would leave no room for what they hold."""
 
 _LEAST_FOR_NAMES = 90
-_SHARE_BEFORE_NAMES = 0.75
-"""Of the budget: what names get at least. They get what the outline leaves, too."""
+_SHARE_OF_NAMES, _MOST_FOR_NAMES = 0.5, 400
+"""The share of the budget for the names in what is not shown, and the most tokens. Found on one half of the
+conversations of ``docs/quality.md``, and confirmed on the other."""
 
 _CHARACTERS_OF_A_TOKEN = 5
 """At most, in what is taken before the first exact count."""
@@ -88,7 +89,7 @@ _UNITS_OF_A_STEP = 20
 def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: str = "") -> str | None:
     """Return the outline of ``value`` within ``budget`` tokens, or None if nothing useful fits.
 
-    Of a value that is not a list of records, names in what the outline leaves out follow, as they are in its ``text``.
+    Names in what the outline leaves out follow, as they are in its ``text``; of a value that fits, none are left out.
     """
     if not isinstance(value, (dict, list)) or budget <= 0:
         return None
@@ -100,10 +101,20 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
     density = characters_of_a_token(counter, text) if text else _DENSITY
-    if root.is_table or not text or budget < _LEAST_FOR_NAMES:
-        return _fitted(value, root, budget, counter, density=density)
-    shown = _fitted(value, root, int(budget * _SHARE_BEFORE_NAMES), counter, density=density)
-    return with_names(shown, text, budget, counter) if shown else None
+    has_names = text and budget >= _LEAST_FOR_NAMES
+    if not has_names or len(text) <= budget * density * _MOST:
+        outline, is_whole = _fitted(value, root, budget, counter, density=density)
+        if is_whole or not has_names:
+            return outline
+    for_names = min(int(budget * _SHARE_OF_NAMES), _MOST_FOR_NAMES)
+    for _ in range(2):
+        outline, _ = _fitted(value, root, budget - for_names, counter, density=density)
+        shown = with_names(outline, text, budget, counter) if outline else ""
+        used = counter.count(shown)
+        if used >= budget * _ENOUGH:
+            break
+        for_names = max(0, for_names - budget + used)  # the outline gets what few names leave
+    return shown or None
 
 
 def _steps(root: _Container, most: float, counter: TokenCounter) -> list[tuple[_Part, int, int]]:
@@ -131,16 +142,17 @@ def _fitted(
     counter: TokenCounter,
     *,
     density: float,
-) -> str | None:
-    """Return the value with as many parts as fit; a few exact counts tell how many those are.
+) -> tuple[str | None, bool]:
+    """Return the value with as many parts as fit, and whether those are all; a few exact counts tell how many.
 
     ``density`` is how many characters of the value's text take a token.
     """
     looked_at = budget * min(_CHARACTERS_OF_A_TOKEN, max(_DENSITY, density * _MOST)) + _LARGE_PART
     steps = _steps(root, looked_at, counter)
-    best, used = None, 0
-    most = total = sum(cost for _, _, cost in steps)
-    size, least = min(most, int(budget * density * _FIRST_GUESS)), 0
+    best, used, is_whole = None, 0, False
+    total = sum(cost for _, _, cost in steps)
+    # Characters: what is above ``fits`` may fit, and what is above ``most`` does not.
+    fits, most, size = 0, total, min(total, int(budget * density * _FIRST_GUESS))
     for _ in range(_ROUNDS):
         taken, following = _take(steps, size)
         shown = "\n".join(root.lines(0))
@@ -148,16 +160,21 @@ def _fitted(
         if tokens > budget:
             most = taken
         else:
-            least = following - 1
+            fits = following - 1
+            is_whole = fits >= total and total < looked_at
             if tokens > used:
                 best, used = shown, tokens
-            if tokens >= budget * _ENOUGH or least >= total:
+            if is_whole or tokens >= budget * _ENOUGH:
                 break
-        size = min(max(size * budget * 97 // max(1, tokens * 100), least + 1), most - 1 if most < total else total)
-        if size <= least:
+            if fits >= total:  # the parts took less than was guessed, so more of them are looked at
+                looked_at = int(looked_at * budget / max(1, tokens)) + _LARGE_PART
+                steps = _steps(root, looked_at, counter)
+                most = total = sum(cost for _, _, cost in steps)
+        size = min(max(size * budget * 97 // max(1, tokens * 100), fits + 1), most - 1 if most < total else total)
+        if size <= fits:
             break
-    is_little = used < budget * _LITTLE and size < total
-    return (_beginning(value, budget, counter) if is_little or best is None else None) or best
+    is_little = used < budget * _LITTLE and not is_whole
+    return (_beginning(value, budget, counter) if is_little or best is None else None) or best, is_whole
 
 
 def _take(steps: Sequence[tuple[_Part, int, int]], size: int) -> tuple[int, int]:

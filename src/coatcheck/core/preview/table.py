@@ -7,7 +7,7 @@ record is shown whole, or with its long values named by their size.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -83,6 +83,9 @@ class Records:
 
     keys: Sequence[str] | None = None
     """Where the records have names: shown as the first column."""
+
+    as_they_are: Mapping[int, str] = field(default_factory=dict)
+    """Lines among the rows that are not records, by position."""
 
 
 def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | None:
@@ -271,10 +274,11 @@ def _filled(
     header = shown.header(longest)
     total = shown.records.total
     room = budget - counter.count(header) - 1
-    gaps = (counter.count(next(with_gaps({}, total, shown.records.gap))) + 1) * (1 + len(shown.records.odd))
+    apart = 1 + len(shown.records.odd) + len(shown.records.as_they_are)
+    gaps = (counter.count(next(with_gaps({}, total, shown.records.gap))) + 1) * apart
     column, names, costs = _named(*named, room, counter)
-    left = room - sum(costs.values())
-    lines: dict[int, str] = {}
+    lines = dict(shown.records.as_they_are)
+    left = room - sum(costs.values()) - sum(counter.count(f"{line}\n") for line in lines.values())
     for position in shown.positions:
         spend(counter, _UNITS_OF_A_CELL * len(shown.columns) * len(shown.cells[position]))
         line = shown.row(position, longest)
@@ -287,7 +291,7 @@ def _filled(
         lines[position] = line
         left -= cost
     made = [header, *with_gaps(lines, total, shown.records.gap, name=column, names=names)]
-    return bool(names) or len(lines) == total, len(lines), made
+    return bool(names) or len(lines) == total, len(lines) - len(shown.records.as_they_are), made
 
 
 def _named(
