@@ -134,7 +134,7 @@ class OffloadPlugin(BasePlugin):
         if isinstance(tool, RetrievalTool):
             return None
         text = small_text_of(result)
-        if text is not None and self.offloader.keeps((text,), tool_name=tool.name):
+        if text is not None and self.offloader.keep_if_small((text,), tool_name=tool.name):
             return None
         delivery = Result(
             raw=result,

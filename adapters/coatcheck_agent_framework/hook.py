@@ -146,7 +146,7 @@ class OffloadMiddleware(FunctionMiddleware):
             raise shown from error
         result = context.result
         texts = _texts_of(result)
-        if texts is not None and self._hook.offloader.keeps(texts, tool_name=context.function.name):
+        if texts is not None and self._hook.offloader.keep_if_small(texts, tool_name=context.function.name):
             return
         if not _asks_the_user(result):
             context.result = await self._settle(result, context, restore=partial(contents_of, like=result))

@@ -200,7 +200,7 @@ class CallWrapper:
         return (
             isinstance(result, ToolMessage)
             and isinstance(result.content, str)
-            and self._hook.offloader.keeps(
+            and self._hook.offloader.keep_if_small(
                 (result.content,), tool_name=request.tool_call["name"], is_error=result.status == "error"
             )
         )

@@ -87,8 +87,8 @@ class _Delivery(Delivery[Result]):
         policy, texts = _policy_of(self.offloader, call, self.raw), texts_of(self.raw)
         # Links and annotations are for the client, which may show them to the model: they too end at the hard limit.
         whole = exceeds_hard_limit(side_size(self.raw, up_to=hard_limit(self.offloader)), self.offloader)
-        keeps = self.offloader.keeps
-        if not whole and policy is None and texts and keeps(texts, tool_name=call.tool_name, is_error=error):
+        keep = self.offloader.keep_if_small
+        if not whole and policy is None and texts and keep(texts, tool_name=call.tool_name, is_error=error):
             return ()
         files = 0 if texts is not None else file_size(self.raw)
         arrival = Arrival(

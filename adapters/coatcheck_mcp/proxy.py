@@ -87,8 +87,8 @@ MOST_UNREAD = 1_000
 """Answers that a client on pipes has not read yet. More than clients ask at once, which first write and then read."""
 
 _MOST_LINKS = 16
-"""Idle sessions of modern clients over HTTP, who do not say when they leave; of more, the one idle for longest is
-closed."""
+"""Idle sessions of modern clients over HTTP, which do not say when they leave. Beyond this many, the one that has been
+idle for longest is closed."""
 
 _answered: ContextVar[list[Result]] = ContextVar("coatcheck_mcp_answered")
 """What the handler of this request returned, for the middleware around it."""
@@ -142,7 +142,7 @@ class Proxy:
             **options: of ``Offloader``.
 
         Raises:
-            InvalidRequest: an argument is wrong, or there is no storage, or the name of a server begins another's.
+            InvalidRequest: an argument is wrong, there is no storage, or one server's name is a prefix of another's.
             TypeError: there is no such option.
 
         """

@@ -133,7 +133,7 @@ class Invoker(Proxy):
         invoke = self._invoke_by_sdk if self._needs_sdk else self._inner
         output = await invoke(context, arguments)
         name = getattr(context, "tool_name", self._tool.name)  # a copy of ours may have a name of its own
-        if isinstance(output, str) and self._hook.offloader.keeps((output,), tool_name=name):
+        if isinstance(output, str) and self._hook.offloader.keep_if_small((output,), tool_name=name):
             return output
         is_text = await call_off_loop(isinstance(output, list | tuple), has_media_as_text, output)
         delivery = Output(

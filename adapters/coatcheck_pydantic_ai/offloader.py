@@ -91,7 +91,7 @@ class ToolOffloader(AbstractCapability[Any]):
             if shown is error:
                 raise
             raise shown from error
-        if isinstance(result, str) and self.offloader.keeps((result,), tool_name=call.tool_name):
+        if isinstance(result, str) and self.offloader.keep_if_small((result,), tool_name=call.tool_name):
             return result
         output = Output(raw=result, call=call, definition=tool_def, context=ctx, hook=self._hook)
         return await asettle(output, logger=logger)

@@ -255,7 +255,7 @@ class Content(Delivery[ToolResult]):
         if not isinstance(content, list):  # a tool's own mistake, which the model's client will name
             return ()
         texts, is_error = texts_of(content), self.raw["status"] == "error"
-        if texts is not None and self.plugin.offloader_of(self.event.agent).keeps(
+        if texts is not None and self.plugin.offloader_of(self.event.agent).keep_if_small(
             texts, tool_name=name, is_error=is_error
         ):
             return ()

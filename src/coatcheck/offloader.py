@@ -135,8 +135,8 @@ class Offloader:
             identity: the framework's stable id of the conversation, such as a thread id.
             is_error: whether the framework marked the result as an error.
             measured_tokens: the framework's own token count of the whole result; or a callable, sync or async, that
-                returns it, or None for no count, and is called only if the result may be above the threshold. Ignored
-                if it fails.
+                returns it, or None for no count. The callable is not asked about text of so few bytes that a limit in
+                tokens keeps it for certain. Ignored if it fails.
             confirm: called, sync or async, with the token count of a result that is about to be offloaded. If it
                 returns false, the result stays at any size. Ignored if it fails.
             policy: decides about this call instead of the configured policies.
@@ -195,8 +195,8 @@ class Offloader:
             return request
         return await arun(self._engine.offload(request), short=certainly_within(request.result.blocks, SHORT_BYTES))
 
-    def keeps(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
-        """Return whether a result made of ``texts`` alone certainly stays. If so, count it: nothing is left to do.
+    def keep_if_small(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
+        """Count a result made of ``texts`` alone and return True if it certainly stays: nothing is left to do then.
 
         A fast path for adapters, since most results are small. False means "not certain": call ``offload``. This needs
         neither a scope nor ``measured_tokens``. With a listener for events it always returns False.
@@ -653,7 +653,7 @@ class Offloader:
             retrieval_tool=retrieval_tool,
             measured_tokens=measured_tokens,
             confirm=confirm,
-            certain=keep if stays else None,
+            decided_on_arrival=keep if stays else None,
         )
 
 

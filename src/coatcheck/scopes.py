@@ -9,7 +9,7 @@ and references is in ``references``.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,11 @@ _GIVE_ONE = (
     " Pydantic AI"
 )
 
+_SHARED = (
+    "no scope was given, so this tool result is stored and read in the scope %r. All conversations without a scope"
+    " share it, and can read each other's references. %s. To refuse such calls, pass require_scope=True. This is"
+    " logged once"
+)
 _unwarned = [True]
 """Empty once the warning about the default scope was logged."""
 
@@ -143,10 +148,5 @@ def _warn_once() -> None:
         _unwarned.pop()  # atomic, so that only one of several threads says it
     except IndexError:
         return
-    logging.getLogger("coatcheck").warning(
-        "no scope was given, so this tool result is stored and read in the scope %r. All conversations without a scope"
-        " share it, and can read each other's references. %s. To refuse such calls, pass require_scope=True. This is"
-        " logged once",
-        DEFAULT_SCOPE,
-        _GIVE_ONE,
-    )
+    with suppress(Exception):  # a log that fails must not take the agent down
+        logging.getLogger("coatcheck").warning(_SHARED, DEFAULT_SCOPE, _GIVE_ONE)

@@ -6,13 +6,25 @@ import asyncio
 import logging
 import threading
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from coatcheck import Block, Event, InvalidRequest, Kept, Offloaded, Offloader, ReferenceNotFound, log_failure
+from coatcheck import (
+    Block,
+    Event,
+    InMemoryStorage,
+    InvalidRequest,
+    Kept,
+    Offloaded,
+    Offloader,
+    ReferenceNotFound,
+    TextBlock,
+    log_failure,
+    scopes,
+)
 from coatcheck.engine.events import About, Details
-from tests.core.storages import DictStorage
+from tests.core.storages import DictStorage, FailingStorage
 from tests.core.telemetry import BIG, SMALL, WHOSE, WORDS, Telemetry, run_through_everything
 
 if TYPE_CHECKING:
@@ -63,6 +75,32 @@ def test_what_the_engine_may_tell_are_fields_of_the_event() -> None:
 
     assert common | Details.__annotations__.keys() == {*names, "started"}
     assert not common & Details.__annotations__.keys(), "one of the two values would be lost"
+
+
+class _Broken(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise OSError(record.name)
+
+
+@pytest.mark.parametrize("way", ["offload", "kept", "failed", "last resort", "listener", "no scope"])
+def test_a_handler_of_the_log_that_raises_takes_nothing_down(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def listener(_: object) -> NoReturn:
+        raise ValueError
+
+    handler, log = _Broken(), logging.getLogger("coatcheck")
+    monkeypatch.setattr(log, "handlers", [handler])
+    monkeypatch.setattr(log, "level", logging.DEBUG)
+    monkeypatch.setattr(scopes, "_unwarned", [True])
+    storage = FailingStorage(after=0) if way == "failed" else InMemoryStorage()
+    offloader = Offloader(storage, on_event=listener if way == "listener" else None)
+    blocks = [TextBlock("word " * (10 if way == "kept" else 5_000))]
+    scope = None if way == "no scope" else "s"
+    offload = offloader.last_resort if way == "last resort" else offloader.offload
+    blocks = [TextBlock("word " * 90_000)] if way == "last resort" else blocks
+    outcome = offload(blocks, tool_name="t", scope=scope)
+
+    assert isinstance(outcome, Offloaded) or way in {"kept", "failed"}
+    assert offloader.stats().results == 1
 
 
 def test_what_cannot_be_called_among_the_listeners_is_refused() -> None:

@@ -152,7 +152,7 @@ def test_what_keeps_at_once_is_what_stays(*, policy: Any, is_error: bool, charac
         subject = offloader(policies={} if policy is None else {"t": policy})
         texts = [character * (length // 2), character * (length - length // 2)]
 
-        if subject.keeps(texts, tool_name="t", is_error=is_error):
+        if subject.keep_if_small(texts, tool_name="t", is_error=is_error):
             kept = subject.offload([*map(TextBlock, texts)], tool_name="t", is_error=is_error)
             assert isinstance(kept, Kept), length
             assert subject.stats().results == 2, length
@@ -161,16 +161,16 @@ def test_what_keeps_at_once_is_what_stays(*, policy: Any, is_error: bool, charac
 def test_what_is_small_keeps_at_once_and_is_counted() -> None:
     subject = offloader()
 
-    assert subject.keeps(["x" * 300, "x" * 300], tool_name="t")
-    assert not subject.keeps(["x" * 300, "x" * 301], tool_name="t")
-    assert subject.keeps(["x" * 5_000], tool_name="t", is_error=True)
+    assert subject.keep_if_small(["x" * 300, "x" * 300], tool_name="t")
+    assert not subject.keep_if_small(["x" * 300, "x" * 301], tool_name="t")
+    assert subject.keep_if_small(["x" * 5_000], tool_name="t", is_error=True)
     assert subject.stats().results == 2
 
 
 def test_nothing_is_certain_where_somebody_listens_or_policies_are_asked() -> None:
-    assert not offloader(on_event=print).keeps(["x"], tool_name="t")
-    assert not offloader(policies={"*": lambda _: False}).keeps(["x"], tool_name="t")
-    assert not offloader(policies={"*": Always()}).keeps(["x"], tool_name="t")
+    assert not offloader(on_event=print).keep_if_small(["x"], tool_name="t")
+    assert not offloader(policies={"*": lambda _: False}).keep_if_small(["x"], tool_name="t")
+    assert not offloader(policies={"*": Always()}).keep_if_small(["x"], tool_name="t")
 
 
 def test_a_last_word_that_fails_is_none() -> None:

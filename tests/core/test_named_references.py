@@ -19,7 +19,7 @@ from coatcheck import (
     TextBlock,
     Truncated,
 )
-from coatcheck.core.references import storage_name
+from coatcheck.core.references import suggested_name
 from tests.core.storages import Shelves
 
 BIG = TextBlock("".join(f"line {number}\n" for number in range(5_000)))
@@ -128,7 +128,7 @@ def test_a_storage_may_add_to_the_name() -> None:
 
 def test_a_tool_named_like_a_scope_opens_no_other_scope() -> None:
     storage = Shelves()
-    bobs = storage_name("x", BOB, digest="0" * 64).rpartition("_")[2]
+    bobs = suggested_name("x", BOB, digest="0" * 64).rpartition("_")[2]
     reference = str(offloaded(storage, BIG, tool=f"scope_{bobs}").references[0])
 
     assert f"scope_{bobs}" in reference

@@ -15,7 +15,7 @@ from tests.core.previewing import checked_preview
 LINES = "".join(f'step {number} said "done"\n' for number in range(900))
 RECORDS = json.dumps([{"id": number, "name": f"name {number}"} for number in range(900)])
 CSV = "id,name,city,score\n" + "".join(f"{n},name {n},city {n},{n / 8}\n" for n in range(900))
-INSIDE = "text inside, unescaped, so line numbers are its own; search with pattern:"
+INSIDE = "unescaped text inside, with its own line numbers; search with pattern:"
 
 
 def _shown(text: str, budget: int = 300) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import Always, InMemoryStorage, InvalidRequest, Offloader, ReferenceNotFound, Scope, TextBlock, scope
-from coatcheck.core.references import Key, is_storage_key, make_reference, resolve_reference, scope_part, storage_name
+from coatcheck.core.references import Key, is_storage_key, make_reference, resolve_reference, scope_part, suggested_name
 from coatcheck.scopes import choose_scope
 from tests.core.storages import DictStorage, Shelves
 from tests.core.strategies import texts
@@ -30,7 +30,7 @@ def test_different_scopes_have_different_keys_and_names(one: Scope, other: Scope
     same = one == other
 
     assert (Key.of(one, DIGEST) == Key.of(other, DIGEST)) is same
-    assert (storage_name("t", one, digest=DIGEST) == storage_name("t", other, digest=DIGEST)) is same
+    assert (suggested_name("t", one, digest=DIGEST) == suggested_name("t", other, digest=DIGEST)) is same
 
 
 @pytest.mark.parametrize(

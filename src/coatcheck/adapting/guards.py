@@ -7,6 +7,7 @@ inside: its exceptions must pass. The guard on the way back is in ``answers``.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -16,10 +17,9 @@ from coatcheck.core.blocks import OpaqueBlock, ToolResult
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
-from coatcheck.engine.failures import log_failure
+from coatcheck.engine.failures import log_failure, write
 
 if TYPE_CHECKING:
-    import logging
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from coatcheck.core.blocks import Block
@@ -295,15 +295,15 @@ async def _aoffload(batch: Batch) -> Sequence[Outcome]:
 class WarnOnce:
     """Logs one warning at most, whatever it is called with later. For what holds for a whole conversation."""
 
-    def __init__(self, logger: logging.Logger) -> None:
-        self._logger = logger
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
         self._warned = False
 
     def __call__(self, message: str, *arguments: object) -> None:
         """Log a warning, unless there was one."""
         if not self._warned:
             self._warned = True
-            self._logger.warning(message, *arguments)
+            write(self._log, logging.WARNING, message, *arguments)
 
 
 class RetrievalName:

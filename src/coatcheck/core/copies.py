@@ -75,7 +75,7 @@ def _is_json_of(text: str, value: object) -> bool:
         same = orjson.dumps(orjson.loads(text), option=options) == orjson.dumps(value, option=options)
         if not (same and _LONG_INTEGER.search(text)):  # of which orjson makes a float
             return same
-    except (TypeError, ValueError):  # a long integer, half a character, many levels, or no JSON at all
+    except (TypeError, ValueError):  # a long integer, a lone surrogate, many levels, or no JSON at all
         pass
     try:
         return json.dumps(json.loads(text), sort_keys=True) == json.dumps(value, sort_keys=True)

@@ -7,8 +7,8 @@ cannot renew Python's, one for each module that is being loaded, so a fork waits
 
 from __future__ import annotations
 
-# Here, since what it registers for forks must be there before a fork begins: tiktoken loads it, and if that happened
-# while a fork waits, the parent would open a lock that it never shut.
+# concurrent.futures.thread registers its lock for forks when it is imported, and tiktoken imports it. If that happened
+# while a fork waits here, the parent would release that lock after the fork without having acquired it before.
 import concurrent.futures.thread  # noqa: F401
 import os
 import threading

@@ -50,7 +50,7 @@ __all__ = (
     "scope_part",
     "scope_tags",
     "split_key",
-    "storage_name",
+    "suggested_name",
 )
 
 Scope: TypeAlias = str | tuple[str, ...]
@@ -101,7 +101,7 @@ _PART = re.compile(r"[0-9A-Fa-f]{12}")
 """Most of a digest: what has it was a reference before it was cut or copied wrongly."""
 
 _SCOPE_IN_NAME = re.compile(r"[0-9a-f]{16}_scope_([0-9a-f]{16})", re.ASCII | re.IGNORECASE)
-"""Finds the tag of a scope in what ``storage_name`` makes. No tool's slug matches: the digest is too long for one."""
+"""Finds the tag of a scope in what ``suggested_name`` makes. No tool's slug matches: the digest is too long for one."""
 
 _NO_REFERENCE = r"\s\"'`<>()\[\]"
 
@@ -268,7 +268,7 @@ def find_references(text: str) -> Iterator[re.Match[str]]:
     return iter(()) if _EXACT_END.search(text) is None else _EXACT_REFERENCE.finditer(text)
 
 
-def storage_name(tool_name: str, scope: Scope, *, digest: str) -> str:
+def suggested_name(tool_name: str, scope: Scope, *, digest: str) -> str:
     """Return the name that a storage is asked to keep in a reference of its own choice.
 
     It contains the digest. A name made of the place in the result would come back with the tool's next call, which

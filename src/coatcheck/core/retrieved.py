@@ -41,7 +41,7 @@ class Content:
     """MIME type."""
 
     items: tuple[bytes, ...] | None = field(default=None, repr=False)
-    r"""Of more than eight texts that were stored as one: the bytes of each, as they came; JSON as compact JSON.
+    r"""The bytes of each text, where more than eight were stored as one content. A JSON value is compact JSON.
 
     ``data`` is these, joined by ``\n``. None for every other content, in a storage that names its references itself,
     and where the entry that says where each begins is lost.

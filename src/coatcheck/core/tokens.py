@@ -353,7 +353,7 @@ class CountedOnce(TokenCounter):
 
     @property
     def longest_token(self) -> int | None:
-        """As the other counter says."""
+        """That of the counter behind this one."""
         return self._counter.longest_token
 
     def count(self, text: str, *, most: float = inf) -> int:

@@ -38,7 +38,7 @@ from coatcheck.core.references import (
     names_scope,
     resolve_reference,
     resolve_storage_reference,
-    storage_name,
+    suggested_name,
 )
 from coatcheck.engine.threads import UnawaitedThreads
 from coatcheck.storage.protocol import Stored
@@ -175,7 +175,7 @@ class Contents:
         size, items = len(data), None if starts is None else len(starts)
         reference = partial(Reference, content_type=content_type, size=size, items=items)
         if self._storage.names_references:
-            name = storage_name(tool_name, scope, digest=digest)
+            name = suggested_name(tool_name, scope, digest=digest)
             named = {"file_name": file_name} if self._storage.takes_file_name else {}
             answer = yield self._storage.call("save_named", name, data, content_type=content_type, **named)
             answer = _require_reference(answer)

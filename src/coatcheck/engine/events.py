@@ -1,8 +1,8 @@
 """What an offloader tells its host: one frozen event for each decision, and the sum of them.
 
 Names, sizes and times only, never content. ``Recorder`` is where the engine reports; it counts, tells the host's
-listeners and writes the log, and none of the three can disturb the agent. What telemetry calls the fields of an event
-is here too, so that spans, metrics and log records share one vocabulary.
+listeners and writes the log. A listener or a handler of the log that raises does not disturb the agent. What telemetry
+calls the fields of an event is here too, so that spans, metrics and log records share one vocabulary.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import ForkSafeLock
+from coatcheck.core.outcomes import Kept, Offloaded, Truncated
 from coatcheck.engine.execution import queued_milliseconds
-from coatcheck.engine.failures import class_of, logger, raised_at
+from coatcheck.engine.failures import class_of, logger, raised_at, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck.core.errors import CoatcheckError
+    from coatcheck.core.outcomes import Outcome
     from coatcheck.core.references import Scope
 
 __all__ = (
@@ -206,7 +209,47 @@ class Recorder:
         with self._lock.held:
             self._counts["results"] += 1
 
-    def record(self, kind: EventKind, about: About, *, counts: Mapping[str, int], **details: Unpack[Details]) -> None:
+    def record_outcome(self, outcome: Outcome, about: About, *, tokens: int | None, tokens_saved: int) -> None:
+        """Record what became of a result: the only place that makes events of it.
+
+        Args:
+            outcome: says what is counted, and what the event has besides the other arguments.
+            about: what the call is about; the references are those of ``outcome``.
+            tokens: tokens of the result, as far as they were counted; None if they were not.
+            tokens_saved: tokens that the conversation did not get; 0 if nobody counted them.
+
+        """
+        match outcome:
+            case Kept():
+                self._record("kept", about, {"results": 1}, tokens=tokens, reason=outcome.reason)
+            case Offloaded():
+                size = sum(reference.size for reference in outcome.references)
+                self._record(
+                    "offloaded",
+                    replace(about, references=tuple(reference.id for reference in outcome.references)),
+                    {"results": 1, "offloaded": 1, "bytes_stored": size, "tokens_saved": tokens_saved},
+                    size=size,
+                    tokens=tokens,
+                    tokens_saved=tokens_saved,
+                )
+            case Truncated():
+                error = outcome.error
+                counts = {"results": 1, "truncated": 1}
+                self._record("truncated", about, counts, tokens=tokens, reason=str(error), error_type=class_of(error))
+
+    def record_read(
+        self,
+        kind: Literal["retrieved", "missed", "expired", "failed"],
+        about: About,
+        *,
+        tokens: int | None,
+        reason: str,
+        error_type: str,
+    ) -> None:
+        """Record how a read ended: with an answer of so many ``tokens``, or without one for a ``reason``."""
+        self._record(kind, about, {kind: 1}, tokens=tokens, reason=reason, error_type=error_type)
+
+    def _record(self, kind: EventKind, about: About, counts: Mapping[str, int], **details: Unpack[Details]) -> None:
         """Add to the counts, log an event and tell every listener.
 
         It is logged at DEBUG, or at ERROR if content was lost. Nobody pays for an event that nobody wants.
@@ -220,16 +263,17 @@ class Recorder:
         event = _event(kind, about, details)
         if kind == "truncated":
             words = "lost all but a part of a result of %s, about %s tokens: %s"
-            logger.error(words, event.tool_name, f"{event.tokens or 0:,}", event.reason, extra=_fields(event))
+            tokens = f"{event.tokens or 0:,}"
+            write(logger, logging.ERROR, words, event.tool_name, tokens, event.reason, extra=_fields(event))
         elif logs:
-            logger.debug("%s %s", kind, event.tool_name or "a reference", extra=_fields(event))
+            write(logger, logging.DEBUG, "%s %s", kind, event.tool_name or "a reference", extra=_fields(event))
         for listener in self._listeners:
             self._tell(listener, event)
 
-    def failure(self, error: CoatcheckError, about: About, *, logged: str, **details: Unpack[Details]) -> None:
+    def record_failure(self, error: CoatcheckError, about: About, *, logged: str, **details: Unpack[Details]) -> None:
         """Log, count and tell the host that something failed and the agent goes on without it."""
         event = _event("failed", about, {"reason": str(error), "error_type": class_of(error), **details})
-        logger.warning("%s", f"{logged}\n{raised_at(error)}".rstrip(), extra=_fields(event))
+        write(logger, logging.WARNING, "%s", f"{logged}\n{raised_at(error)}".rstrip(), extra=_fields(event))
         with self._lock.held:
             self._counts["failed"] += 1
         for listener in self._listeners:
@@ -242,7 +286,8 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - logged, and the agent goes on
             # Hides the exception that was being handled: its message may quote the model.
             error.__suppress_context__ = True
-            logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
+            with suppress(Exception):
+                logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
             with self._lock.held:
                 self._counts["failed"] += 1
 

@@ -8,12 +8,26 @@ from __future__ import annotations
 import logging
 import os
 import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_error
 
-__all__ = ("cause_for_model", "class_of", "log_failure", "logger", "raised_at")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("cause_for_model", "class_of", "log_failure", "logger", "raised_at", "write")
+
 
 logger = logging.getLogger("coatcheck")
+
+
+def write(
+    log: logging.Logger, level: int, message: str, *arguments: object, extra: Mapping[str, object] | None = None
+) -> None:
+    """Log a line, which is lost where a handler raises: a log that fails must not take the agent down."""
+    with suppress(Exception):
+        log.log(level, message, *arguments, extra=extra, stacklevel=2)
 
 
 def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
@@ -25,7 +39,7 @@ def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
     """
     said = str(error) if isinstance(error, CoatcheckError) else describe_error(error)
     where = "" if isinstance(error, InvalidRequest) else raised_at(error)
-    log.warning("%s", f"{message}: {said}\n{where}".rstrip())
+    write(log, logging.WARNING, "%s", f"{message}: {said}\n{where}".rstrip())
 
 
 def class_of(error: CoatcheckError) -> str:

@@ -30,7 +30,7 @@ from coatcheck.core.outcomes import Offloaded, Truncated
 from coatcheck.core.tokens import ends_of
 from coatcheck.engine.contents import Contents
 from coatcheck.engine.events import About
-from coatcheck.engine.failures import cause_for_model, class_of
+from coatcheck.engine.failures import cause_for_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +100,7 @@ class LastResort:
         others = [block for block in blocks if not isinstance(block, TextBlock)]
         heavy = [block for block in others if self._exceeds_limit(block)]
         rest = [block for block in others if not self._exceeds_limit(block)]
+        tokens: Estimate | None = None
         try:
             texts = [*_texts(blocks), *(block_left_out(_size_of(block)) for block in heavy)]
             size = sum(map(len, _texts(blocks))) + sum(map(_size_of, heavy))
@@ -122,25 +123,12 @@ class LastResort:
                 )
                 text = f"{head}\n\n{ends_shown()}\n{_ends(texts, min(self._preview, self._limit))}"
                 outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)
-            self._tell(outcome, tokens, scope="" if isinstance(scope, Exception) else scope, tool_name=tool_name)
         except Exception as failed:  # noqa: BLE001 - nothing comes after this
-            return Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
+            outcome = Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
+        call = About(scope="" if isinstance(scope, Exception) else scope, tool_name=tool_name, references=())
+        known = None if tokens is None else tokens.tokens
+        self._recorder.record_outcome(outcome, call, tokens=known, tokens_saved=0)
         return outcome
-
-    def _tell(self, outcome: Offloaded | Truncated, tokens: Estimate, *, scope: Scope, tool_name: str) -> None:
-        about = About(scope=scope, tool_name=tool_name, references=())
-        cost = tokens.tokens
-        if isinstance(outcome, Truncated):
-            error = outcome.error
-            counts = {"results": 1, "truncated": 1}
-            self._recorder.record(
-                "truncated", about, counts=counts, tokens=cost, reason=str(error), error_type=class_of(error)
-            )
-        else:
-            size = sum(reference.size for reference in outcome.references)
-            counts = {"results": 1, "offloaded": 1, "bytes_stored": size}
-            about = dataclasses.replace(about, references=tuple(reference.id for reference in outcome.references))
-            self._recorder.record("offloaded", about, counts=counts, size=size, tokens=cost)
 
     def _exceeds_limit(self, block: Block) -> bool:
         return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit

@@ -29,7 +29,7 @@ from coatcheck.core.preview import Previewed
 from coatcheck.core.reading import encode_bytes, index_text, is_text
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter
 from coatcheck.engine.execution import Effect, Effects
-from coatcheck.engine.failures import cause_for_model, class_of, log_failure, logger
+from coatcheck.engine.failures import cause_for_model, log_failure, logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -93,8 +93,8 @@ class Offloading:
         self, request: OffloadRequest, confirm: Callable[[int], object] | None
     ) -> Effects[tuple[Measure, Decision]]:
         """Measure a result and decide about it; ask the host's callables, if it gave any."""
-        if request.certain is not None:
-            return Measure((), self._counter), request.certain
+        if request.decided_on_arrival is not None:
+            return Measure((), self._counter), request.decided_on_arrival
         result, tokens, rule = request.result, request.measured_tokens, request.policy
         if callable(tokens):
             answer = yield from self._ask_host(
@@ -163,16 +163,10 @@ class Offloading:
             decision.limit is not None and not measure.exceeds(placeholder.tokens, as_measured=False)
         ):
             return self._keep(request, Keep(reason="would not shrink"))
-        size, saved_tokens = sum(each.size for each in references), max(0, tokens.tokens - placeholder.tokens)
-        self._recorder.record(
-            "offloaded",
-            replace(request.about, references=tuple(each.id for each in references)),
-            counts={"results": 1, "offloaded": 1, "bytes_stored": size, "tokens_saved": saved_tokens},
-            size=size,
-            tokens=tokens.tokens,
-            tokens_saved=saved_tokens,
-        )
-        return Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens, index=full_list)
+        outcome = Offloaded(blocks=placeholder.blocks, references=references, tokens=tokens, index=full_list)
+        saved_tokens = max(0, tokens.tokens - placeholder.tokens)
+        self._recorder.record_outcome(outcome, request.about, tokens=tokens.tokens, tokens_saved=saved_tokens)
+        return outcome
 
     def _save(self, part: Part, departure: _Departure) -> Effects[Slot | CoatcheckError]:
         """Encode, hash, index, preview and save one part, if it is one that is stored; return its place.
@@ -238,7 +232,7 @@ class Offloading:
     def _give_up(self, departure: _Departure, error: CoatcheckError) -> Outcome:
         """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
         request, tokens, tool_name = departure.request, departure.tokens, departure.request.result.tool_name
-        self._recorder.failure(error, request.about, logged=f"failed to offload: {error}")
+        self._recorder.record_failure(error, request.about, logged=f"failed to offload: {error}")
         limit = self._settings.max_inline_tokens
         if not departure.measure.exceeds(limit):
             return self._keep(request, Keep(reason="storage failed"))
@@ -249,20 +243,15 @@ class Offloading:
         for slot in slots:
             if slot.content is not None and slot.content.failures:
                 _log_failures(request, slot.content.failures)
-        self._recorder.record(
-            "truncated",
-            request.about,
-            counts={"results": 1, "truncated": 1},
-            tokens=tokens.tokens,
-            reason=str(error),
-            error_type=class_of(error),
-        )
-        return Truncated(blocks=blocks, error=error)
+        outcome = Truncated(blocks=blocks, error=error)
+        self._recorder.record_outcome(outcome, request.about, tokens=tokens.tokens, tokens_saved=0)
+        return outcome
 
     def _keep(self, request: OffloadRequest, decision: Keep) -> Kept:
         """Record that a result stays."""
-        self._recorder.record("kept", request.about, counts={"results": 1}, reason=decision.reason)
-        return Kept(blocks=request.result.blocks, reason=decision.reason)
+        outcome = Kept(blocks=request.result.blocks, reason=decision.reason)
+        self._recorder.record_outcome(outcome, request.about, tokens=None, tokens_saved=0)
+        return outcome
 
     def offload_step(self, requests: Sequence[OffloadRequest]) -> Effects[tuple[Outcome, ...]]:
         """Decide about all results of one agent step together, then carry out each decision."""
@@ -290,7 +279,7 @@ class Offloading:
         counter = type(self._settings.token_counter).__name__
         failure = CoatcheckError(f"a result was not counted with {counter}: {describe_error(error)}; its bytes decide")
         failure.__cause__ = error
-        self._recorder.failure(failure, request.about, logged=str(failure))
+        self._recorder.record_failure(failure, request.about, logged=str(failure))
 
     def _ask_host(
         self, request: OffloadRequest, ask: Callable[[], object], *, what: str, instead: str
@@ -305,7 +294,7 @@ class Offloading:
         )
         if isinstance(answer, CoatcheckError):
             reason = f"{answer}; {instead}"
-            self._recorder.failure(answer, request.about, logged=reason, reason=reason)
+            self._recorder.record_failure(answer, request.about, logged=reason, reason=reason)
         return answer
 
 

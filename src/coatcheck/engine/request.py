@@ -30,5 +30,5 @@ class OffloadRequest:
     retrieval_tool: str | None
     measured_tokens: int | Callable[[], MaybeAwaitable[int | None]] | None = None
     confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
-    certain: Keep | None = None
+    decided_on_arrival: Keep | None = None
     """Why the result stays, where that was certain without measuring it."""

@@ -98,23 +98,23 @@ class Retrieving:
                 raise InvalidRequest(self._counter.head(str(error), budget)) from error
             raise
         except Exception as error:  # a bug: the caller logs it or shows it, so it is only counted and told here
-            self._recorder.record(
-                "failed", about, counts={"failed": 1}, reason="an internal error", error_type=type(error).__name__
-            )
+            kind = type(error).__name__
+            self._recorder.record_read("failed", about, tokens=None, reason="an internal error", error_type=kind)
             raise
-        self._recorder.record("retrieved", about, counts={"retrieved": 1}, tokens=tokens)
+        self._recorder.record_read("retrieved", about, tokens=tokens, reason="", error_type="")
         return answered
 
     def _not_retrieved(self, error: CoatcheckError, about: About) -> None:
         match error:
             case ReferenceExpired():
-                self._recorder.record("expired", about, counts={"expired": 1}, reason="the content is gone")
+                gone = "the content is gone"
+                self._recorder.record_read("expired", about, tokens=None, reason=gone, error_type="")
             case ReferenceNotFound():
                 # The message is for the model, and quotes what it wrote.
                 reason = "the scope never had such a reference"
-                self._recorder.record("missed", about, counts={"missed": 1}, reason=reason)
+                self._recorder.record_read("missed", about, tokens=None, reason=reason, error_type="")
             case StorageError():
-                self._recorder.failure(error, about, logged=str(error))
+                self._recorder.record_failure(error, about, logged=str(error))
             case _:
                 pass  # the request itself was wrong, and the answer says so
 

@@ -355,7 +355,7 @@ def _json(value: object) -> bytes:
     everything else is the same to the byte.
     """
     if (fast := sys.modules.get("orjson")) is not None:
-        with suppress(TypeError):  # an integer of more than 64 bits, half a character, or more than 254 levels
+        with suppress(TypeError):  # an integer of more than 64 bits, a lone surrogate, or more than 254 levels
             data: bytes = fast.dumps(value)
             return data
     return unmarked(_ENCODER.encode(value).encode("utf-8", "surrogatepass"))

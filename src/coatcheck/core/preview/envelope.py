@@ -56,7 +56,7 @@ _MOST_AROUND = 1_500
 """Characters before and behind the output."""
 
 
-_JSON_BEGINS = re.compile(r"^[ \t]*([\[{])", re.MULTILINE)
+_JSON_BEGINS = re.compile(r"^([\[{])", re.MULTILINE)
 _MOST_BEGINNINGS = 3
 """Lines that open a bracket, such as ``[INFO]``, of which one may begin the JSON."""
 

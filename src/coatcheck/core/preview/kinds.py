@@ -69,7 +69,7 @@ _QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'][\[{<]")
 _QUOTED_SIGNS = tuple(f"{quote}{sign}" for quote in "\"'" for sign in "[{<")
 _ESCAPE = re.compile(r"\\[\\\"'ntru/]")
 
-_INSIDE = "text inside, unescaped, so line numbers are its own; search with pattern:"
+_INSIDE = "unescaped text inside, with its own line numbers; search with pattern:"
 
 _JSON_INSIDE = "[JSON inside; search with pattern, not query:]"
 _LEAST_SHARE_INSIDE = 0.5
@@ -235,12 +235,13 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
     # An envelope: a quote opens, and behind it is a bracket or something escaped.
     is_quoted = any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head)
     is_escaped = "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
+    opens_a_bracket = first in {"[", "{"} or "\n[" in head or "\n{" in head
     may_be: dict[PreviewFunction, object] = {
         preview_command_output: head.lstrip()[:1] == "<" and output_in(content.text),
         preview_envelope: is_quoted or is_escaped,
         preview_json: is_pair and first != "(",
         preview_json_lines: of_json >= max(_LEAST_RECORDS, (1 - MOST_OTHER_LINES) * len(lines)),
-        preview_json_in_words: any(json_in(content.text)),
+        preview_json_in_words: opens_a_bracket and any(json_in(content.text)),
         preview_python: is_pair,
         preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head),
         preview_xml: last == ">" and _XML.match(head),

@@ -141,7 +141,7 @@ def find_rare_trouble(trouble: Trouble, content: Previewed) -> Iterator[None]:
 def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Iterator[None]:
     """Add the trouble in ``text`` to ``trouble``; yield after each piece.
 
-    Or only sure signs of errors, up to the line that makes as many as are not ``rare``.
+    With ``rare``, add only lines with sure signs of an error, and stop at that many of them: then they are not rare.
     """
     at, end = 0, min(len(text), MOST_SEARCHED)
     while at < end:

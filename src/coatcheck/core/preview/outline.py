@@ -128,9 +128,9 @@ def _steps(root: _Container, most: float, counter: TokenCounter) -> list[tuple[_
         steps.append((part, level, more))
         cost += more
         before = serial
-        for rank_of_it, it, its_level in part.follow(rank, level):
+        for next_rank, next_part, next_level in part.follow(rank, level):
             serial += 1
-            heapq.heappush(heap, (rank_of_it, serial, it, its_level))
+            heapq.heappush(heap, (next_rank, serial, next_part, next_level))
         spend(counter, _UNITS_OF_A_STEP * (1 + serial - before + part.cells) + more // 4)
     return steps
 

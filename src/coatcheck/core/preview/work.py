@@ -36,7 +36,7 @@ class Metered(TokenCounter):
 
     @property
     def longest_token(self) -> int | None:
-        """As the other counter says."""
+        """That of the counter behind this one."""
         return self.counter.longest_token
 
     def spend(self, units: int) -> None:
