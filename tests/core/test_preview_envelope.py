@@ -270,3 +270,10 @@ def test_the_odd_one_in_json_below_words_is_shown() -> None:
     records[450]["state"] = "lost"
 
     assert "450|lost" in _shown(f"Found 900 results:\n{json.dumps(records)}")
+
+
+def test_with_little_room_an_envelope_is_shown_as_it_is() -> None:
+    envelope = json.dumps({"type": "text", "text": RECORDS})
+
+    assert _shown(envelope, 150).startswith('{"type": "text", "text": "[{')
+    assert _shown(envelope, 170).startswith(INSIDE)

@@ -75,6 +75,9 @@ _JSON_INSIDE = "[JSON inside; search with pattern, not query:]"
 _LEAST_SHARE_INSIDE = 0.5
 """The share of the budget that words before and behind JSON must leave for it."""
 
+_FEW_TOKENS = 160
+"""A smaller budget shows an envelope as it is: what the line above the text inside takes would be missed."""
+
 _AS_LINES = frozenset({preview_log, preview_repeats, preview_text})
 
 _SHOW_TROUBLE = frozenset({preview_log, preview_noise})
@@ -274,6 +277,8 @@ def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> 
     found = unwrapped(content.text)
     if found is None:
         return None
+    if budget < _FEW_TOKENS:
+        return preview_text(content, budget, counter)
     text, rest = found
     return _preview_inside(text, f"{_INSIDE}\n[{rest}]" if rest else _INSIDE, budget, counter)
 
