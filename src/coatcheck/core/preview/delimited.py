@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.names import next_to_names
 from coatcheck.core.preview.notation import count_of
 from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
 from coatcheck.core.preview.source import LONGEST_LINE, join_lines, lines_of, sample_of
@@ -56,26 +57,31 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     columns = len(_cells(lines[1], delimiter))
     # Lines, not rows: a quoted cell in the part that is not looked at may go on over several.
     what = f"table of {count_of(content.lines, 'line')} by {count_of(columns, 'column')}, the header is line 1"
-    what = "; ".join(filter(None, (what, found.odd.what, unsearched_lines(found, content))))
+    unseen = unsearched_lines(found, content)
+    what = "; ".join(filter(None, (what, found.odd.what, unseen)))
     odd = {position + 2: content.text[start:end] for position, (start, end) in found.places.items()}
-    left = budget - counter.count(what) - counter.count(lines[1]) - _TOKENS_OF_A_GAP * (2 + len(odd))
-    chosen = {1: lines[1].rstrip("\r")}
-    for number in chain(odd, (position + 2 for position in ends(content.lines - 1))):
-        if number in chosen:
-            continue
-        line = odd.get(number) or lines.get(number)
-        if line is None:
-            break
-        line = line.rstrip("\r")
-        if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
-            return None  # a row that goes on behind a line end, or notes below the table: lines are not rows
-        cost = counter.count(f"{line}\n")
-        if cost > left:
-            break
-        chosen[number] = line
-        left -= cost
-    shown = f"{what}\n{join_lines(chosen, content.lines)}"
-    return shown if len(chosen) > 1 and counter.count(shown) <= budget else None
+
+    def fit(room: int) -> tuple[str | None, bool]:
+        left = room - counter.count(what) - counter.count(lines[1]) - _TOKENS_OF_A_GAP * (2 + len(odd))
+        chosen = {1: lines[1].rstrip("\r")}
+        for number in chain(odd, (position + 2 for position in ends(content.lines - 1))):
+            if number in chosen:
+                continue
+            line = odd.get(number) or lines.get(number)
+            if line is None:
+                break
+            line = line.rstrip("\r")
+            if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
+                return None, False  # a row that goes on behind a line end, or notes below the table: lines are not rows
+            cost = counter.count(f"{line}\n")
+            if cost > left:
+                break
+            chosen[number] = line
+            left -= cost
+        shown = f"{what}\n{join_lines(chosen, content.lines)}"
+        return shown if len(chosen) > 1 and counter.count(shown) <= room else None, False
+
+    return next_to_names(fit, content.text, budget, counter, may_fit=False, or_alone=bool(odd or unseen))
 
 
 def _read(text: str, delimiter: str, search: OddSearch) -> Iterator[tuple[int, int]]:

@@ -21,9 +21,10 @@ from coatcheck.core.preview.json_list import (
     read_list,
     split_list,
 )
+from coatcheck.core.preview.names import next_to_names
 from coatcheck.core.preview.notation import brief
 from coatcheck.core.preview.pieces import found_in, search_pieces
-from coatcheck.core.preview.table import Records, table
+from coatcheck.core.preview.table import Records, Rows, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,23 +93,29 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
         ends = _read(text, min(max(_LEAST_WINDOW, budget * _READ_FOR_A_TOKEN), len(text) // 2), found)
     except NotRead:
         return None
-    records = _records(text, ends, found)
+    rows = Rows.of(_records(text, ends, found), counter)
+    if rows is None:
+        return None
     name = ".".join(ends.path)
     head = [f"object with {len(text):,} characters", *_members(ends.before)] if name else []
     tail = _members(ends.after)
-    room = budget - counter.count("\n".join((*head, name, *tail)))
-    for _ in range(4):
-        rows = table(records, room, counter) if room > 0 else None
-        if rows is None:
-            return None
-        if name:
-            rows = [f"{name}: {rows[0]}", *(f"  {row}" for row in rows[1:])]
-        shown = "\n".join((*head, *rows, *tail))
-        cost = counter.count(shown)
-        if cost <= budget:
-            return shown
-        room = room * budget // cost  # indents cost, too
-    return None
+
+    def fit(most: int) -> tuple[str | None, bool]:
+        room = most - counter.count("\n".join((*head, name, *tail)))
+        for _ in range(4):
+            lines = table(rows, room, counter) if room > 0 else None
+            if lines is None:
+                break
+            if name:
+                lines = [f"{name}: {lines[0]}", *(f"  {line}" for line in lines[1:])]
+            shown = "\n".join((*head, *lines, *tail))
+            cost = counter.count(shown)
+            if cost <= most:
+                return shown, False
+            room = room * most // cost  # indents cost, too
+        return None, False
+
+    return next_to_names(fit, text, budget, counter, may_fit=False, or_alone=True)
 
 
 def _records(text: str, ends: _Ends, found: Found) -> Records:

@@ -10,11 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.json import parse_json
+from coatcheck.core.preview.names import next_to_names
 from coatcheck.core.preview.notation import count_of
 from coatcheck.core.preview.odd import NOTHING_ODD, Odd, find_odd
 from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
 from coatcheck.core.preview.source import LOOKED_AT_WHOLE, lines_of, shortened
-from coatcheck.core.preview.table import Records, ends, table
+from coatcheck.core.preview.table import Records, Rows, ends, table
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ __all__ = ("MOST_OTHER_LINES", "preview_json_lines", "search_json_lines")
 
 MOST_OTHER_LINES = 0.2
 """The share of the lines that may be something else."""
+
+_MOST_CHARACTERS_OF_A_TOKEN = 8
+"""Of records whose rows may fit, which are shorter than their lines."""
 
 _SHARE_OF_OTHERS = 0.25
 """The share of the budget for them."""
@@ -64,26 +68,41 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
         odd, unseen = _odd_lines(content, values, objects, counter)
     items = {position: values[position] for position in (*odd.positions, *ends(content.lines)) if position in values}
     what = f"JSON Lines of {count_of(content.lines, 'line')}", not_json, odd.what, unseen
+    records = Records(
+        what=", ".join(filter(None, what)),
+        items=items,
+        total=content.lines,  # some lines may be blank, or not looked at
+        odd=odd.positions,
+        gap=partial(_gap, content.lines),
+        as_they_are=as_they_are,
+    )
+    rows = Rows.of(records, counter)
+    if rows is None:
+        return None
+    may_fit = len(content.text) <= budget * _MOST_CHARACTERS_OF_A_TOKEN
+    return next_to_names(
+        partial(_fitted, rows, counter),
+        content.text,
+        budget,
+        counter,
+        may_fit=may_fit,
+        or_alone=bool(odd.positions or unseen),
+    )
+
+
+def _fitted(rows: Rows, counter: TokenCounter, budget: int) -> tuple[str | None, bool]:
+    """Return the rows of both ends that fit ``budget`` tokens, and whether those are all."""
     room = budget
     for _ in range(4):
-        records = Records(
-            # Some lines may be blank, or not looked at.
-            what=", ".join(filter(None, what)),
-            items=items,
-            total=content.lines,
-            odd=odd.positions,
-            gap=partial(_gap, content.lines),
-            as_they_are=as_they_are,
-        )
-        made = table(records, room, counter)
+        made = table(rows, room, counter)
         if made is None:
-            return None
+            break
         shown = "\n".join(made)
         over = counter.count(shown) - budget
         if over <= 0:
-            return shown
+            return shown, len(made) == rows.records.total + 1
         room -= over
-    return None
+    return None, False
 
 
 def _odd_lines(

@@ -10,11 +10,21 @@ from typing import TYPE_CHECKING
 from coatcheck.core.preview.work import count_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("names_in", "with_names")
+__all__ = ("ENOUGH", "names_in", "next_to_names", "with_names")
+
+ENOUGH = 0.93
+"""Share of the budget. A preview that takes that much is not made again for the rest."""
+
+_LEAST_FOR_NAMES = 90
+"""Tokens: a smaller budget has no room for names."""
+
+_SHARE_OF_NAMES, _MOST_FOR_NAMES = 0.5, 400
+"""The share of the budget for the names in what is not shown, and the most tokens. Found on one half of the
+conversations of ``docs/quality.md``, and confirmed on the other."""
 
 _LOOKED_AT = 20_000
 """Characters; no budget holds the names of more."""
@@ -40,8 +50,8 @@ _BESIDES_TERMS = bytes(code if chr(code) in f"{_OF_TERMS},\n" else ord(" ") for 
 _CONTINUED = bytes(range(0x80, 0xC0))
 """All bytes of a character of UTF-8 but its first one."""
 
-_TERM = re.compile(r"\d+(?:,\d+)+(?:\.\d+)?|[^,]+", re.ASCII)
-"""Of letters, digits, signs and commas: what is a term by itself, as only figures hold commas."""
+_TERM = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|[^,]+", re.ASCII)
+"""Of letters, digits, signs and commas: what is a term by itself. Only figures hold commas, one for each thousand."""
 
 _NAMES = re.compile(
     r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|\d+(?:,\d+)*(?:\.\d+)?$).*|.*)$",
@@ -61,6 +71,46 @@ _BEGINNINGS = (
     " Why Will With You Your"
 )
 _BEGINS_A_SENTENCE = frozenset(_BEGINNINGS.split())
+
+
+def next_to_names(
+    fit: Callable[[int], tuple[str | None, bool]],
+    text: str,
+    budget: int,
+    counter: TokenCounter,
+    *,
+    may_fit: bool,
+    or_alone: bool,
+) -> str | None:
+    """Return what ``fit`` makes of a part of the budget, followed by names of ``text`` that it lacks; or None.
+
+    Args:
+        fit: makes a preview of at most so many tokens, and says whether it shows everything; None if nothing fits.
+        text: what is previewed.
+        budget: tokens of the whole.
+        counter: counts them.
+        may_fit: whether everything may fit, so that this is tried first.
+        or_alone: whether to show it without names if there is no room for both; if not, head and tail with names of
+            all between keep more.
+
+    """
+    has_names = text and budget >= _LEAST_FOR_NAMES
+    if may_fit or not has_names:
+        shown, is_whole = fit(budget)
+        if is_whole or not has_names:
+            return shown
+    for_names = min(int(budget * _SHARE_OF_NAMES), _MOST_FOR_NAMES)
+    named: str | None = None
+    for _ in range(2):
+        shown, _ = fit(budget - for_names)
+        if shown is None:
+            return fit(budget)[0] if or_alone else None
+        named = with_names(shown, text, budget, counter)
+        used = counter.count(named)
+        if used >= budget * ENOUGH:
+            break
+        for_names = max(0, for_names - budget + used)  # the preview gets what few names leave
+    return named
 
 
 def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str:

@@ -11,11 +11,12 @@ took most of the time of a preview.
 from __future__ import annotations
 
 import heapq
+from functools import partial
 from itertools import chain, islice
 from math import log2
 from typing import TYPE_CHECKING, cast
 
-from coatcheck.core.preview.names import with_names
+from coatcheck.core.preview.names import ENOUGH, next_to_names
 from coatcheck.core.preview.notation import LEAST_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
 from coatcheck.core.preview.odd import NOTHING_ODD, find_odd
 from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, records_of, with_gaps
@@ -58,11 +59,6 @@ _NAMED, _STUB, _SHOWN = 1, 1, 2
 _FEW_TOKENS = 80
 """A smaller budget shows the value from its beginning: a line for every part would leave no room for what they hold."""
 
-_LEAST_FOR_NAMES = 90
-_SHARE_OF_NAMES, _MOST_FOR_NAMES = 0.5, 400
-"""The share of the budget for the names in what is not shown, and the most tokens. Found on one half of the
-conversations of ``docs/quality.md``, and confirmed on the other."""
-
 _CHARACTERS_OF_A_TOKEN = 5
 """At most, in what is taken before the first exact count."""
 
@@ -76,9 +72,6 @@ _LARGE_PART = 400
 """Characters: what does not fit is passed over, and what comes after it may fit."""
 
 _ROUNDS = 5
-_ENOUGH = 0.93
-"""Share of the budget. An outline that takes that much is not tried again with one part more."""
-
 _LITTLE = 0.7
 """Share of the budget. If the parts that fit use less, the next part is too large, and showing the value from its
 beginning says more."""
@@ -101,20 +94,9 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
     density = characters_of_a_token(counter, text) if text else _DENSITY
-    has_names = text and budget >= _LEAST_FOR_NAMES
-    if not has_names or len(text) <= budget * density * _MOST:
-        outline, is_whole = _fitted(value, root, budget, counter, density=density)
-        if is_whole or not has_names:
-            return outline
-    for_names = min(int(budget * _SHARE_OF_NAMES), _MOST_FOR_NAMES)
-    for _ in range(2):
-        outline, _ = _fitted(value, root, budget - for_names, counter, density=density)
-        shown = with_names(outline, text, budget, counter) if outline else ""
-        used = counter.count(shown)
-        if used >= budget * _ENOUGH:
-            break
-        for_names = max(0, for_names - budget + used)  # the outline gets what few names leave
-    return shown or None
+    fit = partial(_fitted, value, root, counter=counter, density=density)
+    may_fit = len(text) <= budget * density * _MOST
+    return next_to_names(fit, text, budget, counter, may_fit=may_fit, or_alone=True)
 
 
 def _steps(root: _Container, most: float, counter: TokenCounter) -> list[tuple[_Part, int, int]]:
@@ -139,8 +121,8 @@ def _fitted(
     value: dict[str, JsonValue] | list[JsonValue],
     root: _Container,
     budget: int,
-    counter: TokenCounter,
     *,
+    counter: TokenCounter,
     density: float,
 ) -> tuple[str | None, bool]:
     """Return the value with as many parts as fit, and whether those are all; a few exact counts tell how many.
@@ -164,7 +146,7 @@ def _fitted(
             is_whole = fits >= total and total < looked_at
             if tokens > used:
                 best, used = shown, tokens
-            if is_whole or tokens >= budget * _ENOUGH:
+            if is_whole or tokens >= budget * ENOUGH:
                 break
             if fits >= total:  # the parts took less than was guessed, so more of them are looked at
                 looked_at = int(looked_at * budget / max(1, tokens)) + _LARGE_PART

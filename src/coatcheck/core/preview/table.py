@@ -88,11 +88,9 @@ class Records:
     """Lines among the rows that are not records, by position."""
 
 
-def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | None:
-    """Return header and rows within ``budget`` tokens, or None if the records are not a table or not two would fit."""
-    shown = Rows.of(records, counter)
-    if shown is None:
-        return None
+def table(shown: Rows, budget: int, counter: TokenCounter) -> list[str] | None:
+    """Return header and rows within ``budget`` tokens, or None if not two rows would fit."""
+    total = shown.records.total
     best: list[str] | None = None
     most = 0
     # Cells without names must all be numbered where one is left out, which does not always save room.
@@ -102,9 +100,9 @@ def table(records: Records, budget: int, counter: TokenCounter) -> list[str] | N
     for longest in _DETAILS:
         made = (_filled(way, names, longest, budget, counter) for way, names in named)
         _, rows, lines = max(made, key=itemgetter(0, 1))
-        if rows > most and rows >= min(_LEAST_ROWS, records.total):
+        if rows > most and rows >= min(_LEAST_ROWS, total):
             best, most = lines, rows
-        if rows >= min(_ENOUGH_ROWS, records.total):
+        if rows >= min(_ENOUGH_ROWS, total):
             break
     return best
 
