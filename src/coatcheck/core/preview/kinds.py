@@ -307,7 +307,7 @@ def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter
         left = budget - count_parts(counter, heading, ending)
         if left > budget * _LEAST_SHARE_INSIDE:
             shown = preview_json(Previewed.of(text[start:end]), left, counter)
-            if shown is not None:
+            if shown is not None and count_parts(counter, heading, shown, ending) <= budget:
                 return f"{heading}{shown}{ending}"
     return None
 
