@@ -15,6 +15,7 @@ from coatcheck.core.reading import is_text
 from coatcheck.core.settings import MINIMUM_BUDGET
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
 from tests.core.reading_driver import REFERENCE, Stored, attempt, body, foreign, shown, split_lines, stored
+from tests.core.selections import selections
 from tests.core.strategies import long_texts, texts
 
 if TYPE_CHECKING:
@@ -206,30 +207,11 @@ def test_a_budget_that_no_answer_fits_into_is_refused() -> None:
         stored("x").ask(budget=MINIMUM_BUDGET - 1)
 
 
-def _selectors() -> st.SearchStrategy[dict[str, object]]:
-    patterns = st.sampled_from(
-        ["a", "ERROR", ".*", "^", "$", "x+", "[^q]*", "(", "\\d+", "\ud800", "汉" * 300, "the " * 200]
-    )
-    ranges = st.tuples(st.integers(1, 5), st.integers(5, 500))
-    return st.one_of(
-        st.fixed_dictionaries({}, optional={"offset": st.integers(-50, 3_000)}),
-        st.fixed_dictionaries({"line_range": ranges}),
-        st.fixed_dictionaries(
-            {"pattern": patterns},
-            optional={"line_range": ranges, "context_lines": st.integers(0, 9), "offset": st.integers(-50, 3_000)},
-        ),
-        st.fixed_dictionaries(
-            {"query": st.sampled_from(["@", "[0]", "a", "length(@)", "[*]", "['" + "汉" * 400 + "',@]"])},
-            optional={"offset": st.integers(-50, 50)},
-        ),
-    )
-
-
 _CONTENTS = st.one_of(long_texts(), texts(), texts().map(json.dumps), texts().map(lambda text: json.dumps([text] * 90)))
 
 
 @given(
-    text=_CONTENTS, selectors=_selectors(), budget=st.integers(MINIMUM_BUDGET, 1_200), counter=st.sampled_from(COUNTERS)
+    text=_CONTENTS, selectors=selections(), budget=st.integers(MINIMUM_BUDGET, 1_200), counter=st.sampled_from(COUNTERS)
 )
 def test_no_answer_exceeds_its_budget(
     text: str, selectors: dict[str, object], budget: int, counter: TokenCounter
@@ -245,7 +227,7 @@ def test_no_answer_exceeds_its_budget(
         assert answer.text.split("\n")[-1].startswith("[More: ")
 
 
-@given(text=_CONTENTS, selectors=_selectors(), budget=st.integers(MINIMUM_BUDGET, 700))
+@given(text=_CONTENTS, selectors=selections(), budget=st.integers(MINIMUM_BUDGET, 700))
 def test_no_answer_exceeds_its_budget_in_real_tokens(text: str, selectors: dict[str, object], budget: int) -> None:
     counter = TiktokenCounter()
     answer = attempt(lambda: stored(text[:30_000]).follow(selectors, budget=budget, counter=counter))
@@ -268,7 +250,7 @@ _AROUND = f"{'the ' * 200}\n" * 5
 
 
 @example(text=f"{_AROUND}ERROR\n{_AROUND}", selectors={"pattern": "ERROR", "context_lines": 5}, budget=300)
-@given(text=_CONTENTS, selectors=_selectors(), budget=st.integers(MINIMUM_BUDGET, 700))
+@given(text=_CONTENTS, selectors=selections(), budget=st.integers(MINIMUM_BUDGET, 700))
 def test_each_next_call_goes_further_than_the_one_before(text: str, selectors: dict[str, object], budget: int) -> None:
     content, call = stored(text[:10_000]), dict(selectors)
     for _ in range(20):

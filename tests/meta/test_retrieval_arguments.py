@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from coatcheck import InMemoryStorage, InvalidRequest, Offloader, TextBlock, retrieval_arguments, retrieval_schema
-from coatcheck.core.arguments import ARGUMENTS, OPTIONS, Request, parse_request
+from coatcheck.core.arguments import ARGUMENTS, OPTIONS, PROPOSED, Request, parse_request
 from coatcheck.core.facts import Estimate
 from coatcheck.core.notice import notice
 from coatcheck.core.reading import Answer, wording
 from tests.core.reading_driver import attempt, stored
+from tests.core.selections import GIVEN, TOGETHER
 from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
@@ -73,15 +74,6 @@ def test_every_option_that_is_not_given_means_its_default() -> None:
     assert parse_request(**dict.fromkeys(OPTIONS)) == parse_request() == Request()
 
 
-GIVEN: dict[str, Any] = {
-    "pattern": "x",
-    "line_range": "2-4000",
-    "context_lines": 2,
-    "query": "[0]",
-    "offset": 9,
-}
-"""A value that is not the default, for every option."""
-
 LINES = "".join(f"{'x' if number % 9 == 0 else 'a'} line {number}\n" for number in range(100))
 LIST = json.dumps([{"x": number} for number in range(100)], indent=1)
 QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
@@ -92,66 +84,104 @@ QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 """A content, its type and what is asked of it: every option changes the answer to one of them at least."""
 
+PAIRS = [
+    pair
+    for names in TOGETHER
+    for pair in (names, names[::-1])
+    if len(names) == 2 and all(OPTIONS[name].selects for name in names)
+]
+"""Two options that select by themselves and go together, both ways round."""
 
-def _given(name: str) -> Any:  # noqa: ANN401 - what a model may send
-    assert name in GIVEN, "add a value to GIVEN"
-    return GIVEN[name]
 
-
-def test_every_option_has_a_value_to_test_it_with() -> None:
-    assert GIVEN.keys() == OPTIONS.keys(), "add a value to GIVEN"
+def _changes(name: str, text: str, content_type: str, asked: dict[str, Any]) -> bool:
+    """Return whether what is answered to ``asked`` changes if an option is added."""
+    content = stored(text, content_type)
+    without = attempt(partial(content.ask, **asked, budget=9_000))
+    given = attempt(partial(content.ask, **{**asked, name: GIVEN[name]}, budget=9_000))
+    if not isinstance(given, Answer) or not isinstance(without, Answer):
+        return False
+    # The line about the next call repeats what was given, so it proves nothing.
+    texts = [answer.text.partition("[More: ")[0] for answer in (given, without)]
+    return texts[0] != texts[1] or given.matches != without.matches
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_option_changes_what_is_answered(name: str) -> None:
-    changed = False
-    for text, content_type, asked in QUESTIONS:
-        content = stored(text, content_type)
-        without = attempt(partial(content.ask, **asked, budget=9_000))
-        given = attempt(partial(content.ask, **{**asked, name: _given(name)}, budget=9_000))
-        if name not in asked and isinstance(given, Answer) and isinstance(without, Answer):
-            # The line about the next call repeats what was given, so it proves nothing.
-            texts = [answer.text.partition("[More: ")[0] for answer in (given, without)]
-            changed |= texts[0] != texts[1] or given.matches != without.matches
+    changes = [_changes(name, *question) for question in QUESTIONS if name not in question[2]]
 
-    assert changed, f"`{name}` is accepted and ignored: core/reading/"
+    assert any(changes), f"`{name}` is accepted and ignored: core/reading/"
+
+
+@pytest.mark.parametrize(("name", "other"), PAIRS)
+def test_of_two_options_that_go_together_neither_is_ignored(name: str, other: str) -> None:
+    contents = {(text, content_type) for text, content_type, _ in QUESTIONS}
+    changes = [_changes(name, *content, {other: GIVEN[other]}) for content in contents]
+
+    assert any(changes), f"with `{other}`, `{name}` is ignored: let one exclude the other in its row of ARGUMENTS"
+
+
+@pytest.mark.parametrize("name", [name for name, each in OPTIONS.items() if each.excludes is not None])
+def test_options_that_exclude_each_other_are_refused_with_words_that_name_them(name: str) -> None:
+    excluded = OPTIONS[name].excludes
+    assert excluded is not None
+    allowed = {} if excluded.unless is None else {excluded.unless: GIVEN[excluded.unless]}
+
+    for other in excluded.others:
+        both = {name: GIVEN[name], other: GIVEN[other]}
+        with pytest.raises(InvalidRequest, match=rf"\b{name}\b.*\b{other}\b"):
+            parse_request(**both)
+        if allowed:
+            assert parse_request(**both, **allowed).given().keys() == {*both, *allowed}
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_option_that_selects_by_itself_is_not_mistaken_for_the_whole(name: str) -> None:
-    request = parse_request(**{name: _given(name)})
+    request = parse_request(**{name: GIVEN[name]})
 
     assert list(request.given()) == [name]
     assert request.selects_nothing is not OPTIONS[name].selects
 
 
-@pytest.mark.parametrize("name", sorted(OPTIONS.keys() - {"query"}))  # which excludes a pattern
+@pytest.mark.parametrize("name", [name for name in OPTIONS if {"pattern", name} in map(set, TOGETHER)])
 def test_the_second_page_of_a_search_is_asked_for_with_every_option_of_the_first(name: str) -> None:
-    answer = stored("x\n" * 5_000).ask(**{"pattern": "x", name: _given(name)}, budget=300)
+    answer = stored("x\n" * 5_000).ask(**{"pattern": "x", name: GIVEN[name]}, budget=300)
 
     assert answer.next_call is not None
     assert answer.next_call.keys() == {"pattern", "offset", name}
-    assert name == "offset" or answer.next_call[name] == _given(name)
+    assert name == "offset" or answer.next_call[name] == GIVEN[name]
 
 
 @pytest.mark.parametrize(
     ("tool", "call"),
     [
-        ("read", "read(reference, {})".format(" | ".join(name for name, each in OPTIONS.items() if each.selects))),
+        ("read", "read(reference, {})".format(" | ".join(PROPOSED))),
         (
             "coatcheck get",
             "coatcheck get REFERENCE {}".format(
-                " | ".join(f"{each.option}={each.metavar}" for each in OPTIONS.values() if each.selects)
+                " | ".join(f"{OPTIONS[name].option}={OPTIONS[name].metavar}" for name in PROPOSED)
             ),
         ),
     ],
 )
-def test_a_placeholder_names_every_option_that_selects_by_itself(tool: str, call: str) -> None:
+def test_a_placeholder_names_every_option_that_is_proposed(tool: str, call: str) -> None:
     outcome = Offloader().offload([TextBlock("x\n" * 9_000)], tool_name="t", scope="s", retrieval_tool=tool)
 
     (block,) = outcome.blocks
     assert isinstance(block, TextBlock)
     assert call in block.text.splitlines()[4]
+
+
+def test_only_options_that_select_by_themselves_are_proposed() -> None:
+    assert [name for name in PROPOSED if not OPTIONS[name].selects] == []
+
+
+@pytest.mark.parametrize(
+    "refusal", [wording.not_json(), wording.number_too_long(), wording.too_deep(), wording.too_large_to_query(2, 1)]
+)
+def test_where_a_query_is_refused_every_other_option_that_is_proposed_is_named(refusal: str) -> None:
+    named = re.findall(r"\w+", refusal.rpartition("use ")[2])
+
+    assert [name for name in named if name != "or"] == [name for name in PROPOSED if name != "query"]
 
 
 @pytest.mark.parametrize(("tool", "call"), [("read", "it: read(reference)"), ("run me", "it, run: run me REFERENCE")])

@@ -19,7 +19,7 @@ from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption, scope_of
 from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_json
-from coatcheck.core.arguments import OPTIONS, RANGE_FORMS, SELECTORS
+from coatcheck.core.arguments import OPTIONS, PROPOSED, RANGE_FORMS
 from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
 from coatcheck.hook.command import program
@@ -103,7 +103,7 @@ def put(
     elif is_text(reference.content_type):
         lines = _command("get", reference.id, {"lines": "1:100"}, storage=storage, scope=chosen)
         show("Only a preview follows. Read on with one of these:")
-        others = ", ".join(form for name, form in SELECTORS.items() if name != "line_range")
+        others = ", ".join(form for name, form in PROPOSED.items() if name != "line_range")
         show(f"  {lines}   or {others} in place of --lines")
         show(f"  {whole}   all of it")
     else:

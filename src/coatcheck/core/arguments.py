@@ -26,9 +26,10 @@ __all__ = (
     "LISTING",
     "MAX_CONTEXT_LINES",
     "OPTIONS",
+    "PROPOSED",
     "RANGE_FORMS",
-    "SELECTORS",
     "Argument",
+    "Exclusion",
     "Request",
     "asks_for_list",
     "parse_request",
@@ -54,6 +55,20 @@ RANGE_FORMS = '"10-20", "10-" or "10"'
 
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 _RANGE = re.compile(r"([0-9]{1,15})(?:\s*([-:])\s*([0-9]{1,15})?)?|:\s*([0-9]{1,15})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """Which arguments do not go together with another, and what the model reads if it gives both."""
+
+    others: tuple[str, ...]
+    """Each of these is refused."""
+
+    unless: str | None = None
+    """With this argument they go together after all."""
+
+    message: str
+    """Names the argument and the others, and says what to give instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +100,13 @@ class Argument:
     """Whether it selects a part of the content by itself. If not, it changes only how a part is shown, and a request
     with nothing else is for the whole content. (Strands reads ``context_lines`` alone as the first lines: its adapter
     makes a ``line_range`` of it before the core sees it.)"""
+
+    proposed: bool = False
+    """Whether every placeholder names it, and every message that proposes another way to read. The schema tells of an
+    argument that is not proposed, and costs nothing for each offloaded result."""
+
+    excludes: Exclusion | None = None
+    """What it does not go together with. One of two that exclude each other says so."""
 
     @property
     def schema(self) -> dict[str, str]:
@@ -180,7 +202,13 @@ def _integer(name: str, value: object) -> int | None:
 ARGUMENTS = (
     Argument(name="reference", json_type="string", parse=_unread),
     Argument(
-        name="pattern", json_type="string", described="RE2 regex", parse=_string, option="--pattern", metavar="REGEX"
+        name="pattern",
+        json_type="string",
+        described="RE2 regex",
+        parse=_string,
+        option="--pattern",
+        metavar="REGEX",
+        proposed=True,
     ),
     # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
     Argument(
@@ -190,6 +218,7 @@ ARGUMENTS = (
         parse=_line_range,
         option="--lines",
         metavar="10:20",
+        proposed=True,
     ),
     Argument(
         name="context_lines",
@@ -207,6 +236,11 @@ ARGUMENTS = (
         parse=_string,
         option="--query",
         metavar="JMESPATH",
+        proposed=True,
+        excludes=Exclusion(
+            others=("pattern", "line_range"),
+            message="query cannot be combined with pattern or line_range: give either query or those two",
+        ),
     ),
     Argument(
         name="offset",
@@ -215,6 +249,12 @@ ARGUMENTS = (
         parse=_integer,
         option="--offset",
         metavar="N",
+        proposed=True,
+        excludes=Exclusion(
+            others=("line_range",),
+            unless="pattern",
+            message="offset counts characters and line_range counts lines: give one of the two, or add a pattern",
+        ),
     ),
 )
 """All arguments, in the order of the schema."""
@@ -222,13 +262,13 @@ ARGUMENTS = (
 OPTIONS = {each.name: each for each in ARGUMENTS if each.option is not None}
 """The arguments that may come with a reference: those that select a part, and those that say how it is shown."""
 
-SELECTORS = {name: f"{each.option}={each.metavar}" for name, each in OPTIONS.items() if each.selects}
-"""The arguments that select a part by themselves, each with its form in a shell, such as ``--pattern=REGEX``."""
+PROPOSED = {name: f"{each.option}={each.metavar}" for name, each in OPTIONS.items() if each.proposed}
+"""The arguments that placeholders and messages propose, each with its form in a shell, such as ``--pattern=REGEX``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Validated options. At most one of ``query`` and (``pattern``, ``line_range``) is given."""
+    """Validated options. Those that exclude each other are not both given."""
 
     pattern: str | None = None
     """A regular expression, not yet compiled."""
@@ -269,11 +309,11 @@ def parse_request(**options: object) -> Request:
     """
     given = {name: value for name, value in options.items() if value not in (None, "", OPTIONS[name].default)}
     values: dict[str, Any] = {name: OPTIONS[name].parse(name, value) for name, value in given.items()}
-    request = Request(**values)
-    if request.query is not None and (request.pattern is not None or request.line_range is not None):
-        msg = "query cannot be combined with pattern or line_range: give either query or those two"
-        raise InvalidRequest(msg)
-    if request.offset and request.line_range is not None and request.pattern is None:
-        msg = "offset counts characters and line_range counts lines: give one of the two, or add a pattern"
-        raise InvalidRequest(msg)
-    return request
+    asked = {name for name, value in values.items() if value}  # not an offset of 0, or a range without ends
+    for name, each in OPTIONS.items():
+        excluded = each.excludes
+        if excluded is None or name not in asked or excluded.unless in asked:
+            continue
+        if not asked.isdisjoint(excluded.others):
+            raise InvalidRequest(excluded.message)
+    return Request(**values)

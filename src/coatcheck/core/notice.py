@@ -121,8 +121,8 @@ def notice(
         tokens: how many tokens they would have taken.
         retrieval_tool: the name of the agent's retrieval tool, or None if it has none. A name with a space is a command
             that reads back in a shell, without the reference.
-        selectors: the tool's arguments that select a part, each with its form in a shell: ``arguments.SELECTORS``.
-            Empty if none of the content is text.
+        selectors: the tool's arguments to propose, each with its form in a shell: ``arguments.PROPOSED``. Empty if none
+            of the content is text.
 
     """
     opening = f"{_OPENINGS[0]}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"

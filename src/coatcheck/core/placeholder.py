@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from coatcheck.core import preview
-from coatcheck.core.arguments import SELECTORS
+from coatcheck.core.arguments import PROPOSED
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.notice import (
     block_heading,
@@ -120,7 +120,7 @@ def build_placeholder(
             blocks=sum(slot.reference.items or 1 for slot in stored if slot.reference is not None),
             tokens=tokens,
             retrieval_tool=retrieval_tool,
-            selectors=SELECTORS if any(slot.content is not None for slot in stored) else {},
+            selectors=PROPOSED if any(slot.content is not None for slot in stored) else {},
         )
         fitted = _fit(head, listed, _rest(slots, marks=marks), decision, counter)
         if fitted is not None:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.core.arguments import SELECTORS
+from coatcheck.core.arguments import PROPOSED
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode, utf8_length
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.facts import Estimate
@@ -119,7 +119,7 @@ class LastResort:
                     blocks=len(blocks) - len(rest),
                     tokens=tokens,
                     retrieval_tool=retrieval_tool,
-                    selectors=SELECTORS,
+                    selectors=PROPOSED,
                 )
                 text = f"{head}\n\n{ends_shown()}\n{_ends(texts, min(self._preview, self._limit))}"
                 outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)

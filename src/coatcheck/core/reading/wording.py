@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING
 
 from coatcheck.core import notice
-from coatcheck.core.arguments import OPTIONS
+from coatcheck.core.arguments import OPTIONS, PROPOSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -227,6 +227,10 @@ def unsupported(construct: str, advice: str) -> str:
     return f"pattern uses {construct}, which the search engine (RE2) does not support: {advice}"
 
 
+_OTHERS = [name for name in PROPOSED if name != "query"]
+_NOT_BY_QUERY = f"use {', '.join(_OTHERS[:-1])} or {_OTHERS[-1]}"
+"""What a refused query ends with."""
+
 LITERALS = "In JMESPath write text in single quotes ('paid') and numbers in backticks (`9`)"
 
 
@@ -271,17 +275,17 @@ def object_kind(keys: int) -> str:
 
 def too_large_to_query(size: int, limit: int) -> str:
     """Refuse a query on more JSON than is parsed at once."""
-    return f"content of {size:,} bytes is too large for a query (limit {limit:,}): use pattern, line_range or offset"
+    return f"content of {size:,} bytes is too large for a query (limit {limit:,}): {_NOT_BY_QUERY}"
 
 
 def not_json() -> str:
     """Refuse a query on text that does not parse."""
-    return "content is neither JSON nor JSON Lines, so query cannot be used: use pattern, line_range or offset"
+    return f"content is neither JSON nor JSON Lines, so query cannot be used: {_NOT_BY_QUERY}"
 
 
 def number_too_long() -> str:
     """Refuse a query on content with a number that cannot be read."""
-    return "content holds a number of thousands of digits, which query cannot read: use pattern, line_range or offset"
+    return f"content holds a number of thousands of digits, which query cannot read: {_NOT_BY_QUERY}"
 
 
 def too_much_work() -> str:
@@ -291,7 +295,7 @@ def too_much_work() -> str:
 
 def too_deep() -> str:
     """Refuse a query or content that is nested too deeply."""
-    return "the query or the content is nested too deeply: select a part, or use pattern, line_range or offset"
+    return f"the query or the content is nested too deeply: select a part, or {_NOT_BY_QUERY}"
 
 
 def invalid_query(reason: str) -> str:

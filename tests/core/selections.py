@@ -1,0 +1,70 @@
+"""What a model may give the retrieval tool: a value for each argument, and every set of them that goes together.
+
+All of it follows from the table of arguments and ``GIVEN``, so a new argument needs a value there and nothing else.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from coatcheck.core.arguments import OPTIONS, parse_request
+from coatcheck.core.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ("GIVEN", "TOGETHER", "go_together", "selections")
+
+GIVEN: Mapping[str, Any] = {
+    "pattern": "x",
+    "line_range": "2-4000",
+    "context_lines": 2,
+    "query": "[0]",
+    "offset": 9,
+}
+"""A value that is not the default, for every option."""
+
+_DRAWN: Mapping[str, st.SearchStrategy[object]] = {
+    "pattern": st.sampled_from(
+        ["a", "ERROR", ".*", "^", "$", "x+", "[^q]*", "(", "\\d+", "\ud800", "汉" * 300, "the " * 200]
+    ),
+    "line_range": st.tuples(st.integers(1, 5), st.integers(5, 500)),
+    "context_lines": st.integers(0, 9),
+    "query": st.sampled_from(["@", "[0]", "a", "length(@)", "[*]", "['" + "汉" * 400 + "',@]"]),
+}
+"""What a property draws for an option; for any other, numbers or the value in ``GIVEN``."""
+
+_NUMBERS = st.one_of(st.integers(-50, 50), st.integers(-50, 3_000))
+
+
+def go_together(names: Iterable[str]) -> bool:
+    """Return whether a request may have all these options."""
+    assert GIVEN.keys() == OPTIONS.keys(), "add a value to GIVEN in tests/core/selections.py"
+    try:
+        parse_request(**{name: GIVEN[name] for name in names})
+    except InvalidRequest:
+        return False
+    return True
+
+
+TOGETHER = [
+    names
+    for names in chain.from_iterable(combinations(OPTIONS, count) for count in range(len(OPTIONS) + 1))
+    if go_together(names)
+]
+"""Every set of options that one request may have, the empty one first."""
+
+
+def selections() -> st.SearchStrategy[dict[str, object]]:
+    """Draw options for one request."""
+    return st.sampled_from(TOGETHER).flatmap(
+        lambda names: st.fixed_dictionaries({name: _values(name) for name in names})
+    )
+
+
+def _values(name: str) -> st.SearchStrategy[object]:
+    by_type = _NUMBERS if OPTIONS[name].json_type == "integer" else st.just(GIVEN[name])
+    return _DRAWN.get(name, by_type)
