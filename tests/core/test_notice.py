@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.no_cover  # megabytes go down a path that other tests cover
 
 COUNTER = TiktokenCounter("o200k_base")
-MOST_NOTICE_TOKENS = 60
-MOST_WITH_REFERENCE_TOKENS = 95
-MOST_WITH_ODD_NAME_TOKENS = 120
+MOST_NOTICE_TOKENS = 64
+"""Each offloaded result pays for it. Some tokens more than it has, so that a sentence can change."""
+
+MOST_WITH_REFERENCE_TOKENS = 100
+MOST_WITH_ODD_NAME_TOKENS = 125
 """A reference holds up to 32 characters of the tool's name, which are words in a usual name and noise in an odd one."""
 
 FIRST_CHARACTERS = 200
@@ -77,7 +79,7 @@ def head_of(text: str) -> tuple[str, list[str]]:
         *(((IMAGE,), name) for name in NAMES),  # the longest names are tried with every content
     ],
 )
-def test_the_notice_costs_at_most_60_tokens_whatever_the_tool_is_called(content: tuple[Block, ...], name: str) -> None:
+def test_the_notice_costs_at_most_64_tokens_whatever_the_tool_is_called(content: tuple[Block, ...], name: str) -> None:
     text, references = placeholder_of(Offloader(preview_tokens=1), *content, tool_name=name)
     notice, listed = head_of(text)
 
@@ -93,7 +95,7 @@ def test_the_notice_costs_at_most_60_tokens_whatever_the_tool_is_called(content:
         *((name, MOST_WITH_ODD_NAME_TOKENS) for name in ("n" * 128, "zq" * 64, "7x" * 64, "Üb" * 64)),
     ],
 )
-def test_with_one_reference_it_costs_at_most_95(content: Block, name: str, most: int) -> None:
+def test_with_one_reference_it_costs_at_most_100(content: Block, name: str, most: int) -> None:
     text, _ = placeholder_of(Offloader(preview_tokens=1), content, tool_name=name)
     head = text.partition("\n\n")[0]
 

@@ -4,9 +4,10 @@ These words are an interface: agents act on them, and hosts parse the marked par
 references:]``, ``| ref: R]``). The references come right after the first line: before the preview, so that content
 cannot fake them, and so early that the first one survives if a message is cut to its first 200 characters.
 
-Two of the wordings are also read back, from conversations of any age: ``_OPENINGS`` tells what is a placeholder
-(``is_placeholder``), and ``_WARNINGS`` where its references end (``notice_of``, which ``keep_references`` trusts). To
-change one, write the new wording and keep the old one there.
+Two of the wordings are also read back, from conversations of any age: the opening tells what is a placeholder
+(``is_placeholder``), and the heading of the references where they are (``notice_of``, which ``keep_references``
+trusts). To change the opening, write the new one and keep the old one in ``_OPENINGS``; the heading stays, because
+hosts parse it. Any other line can change.
 
 Every request pays for the tool's definition, so it says only what a model needs to write a call. The notice, and the
 tool's answers and errors, say how to go on. Nothing here cuts or counts;
@@ -35,7 +36,6 @@ __all__ = (
     "UNREADABLE",
     "block_heading",
     "block_left_out",
-    "complete",
     "ends_shown",
     "is_placeholder",
     "kept_references",
@@ -75,22 +75,25 @@ INTERNAL_ERROR = (
 )
 """The message when a bug, in coatcheck, an adapter or the host, ends a read."""
 
-_WHICH_REFERENCE = "copy it from the placeholder, the first word of a line under [Stored references:]"
-_OPENINGS = ("Tool result offloaded. [Offloaded: ",)
-"""What a placeholder begins with, the newest first. It is written so, and all of them are recognized: keep each."""
+_OPENING = "Tool result offloaded. [Offloaded: "
+"""What a placeholder begins with."""
+
+_OPENINGS = (_OPENING,)
+"""What one of any version begins with: behind the opening of today, keep each older one."""
+
+_HEADING = "[Stored references:]"
+"""The line above the references, in every version. Each of those takes one line, which begins with two blanks."""
+
+_WITH_REFERENCES = rf"(?s:.*?)\n{re.escape(_HEADING)}\r?(?:\n  .*)*"
+"""The beginning of a placeholder up to its last reference."""
+
+_WHICH_REFERENCE = f"copy it from the placeholder, the first word of a line under {_HEADING}"
 
 _INCOMPLETE = "INCOMPLETE: do not guess the rest or repeat this call for it."
 """The line after the references."""
 
 _COMPLETE = "COMPLETE: all of it is below."
 """The line after the references if the preview is the whole content."""
-
-_READ_MORE, _READ_AGAIN = "To read more", "To read it again"
-"""How the line below either begins."""
-
-_WARNINGS = (_INCOMPLETE, _COMPLETE, "")
-"""Every line that was ever written after the references, and so ends them: keep each. Version 0.1 wrote the empty one:
-its references came last, just above the preview."""
 
 _NOT_SHOWN = r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+"
 """White space, the marks of a notice, and control characters, those of writing direction among them."""
@@ -109,6 +112,7 @@ def notice(
     tokens: Estimate,
     retrieval_tool: str | None,
     selectors: Mapping[str, str],
+    whole: bool = False,
 ) -> str:
     """Return the beginning of a placeholder: what was offloaded, the references, what not to do, how to read on.
 
@@ -123,24 +127,20 @@ def notice(
             that reads back in a shell, without the reference.
         selectors: the tool's arguments to propose, each with its form in a shell: ``arguments.PROPOSED``. Empty if none
             of the content is text.
+        whole: whether the preview is the whole content, as with ``Always`` and a small one.
 
     """
-    opening = f"{_OPENINGS[0]}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
+    opening = f"{_OPENING}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
+    rest = "it again" if whole else "more" if selectors or retrieval_tool is None else "it"
     if retrieval_tool is None:
-        way = f"{_READ_MORE}: use your available tools with a reference above."
+        way = f"To read {rest}: use your available tools with a reference above."
     elif " " in retrieval_tool:
-        options = " | ".join(selectors.values())
-        way = f"To read {'more' if selectors else 'it'}, run: {retrieval_tool} REFERENCE {options}".rstrip()
+        way = f"To read {rest}, run: {retrieval_tool} REFERENCE {' | '.join(selectors.values())}".rstrip()
     elif selectors:
-        way = f"{_READ_MORE}: {retrieval_tool}(reference, {' | '.join(selectors)})"
+        way = f"To read {rest}: {retrieval_tool}(reference, {' | '.join(selectors)})"
     else:
-        way = f"To read it: {retrieval_tool}(reference)"
-    return "\n".join((opening, "[Stored references:]", *references, _INCOMPLETE, way))
-
-
-def complete(beginning: str) -> str:
-    """Return what ``notice`` returned, for a preview that is the whole content: as with ``Always`` and a small one."""
-    return beginning.replace(f"\n{_INCOMPLETE}\n{_READ_MORE}", f"\n{_COMPLETE}\n{_READ_AGAIN}")
+        way = f"To read {rest}: {retrieval_tool}(reference)"
+    return "\n".join((opening, _HEADING, *references, _COMPLETE if whole else _INCOMPLETE, way))
 
 
 def reference_line(reference: Reference, *, path: str | None = None) -> str:
@@ -222,8 +222,12 @@ def kept_references(references: Sequence[str], *, more: bool, retrieval_tool: st
 
 
 def notice_of(placeholder: str) -> str:
-    """Return the beginning of a placeholder of any version with its references, without the preview."""
-    return min((placeholder.partition(f"\n{warning}\n")[0] for warning in _WARNINGS), key=len)
+    """Return the beginning of a placeholder of any version, up to the last of its references: none of the preview.
+
+    If a host joined its lines, the references cannot be told from the preview, and all of it is returned.
+    """
+    found = re.match(_WITH_REFERENCES, placeholder)
+    return placeholder if found is None else found[0]
 
 
 def miss(reference: str, *, expired: bool) -> str:

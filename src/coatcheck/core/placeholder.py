@@ -7,6 +7,7 @@ blocks share the budget, and what to omit if it does not fit.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from coatcheck.core import preview
@@ -14,7 +15,6 @@ from coatcheck.core.arguments import PROPOSED
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode
 from coatcheck.core.notice import (
     block_heading,
-    complete,
     list_line,
     media_placeholder,
     notice,
@@ -23,7 +23,7 @@ from coatcheck.core.notice import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from coatcheck.core.facts import Estimate, Reference
     from coatcheck.core.plan import Offload
@@ -115,7 +115,8 @@ def build_placeholder(
             lines.append(list_line(full_list, hidden=len(stored) - len(listed)))
         if not lines:
             return None
-        head = notice(
+        head = partial(
+            notice,
             lines,
             blocks=sum(slot.reference.items or 1 for slot in stored if slot.reference is not None),
             tokens=tokens,
@@ -146,19 +147,23 @@ def cut_to(
 
 
 def _fit(
-    head: str, listed: Sequence[Slot], rest: tuple[Block, ...], decision: Offload, counter: CountedOnce
+    head: Callable[..., str], listed: Sequence[Slot], rest: tuple[Block, ...], decision: Offload, counter: CountedOnce
 ) -> Placeholder | None:
-    """Return the placeholder with previews as large as the limit allows, or None if it is too much without any."""
+    """Return the placeholder with previews as large as the limit allows, or None if it is too much without any.
+
+    ``head`` is ``notice`` with all but ``whole``, which only the previews tell.
+    """
     budget = decision.preview_tokens
     for _ in range(_ROUNDS):
         previews = _previews(listed, counter, budget=budget)
-        is_whole = len(listed) == 1 and not rest and listed[0].content and previews == listed[0].content.text
-        made = _assemble(complete(head) if is_whole else head, previews, rest, counter)
+        content = listed[0].content if len(listed) == 1 and not rest else None
+        whole = content is not None and previews == content.text
+        made = _assemble(head(whole=whole), previews, rest, counter)
         over = 0 if decision.limit is None else made.tokens - decision.limit
         if over <= 0:
             return made
         budget = max(0, min(budget, counter.count(previews)) - over)
-    made = _assemble(head, "", rest, counter)
+    made = _assemble(head(), "", rest, counter)
     return made if decision.limit is None or made.tokens <= decision.limit else None
 
 
